@@ -1,0 +1,37 @@
+"""Who owns a request: from the agent named, else from the session key, else the default agent."""
+
+from __future__ import annotations
+
+from offbook.errors import WrongShape
+from offbook.types import MAX_AGENT_BYTES, MAX_KEY_BYTES, Scope
+
+
+def resolve_agent(session_id: str | None, agent_id: str | None, default_agent: str) -> str:
+    """`agentId` wins; a key `agent:<agentId>:…` comes next; else the default."""
+    if agent_id is not None:
+        return checked_key(agent_id, "agentId", MAX_AGENT_BYTES)
+    if session_id is not None and session_id.startswith("agent:"):
+        named, separator, _ = session_id[len("agent:") :].partition(":")
+        if named and separator and len(named.encode()) <= MAX_AGENT_BYTES:
+            return named
+    return default_agent
+
+
+def resolve_scope(session_id: str, agent_id: str | None, default_agent: str) -> Scope:
+    checked_key(session_id, "sessionId", MAX_KEY_BYTES)
+    return Scope(agent_id=resolve_agent(session_id, agent_id, default_agent), session_id=session_id)
+
+
+def checked_key(key: str, field: str, max_bytes: int) -> str:
+    """Keys are compared, indexed and shown: they must be whole UTF-8, without NUL, and of bounded length."""
+    try:
+        length = len(key.encode())
+    except UnicodeEncodeError as error:
+        raise WrongShape(f"`{field}` holds a lone surrogate at character {error.start}: send valid UTF-8") from None
+    if not key:
+        raise WrongShape(f"`{field}` is empty: give the host's stable key")
+    if "\x00" in key:
+        raise WrongShape(f"`{field}` holds a NUL character: leave it out")
+    if length > max_bytes:
+        raise WrongShape(f"`{field}` is {length} bytes long; the limit is {max_bytes}: use a shorter key")
+    return key

@@ -1,0 +1,78 @@
+"""Large strings of messages as files: `blobs/<agent>/<ab>/<sha256>`, written once, synced before the log refers to them."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import secrets
+from hashlib import sha256
+from pathlib import Path
+
+from offbook.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+
+
+class BlobFiles:
+    """See `protocols.Blobs`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    async def put(self, agent_id: str, data: bytes) -> str:
+        return await asyncio.to_thread(self._put, agent_id, data)
+
+    async def get(self, agent_id: str, digest: str) -> bytes:
+        return await asyncio.to_thread(self._get, agent_id, digest)
+
+    def path_of(self, agent_id: str, digest: str) -> Path:
+        # The agent's name is hashed: any UTF-8 is a legal name, few are legal file names everywhere.
+        room = sha256(agent_id.encode()).hexdigest()[:32]
+        return self.root / room / digest[:2] / digest
+
+    def _put(self, agent_id: str, data: bytes) -> str:
+        digest = sha256(data).hexdigest()
+        path = self.path_of(agent_id, digest)
+        if path.exists():
+            return digest
+        unfinished = path.with_name(f"{digest}.{secrets.token_hex(4)}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _write_synced(unfinished, data)
+            unfinished.replace(path)
+            _sync_folder(path.parent)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StoreFull("the disk is full: free some space, then send it again; nothing was stored") from error
+            if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+                raise StoreReadOnly(f"{path.parent} cannot be written: check its permissions") from error
+            raise StoreError(f"a large part of the message could not be kept: {error}") from error
+        return digest
+
+    def _get(self, agent_id: str, digest: str) -> bytes:
+        path = self.path_of(agent_id, digest)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise StoreCorrupt(f"{path} is missing: restore it from a backup (`offbook restore`)") from None
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error}") from error
+        if sha256(data).hexdigest() != digest:
+            raise StoreCorrupt(f"{path} does not match its name: restore it from a backup (`offbook restore`)")
+        return data
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

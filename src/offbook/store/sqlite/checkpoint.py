@@ -1,0 +1,61 @@
+"""Moving the write-ahead log into the file, beside the writer rather than inside a write."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import apsw
+
+PAGES_WORTH_MOVING = 1_000
+"""SQLite's own figure for an automatic checkpoint (4 MB)."""
+PAGES_TOO_MANY = 16_000
+"""64 MB: under constant load a passive checkpoint never catches up with the end, so the writer steps in."""
+IDLE_SECONDS = 2.0
+
+
+class Checkpointer:
+    def __init__(self, path: Path, writer: apsw.Connection) -> None:
+        self._path = path
+        self._writer = writer
+        self._pages = 0
+        self._wanted = threading.Event()
+        self._is_closing = False
+        writer.set_wal_hook(self._note_pages)
+        self._thread = threading.Thread(target=self._run, name="offbook-checkpoint", daemon=True)
+        self._thread.start()
+
+    def _note_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._pages = pages
+        return apsw.SQLITE_OK
+
+    def after_commit(self) -> None:
+        """Called by the writer between two groups."""
+        if self._pages >= PAGES_TOO_MANY:
+            _checkpoint(self._writer, apsw.SQLITE_CHECKPOINT_RESTART)
+            self._pages = 0
+        elif self._pages >= PAGES_WORTH_MOVING:
+            self._wanted.set()
+
+    def close(self) -> None:
+        self._is_closing = True
+        self._wanted.set()
+        self._thread.join()
+        _checkpoint(self._writer, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def _run(self) -> None:
+        connection = apsw.Connection(str(self._path))
+        # Autocheckpoint is per connection and this one never writes; passive mode waits for nobody.
+        while not self._is_closing:
+            self._wanted.wait(IDLE_SECONDS)
+            self._wanted.clear()
+            _checkpoint(connection, apsw.SQLITE_CHECKPOINT_PASSIVE)
+        connection.close()
+
+
+def _checkpoint(connection: apsw.Connection, mode: int) -> None:
+    try:
+        connection.wal_checkpoint(mode=mode)
+    except (apsw.BusyError, apsw.LockedError, apsw.FullError, apsw.IOError):
+        # A reader is in the way, or there is no room: the WAL stays as it is and the next round tries again.
+        return

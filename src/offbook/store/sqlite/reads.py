@@ -1,0 +1,216 @@
+"""Reading: one function for each question a store is asked, over a connection that only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+import msgspec
+
+from offbook.audit import GENESIS, moment
+from offbook.types import (
+    AuditEvent,
+    AuditHead,
+    BlobRef,
+    Capture,
+    Content,
+    Counts,
+    Entry,
+    Fault,
+    LoggedMessage,
+    Mark,
+    Message,
+    Scope,
+    Session,
+)
+
+_MESSAGE_COLUMNS = """m.seq, m.id, m.role, m.content, m.ts, m.received_at, m.name, m.tool_call_id, m.model, m.origin,
+       m.meta, m.noise, m.redactions, m.blobs, m.chars, m.fingerprint"""
+_OF_SESSION = """FROM messages m
+       JOIN sessions s ON s.session = m.session JOIN agents a ON a.agent = s.agent
+       WHERE a.name = ? AND s.key = ?"""
+_SESSION_COLUMNS = """s.key, a.name, s.last_seq, s.chars, s.generation, s.started_at, s.last_at, s.ended_at,
+       s.end_reason"""
+_EVENT_COLUMNS = "e.seq, a.name, e.at, e.verb, e.actor, e.session, e.details, e.previous, e.hash"
+
+_content = msgspec.json.Decoder(Content)
+_object = msgspec.json.Decoder(dict[str, Any])
+_redactions = msgspec.json.Decoder(dict[str, int])
+_blobs = msgspec.json.Decoder(list[BlobRef])
+
+
+def messages(connection: apsw.Connection, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
+    rows = connection.execute(
+        f"SELECT {_MESSAGE_COLUMNS} {_OF_SESSION} AND m.seq > ? ORDER BY m.seq LIMIT ?",  # noqa: S608
+        (scope.agent_id, scope.session_id, after_seq, limit),
+    )
+    return [_logged(row) for row in rows]
+
+
+def messages_before(connection: apsw.Connection, scope: Scope, before_seq: int, limit: int) -> list[LoggedMessage]:
+    rows = connection.execute(
+        f"SELECT {_MESSAGE_COLUMNS} {_OF_SESSION} AND m.seq < ? ORDER BY m.seq DESC LIMIT ?",  # noqa: S608
+        (scope.agent_id, scope.session_id, before_seq, limit),
+    )
+    return [_logged(row) for row in rows]
+
+
+def session(connection: apsw.Connection, scope: Scope) -> Session | None:
+    row = connection.execute(
+        f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
+        "WHERE a.name = ? AND s.key = ?",
+        (scope.agent_id, scope.session_id),
+    ).fetchone()
+    return _session(row) if row else None
+
+
+def sessions(connection: apsw.Connection, agent_id: str, limit: int) -> list[Session]:
+    rows = connection.execute(
+        f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
+        "WHERE a.name = ? ORDER BY s.last_position DESC LIMIT ?",
+        (agent_id, limit),
+    )
+    return [_session(row) for row in rows]
+
+
+def marks(connection: apsw.Connection, scope: Scope, limit: int) -> list[Mark]:
+    rows = connection.execute(
+        "SELECT k.kind, k.at, k.seq, k.reason FROM marks k JOIN sessions s ON s.session = k.session "
+        "JOIN agents a ON a.agent = s.agent WHERE a.name = ? AND s.key = ? ORDER BY k.mark DESC LIMIT ?",
+        (scope.agent_id, scope.session_id, limit),
+    ).fetchall()
+    return [Mark(kind=row[0], at=moment(row[1]), seq=row[2], reason=row[3]) for row in reversed(rows)]
+
+
+def agents(connection: apsw.Connection) -> list[str]:
+    return [row[0] for row in connection.execute("SELECT name FROM agents ORDER BY name")]
+
+
+def counts(connection: apsw.Connection, agent_id: str) -> Counts:
+    row = connection.execute(
+        "SELECT messages, chars, sessions, noise, duplicates, conflicts, redactions, blobs, audit_seq "
+        "FROM agents WHERE name = ?",
+        (agent_id,),
+    ).fetchone()
+    if row is None:
+        return Counts()
+    return Counts(
+        messages=row[0],
+        chars=row[1],
+        sessions=row[2],
+        noise=row[3],
+        duplicates=row[4],
+        conflicts=row[5],
+        redactions=row[6],
+        blobs=row[7],
+        audit_events=row[8],
+    )
+
+
+def captures(connection: apsw.Connection, agent_id: str) -> list[Capture]:
+    rows = connection.execute(
+        "SELECT c.client, c.sent, c.through, c.received, c.last_seen FROM captures c "
+        "JOIN agents a ON a.agent = c.agent WHERE a.name = ? ORDER BY c.client",
+        (agent_id,),
+    )
+    return [
+        Capture(
+            client=client,
+            sent=sent,
+            received=received,
+            missing=through - received,
+            waiting=sent - through,
+            last_seen=moment(last_seen),
+        )
+        for client, sent, through, received, last_seen in rows
+    ]
+
+
+def audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
+    row = connection.execute("SELECT audit_seq, audit_hash FROM agents WHERE name = ?", (agent_id,)).fetchone()
+    return AuditHead(seq=row[0], hash=row[1]) if row else GENESIS
+
+
+def audit_events(
+    connection: apsw.Connection, agent_id: str, session_id: str | None, after_seq: int, limit: int, newest_first: bool
+) -> list[AuditEvent]:
+    of_session = "AND e.session = ?" if session_id is not None else ""
+    order = "DESC" if newest_first else "ASC"
+    named = (session_id,) if session_id is not None else ()
+    rows = connection.execute(
+        f"SELECT {_EVENT_COLUMNS} FROM audit e JOIN agents a ON a.agent = e.agent "  # noqa: S608
+        f"WHERE a.name = ? {of_session} AND e.seq > ? ORDER BY e.seq {order} LIMIT ?",
+        (agent_id, *named, after_seq, limit),
+    )
+    events = [_event(row) for row in rows]
+    return events[::-1] if newest_first else events
+
+
+def installation_key(connection: apsw.Connection) -> bytes:
+    return bytes(connection.execute("SELECT value FROM installation WHERE name = 'key'").get)
+
+
+def integrity_faults(connection: apsw.Connection) -> Iterator[Fault]:
+    for (line,) in connection.execute("PRAGMA integrity_check(100)"):
+        if line != "ok":
+            yield Fault(what=f"integrity check: {line}")
+    for table, row_id, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        yield Fault(what=f"row {row_id} of {table} points to a row of {parent} that is not there")
+
+
+def _logged(row: tuple[Any, ...]) -> LoggedMessage:
+    (seq, id_, role, content, ts, received_at, name, tool_call_id, model, origin) = row[:10]
+    (meta, noise, redactions, blobs, chars, fingerprint) = row[10:]
+    return LoggedMessage(
+        seq=seq,
+        received_at=moment(received_at),
+        entry=Entry(
+            message=Message(
+                role=role,
+                content=_content.decode(content),
+                id=id_,
+                ts=moment(ts),
+                name=name,
+                tool_call_id=tool_call_id,
+                model=model,
+                origin=origin,
+                meta=None if meta is None else _object.decode(meta),
+            ),
+            noise=noise,
+            redactions={} if redactions is None else _redactions.decode(redactions),
+            blobs=[] if blobs is None else _blobs.decode(blobs),
+            chars=chars,
+            fingerprint=fingerprint,
+        ),
+    )
+
+
+def _session(row: tuple[Any, ...]) -> Session:
+    (key, agent, last_seq, chars, generation, started_at, last_at, ended_at, end_reason) = row
+    return Session(
+        session_id=key,
+        agent_id=agent,
+        last_seq=last_seq,
+        chars=chars,
+        generation=generation,
+        started_at=moment(started_at),
+        last_at=moment(last_at),
+        ended_at=None if ended_at is None else moment(ended_at),
+        end_reason=end_reason,
+    )
+
+
+def _event(row: tuple[Any, ...]) -> AuditEvent:
+    (seq, agent, at, verb, actor, session_id, details, previous, hash_) = row
+    return AuditEvent(
+        seq=seq,
+        agent_id=agent,
+        at=moment(at),
+        verb=verb,
+        actor=actor,
+        session_id=session_id,
+        details=_object.decode(details),
+        previous=previous,
+        hash=hash_,
+    )
