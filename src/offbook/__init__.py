@@ -1,1 +1,57 @@
-"""Offbook."""
+"""Offbook: the memory that every serious AI agent runs on.
+
+    from offbook import Client
+
+    with Client() as memory:                                   # a running daemon, over its socket
+        memory.record("chat", ("user", "My cat is called Ada."))  # returns at once, delivered in the background
+
+    from offbook import AsyncClient, open_memory               # the same, async; or without a daemon
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from offbook.embedded import open_memory
+    from offbook.errors import OffbookError
+    from offbook.memory import Memory
+    from offbook.surfaces.client import AsyncClient, Client
+    from offbook.types import CompressedContext, Message, Receipt, Scope
+    from offbook.version import VERSION as __version__
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "CompressedContext",
+    "Memory",
+    "Message",
+    "OffbookError",
+    "Receipt",
+    "Scope",
+    "__version__",
+    "open_memory",
+]
+
+_HOMES = {
+    "AsyncClient": "offbook.surfaces.client",
+    "Client": "offbook.surfaces.client",
+    "CompressedContext": "offbook.types",
+    "Memory": "offbook.memory",
+    "Message": "offbook.types",
+    "OffbookError": "offbook.errors",
+    "Receipt": "offbook.types",
+    "Scope": "offbook.types",
+    "open_memory": "offbook.embedded",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Loaded when first used: `import offbook` costs next to nothing."""
+    from importlib import import_module
+
+    if name == "__version__":
+        return import_module("offbook.version").VERSION
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'offbook' has no attribute {name!r}")

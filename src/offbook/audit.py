@@ -104,11 +104,7 @@ def chain_faults(events: Iterable[AuditEvent], head: AuditHead) -> Iterator[Faul
                 seq=head.seq + 1,
             )
         elif event.previous != head.hash:
-            yield Fault(
-                what="audit event does not continue the one before it", agent_id=event.agent_id, seq=event.seq
-            )
+            yield Fault(what="audit event does not continue the one before it", agent_id=event.agent_id, seq=event.seq)
         if event_hash(event) != event.hash:
-            yield Fault(
-                what="audit event was altered after it was written", agent_id=event.agent_id, seq=event.seq
-            )
+            yield Fault(what="audit event was altered after it was written", agent_id=event.agent_id, seq=event.seq)
         head = AuditHead(seq=event.seq, hash=event.hash)

@@ -1,24 +1,24 @@
 """What can go wrong, as a tree. The docstring of an error is its title on every surface.
 
-    OffbookError
-    ├── InvalidInput            400  the request cannot be read or breaks a rule; names the field
-    │   ├── WrongShape          422  a field is missing, unknown or of the wrong type
-    │   └── TooLarge            413  over a limit; names the setting
-    ├── Unauthorized            401  no token, or one we do not know
-    ├── Forbidden               403  a known caller asks for what is not theirs, or a foreign Host/Origin
-    ├── UnknownVerb             404
-    ├── WrongMethod             405
-    ├── StoreError              500  the store could not do it
-    │   ├── StoreFull           507  no room on the disk; retry when there is
-    │   ├── StoreBusy           503  overloaded or closing; retry
-    │   ├── StoreReadOnly       500  the folder or file cannot be written
-    │   ├── StoreCorrupt        500  the file is damaged
-    │   ├── StoreTooNew         500  written by a newer Offbook
-    │   └── StoreOwned          500  another process owns it
-    ├── SettingsError           500  a setting is unknown or ill-typed
-    └── ProviderError           the client's side of all this
-        ├── ProviderUnavailable  nobody answers
-        └── ProviderRefused      an answer that is a problem document
+OffbookError
+├── InvalidInput            400  the request cannot be read or breaks a rule; names the field
+│   ├── WrongShape          422  a field is missing, unknown or of the wrong type
+│   └── TooLarge            413  over a limit; names the setting
+├── Unauthorized            401  no token, or one we do not know
+├── Forbidden               403  a known caller asks for what is not theirs, or a foreign Host/Origin
+├── UnknownVerb             404
+├── WrongMethod             405
+├── StoreError              500  the store could not do it
+│   ├── StoreFull           507  no room on the disk; retry when there is
+│   ├── StoreBusy           503  overloaded or closing; retry
+│   ├── StoreReadOnly       500  the folder or file cannot be written
+│   ├── StoreCorrupt        500  the file is damaged
+│   ├── StoreTooNew         500  written by a newer Offbook
+│   └── StoreOwned          500  another process owns it
+├── SettingsError           500  a setting is unknown or ill-typed
+└── ProviderError           the client's side of all this
+    ├── ProviderUnavailable  nobody answers
+    └── ProviderRefused      an answer that is a problem document
 """
 
 from __future__ import annotations

@@ -102,6 +102,9 @@ class Store(Protocol):
 
     # ── care ──
 
+    async def ping(self) -> None:
+        """Answers when the store can be read."""
+
     async def installation_key(self) -> bytes:
         """32 random bytes, made with the store: they sign what we inject, so that it is known when it comes back."""
 

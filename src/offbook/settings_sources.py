@@ -1,91 +1,26 @@
-"""How a value written in a file, the environment or a flag becomes a checked setting.
-
-Nothing here knows which settings there are: `offbook.settings` says so, with annotated structs.
-"""
+"""What a file, the environment and flags say about the settings, and all that is wrong with it."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from difflib import SequenceMatcher
-from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import inspect, structs
 
 from offbook.errors import SettingsError
+from offbook.settings_values import ENVIRONMENT_PREFIX, Setting, settings_of, shown
 
-ENVIRONMENT_PREFIX = "OFFBOOK_"
-NOTHING_WORDS = frozenset({"", "null", "none"})
-TRUTH_WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
-UNIT_MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-LONGEST_DURATION = timedelta(days=36_500)
-"""A century: a date minus any setting stays a date."""
-LARGEST_WHOLE_NUMBER = 2**63 - 1
-"""What a column of a database holds."""
 LEAST_LIKENESS = 0.6
 LAST_PART_WEIGHT = 0.9
 """A name that is right but for its group is nearly as good a guess as one that is right but for a letter."""
-LONGEST_SHOWN_VALUE = 80
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[dhms])\s*")
-_DURATION = re.compile(rf"(?:{_NUMBER_AND_UNIT.pattern})+")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _TOML_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
-
-StructT = TypeVar("StructT", bound=msgspec.Struct)
-
-
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting: where it lies in the structs, and what it may hold."""
-
-    name: str
-    attributes: tuple[str, ...]
-    hint: Any
-    kind: inspect.Type
-    is_optional: bool
-    default: Any
-    description: str
-    at_least: timedelta = timedelta()
-
-    @property
-    def environment_name(self) -> str:
-        return ENVIRONMENT_PREFIX + "_".join(self.attributes).upper()
-
-    @property
-    def expected(self) -> str:
-        """What a value of this setting must be, in words."""
-        return _expected(self.kind, self.at_least) + (", or null" if self.is_optional else "")
-
-    def value_in(self, root: msgspec.Struct) -> Any:
-        return reduce(getattr, self.attributes, root)
-
-    def is_spelled(self, path: Sequence[str]) -> bool:
-        """Whether each part of `path` is the camelCase or the snake_case spelling of ours."""
-        ours = zip(self.name.split("."), self.attributes, strict=True)
-        return len(path) == len(self.attributes) and all(
-            part in spellings for part, spellings in zip(path, ours, strict=True)
-        )
-
-    def checked(self, raw: object, *, is_text: bool) -> Any:
-        """The value that `raw` stands for; ValueError or ValidationError where it stands for none."""
-        if self.is_optional and (raw is None or (isinstance(raw, str) and raw.strip().lower() in NOTHING_WORDS)):
-            return None
-        if isinstance(self.kind, inspect.TimedeltaType):
-            return _bounded(duration(raw), self.at_least)
-        value = msgspec.convert(from_text(self.kind, raw) if is_text and isinstance(raw, str) else raw, self.hint)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(value)
-        if isinstance(value, int) and abs(value) > LARGEST_WHOLE_NUMBER:
-            raise ValueError(value)
-        return value
 
 
 class Given(NamedTuple):
@@ -99,9 +34,9 @@ class Catalogue:
     """Every setting of a struct, in order, found by either spelling of its name."""
 
     def __init__(self, root: type[msgspec.Struct], *, short_names: Mapping[str, str], reserved: Iterable[str]) -> None:
-        self._by_attributes = {".".join(setting.attributes): setting for setting in _settings_of(root)}
+        self._by_attributes = {".".join(setting.attributes): setting for setting in settings_of(root)}
         self._groups = {name[:at] for name in self._by_attributes for at, char in enumerate(name) if char == "."}
-        self._short = {short: self._by_attributes[name] for short, name in short_names.items()}
+        self._short = {short: self._by_attributes[snake(name)] for short, name in short_names.items()}
         self.reserved = frozenset(reserved)
         self.by_environment_name = {setting.environment_name: setting for setting in self} | {
             ENVIRONMENT_PREFIX + short.upper(): setting for short, setting in self._short.items()
@@ -219,6 +154,25 @@ class Reading:
         self.problems.append(f"{origin}: {unknown(name, guess)}")
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """The file's table, empty where there is no file. Its errors name the file and the line."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SettingsError(f"file {path}: cannot be read: {error.strerror}") from error
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        lines_before = data.count(b"\n", 0, error.start)
+        raise SettingsError(f"file {path}, line {lines_before + 1}: not UTF-8") from error
+    except ValueError as error:  # also of numbers too long for Python, which tomllib does not wrap
+        place = _TOML_LINE.search(str(error))
+        line = f", line {place[1] or len(data.splitlines())}" if place else ""
+        raise SettingsError(f"file {path}{line}: {_TOML_LINE.sub('', str(error))}") from error
+
+
 # ── names ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -250,163 +204,3 @@ def unknown(name: str, guess: str | None) -> str:
 def _likeness(one: str, other: str) -> float:
     letters = str.maketrans("", "", "._-")
     return SequenceMatcher(None, one.translate(letters).lower(), other.translate(letters).lower()).ratio()
-
-
-# ── values ────────────────────────────────────────────────────────────────────────────────────
-
-
-def duration(raw: object) -> timedelta:
-    """A number of milliseconds, or text such as `250ms`, `30s`, `5m`, `1h30m`, `1d`."""
-    if isinstance(raw, timedelta):
-        return raw
-    if isinstance(raw, str):
-        text = raw.strip()
-        if _NUMBER.fullmatch(text):
-            return duration(float(text))
-        if not _DURATION.fullmatch(text):
-            raise ValueError(raw)
-        return duration(sum(float(n) * UNIT_MILLISECONDS[unit] for n, unit in _NUMBER_AND_UNIT.findall(text)))
-    if isinstance(raw, bool) or not isinstance(raw, int | float):
-        raise ValueError(raw)
-    try:
-        return timedelta(milliseconds=raw)
-    except OverflowError as error:
-        raise ValueError(raw) from error
-
-
-def from_text(kind: inspect.Type, text: str) -> object:
-    """What text of the environment or of a flag stands for, by the kind of the setting; may raise ValueError."""
-    match kind:
-        case inspect.BoolType():
-            if text.strip().lower() not in TRUTH_WORDS:
-                raise ValueError(text)
-            return TRUTH_WORDS[text.strip().lower()]
-        case inspect.IntType():
-            return int(text)
-        case inspect.FloatType():
-            return float(text)
-        case inspect.VarTupleType():
-            return [item.strip() for item in text.split(",") if item.strip()]
-        case _:
-            return text
-
-
-def as_text(value: object) -> str:
-    """A setting's value as the environment would take it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case float() if value.is_integer() and abs(value) <= LARGEST_WHOLE_NUMBER:
-            return str(int(value))
-        case timedelta():
-            return _duration_text(value)
-        case tuple():
-            return ",".join(map(str, value))
-        case _:
-            return str(value)
-
-
-def shown(raw: object) -> str:
-    """A value as a message shows it: on one line, and short."""
-    text = repr(raw)
-    return text if len(text) <= LONGEST_SHOWN_VALUE else text[: LONGEST_SHOWN_VALUE - 1] + "…"
-
-
-def _bounded(value: timedelta, at_least: timedelta) -> timedelta:
-    if not at_least <= value <= LONGEST_DURATION:
-        raise ValueError(value)
-    return value
-
-
-def _duration_text(value: timedelta) -> str:
-    microseconds, parts = value // timedelta(microseconds=1), []
-    for unit, milliseconds in UNIT_MILLISECONDS.items():
-        whole, microseconds = divmod(microseconds, milliseconds * 1000)
-        if unit == "ms" and microseconds:
-            parts.append(f"{whole}.{microseconds:03}ms")
-        elif whole:
-            parts.append(f"{whole}{unit}")
-    return "".join(parts) or "0ms"
-
-
-def _expected(kind: inspect.Type, at_least: timedelta) -> str:
-    match kind:
-        case inspect.BoolType():
-            return "true or false"
-        case inspect.IntType(ge=low, le=high):
-            return "a whole number" + _range(low, high)
-        case inspect.FloatType(ge=low, le=high):
-            return "a number" + _range(low, high)
-        case inspect.TimedeltaType():
-            least = f" of at least {_duration_text(at_least)}" if at_least else ""
-            return f'a duration{least}: milliseconds, or text such as "5m"'
-        case inspect.LiteralType(values=values):
-            return "one of " + ", ".join(map(str, values))
-        case inspect.VarTupleType():
-            return "a list of texts"
-        case _:
-            return "text" + (" that is not empty" if getattr(kind, "min_length", None) else "")
-
-
-def _range(low: float | None, high: float | None) -> str:
-    if low is None:
-        return ""
-    return f" of at least {low:g}" if high is None else f" from {low:g} to {high:g}"
-
-
-# ── structs and files ─────────────────────────────────────────────────────────────────────────
-
-
-def replaced(root: StructT, setting: Setting, value: object) -> StructT:
-    return _replaced(root, setting.attributes, value)
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The file's table, empty where there is no file. Its errors name the file and the line."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise SettingsError(f"file {path}: cannot be read: {error.strerror}") from error
-    try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SettingsError(f"file {path}, line {line}: not UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        place = _TOML_LINE.search(str(error))
-        line = int(place[1]) if place and place[1] else len(data.splitlines())
-        raise SettingsError(f"file {path}, line {line}: {_TOML_LINE.sub('', str(error))}") from error
-
-
-def _replaced(root: StructT, attributes: Sequence[str], value: object) -> StructT:
-    first, *rest = attributes
-    return structs.replace(root, **{first: _replaced(getattr(root, first), rest, value) if rest else value})
-
-
-def _settings_of(
-    root: type[msgspec.Struct], names: tuple[str, ...] = (), attributes: tuple[str, ...] = ()
-) -> Iterator[Setting]:
-    """Annotated fields are settings, fields that are structs are groups; others are neither."""
-    for field in structs.fields(root):
-        here, path = (*names, field.encode_name), (*attributes, field.name)
-        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
-            yield from _settings_of(field.type, here, path)
-            continue
-        info = inspect.type_info(field.type)
-        if not isinstance(info, inspect.Metadata):
-            continue
-        kinds = info.type.types if isinstance(info.type, inspect.UnionType) else (info.type,)
-        yield Setting(
-            name=".".join(here),
-            attributes=path,
-            hint=field.type,
-            kind=next(kind for kind in kinds if not isinstance(kind, inspect.NoneType)),
-            is_optional=len(kinds) > 1,
-            default=field.default,
-            description=(info.extra_json_schema or {})["description"],
-            at_least=(info.extra or {}).get("at_least", timedelta()),
-        )

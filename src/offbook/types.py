@@ -24,10 +24,20 @@ MAX_KEY_BYTES = 512
 MAX_AGENT_BYTES = 128
 
 SessionId = Annotated[
-    str, Meta(min_length=1, max_length=MAX_KEY_BYTES, description="The host's stable session key, at most 512 bytes.")
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_KEY_BYTES,
+        description="The host's stable session key, at most 512 bytes.",
+    ),
 ]
 AgentId = Annotated[
-    str, Meta(min_length=1, max_length=MAX_AGENT_BYTES, description="The owner; left out, taken from the session key.")
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_AGENT_BYTES,
+        description="The owner; left out, taken from the session key.",
+    ),
 ]
 MessageId = Annotated[
     str, Meta(min_length=1, max_length=MAX_KEY_BYTES, description="The host's own id: the idempotency key.")
@@ -110,6 +120,8 @@ class LoggedMessage(Value, frozen=True):
     seq: int
     received_at: datetime
     entry: Entry
+    hash: bytes = b""
+    """What the row hashed to when it was written (see `audit`)."""
 
     @property
     def message(self) -> Message:
@@ -280,6 +292,80 @@ class Counts(Value, frozen=True):
     redactions: int = 0
     blobs: int = 0
     audit_events: int = 0
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Health(Value, frozen=True):
+    """`backlog` counts derived work still to do; 0 when all is caught up."""
+
+    ok: bool
+    latency_ms: float
+    version: str
+    store: str
+    model: str | None
+    backlog: int
+
+
+class Tiers(Value, frozen=True):
+    hot: int
+    warm: int
+    cold: int
+
+
+class Costs(Value, frozen=True):
+    """What models have cost so far."""
+
+    tokens: int
+    dollars: float
+
+
+class CaptureReport(Value, frozen=True):
+    """What clients say they sent against what arrived. `missing` above 0 is a loss to look into."""
+
+    sent: int
+    received: int
+    missing: int
+    waiting: int
+    clients: list[Capture]
+
+
+class Status(Value, frozen=True):
+    agent_id: str
+    version: str
+    store: str
+    started_at: datetime
+    counts: Counts
+    tiers: Tiers
+    backlog: int
+    costs: Costs
+    capture: CaptureReport
+    sessions: list[Session]
+    agents: list[str]
+
+
+class AuditReport(Value, frozen=True):
+    """`verified`: the end of the chain is unbroken and ends in `head`."""
+
+    events: list[AuditEvent]
+    head: AuditHead
+    verified: bool
+
+
+class LogLine(Sparse, frozen=True):
+    """A message in its place, whole, as a reader of the log sees it."""
+
+    seq: int
+    received_at: datetime
+    message: Message
+    noise: str | None = None
+    redactions: dict[str, int] = {}
+
+
+class LogPage(Value, frozen=True):
+    messages: list[LogLine]
+    last_seq: int
 
 
 def now() -> datetime:

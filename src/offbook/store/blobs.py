@@ -1,4 +1,4 @@
-"""Large strings of messages as files: `blobs/<agent>/<ab>/<sha256>`, written once, synced before the log refers to them."""
+"""Large strings of messages as files, `blobs/<agent>/<ab>/<sha256>`: synced before the log refers to them."""
 
 from __future__ import annotations
 

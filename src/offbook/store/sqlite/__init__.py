@@ -42,7 +42,9 @@ class SqliteStore:
 
     kind = "sqlite"
 
-    def __init__(self, path: Path, *, readers: int = 2, max_queued_writes: int = 10_000, read_only: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, readers: int = 2, max_queued_writes: int = 10_000, read_only: bool = False
+    ) -> None:
         """Opens and migrates the file; `read_only` looks at it beside the process that owns it."""
         self.path = path
         self._writer = None if read_only else Writer(path, max_queued=max_queued_writes)
@@ -123,6 +125,9 @@ class SqliteStore:
         return await self._read(reads.audit_events, agent_id, session_id, 0, limit, True)
 
     # ── care ──
+
+    async def ping(self) -> None:
+        await self._read(reads.answers)
 
     async def installation_key(self) -> bytes:
         return await self._read(reads.installation_key)

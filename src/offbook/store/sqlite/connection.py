@@ -39,7 +39,9 @@ def store_errors() -> Iterator[None]:
     except (apsw.BusyError, apsw.LockedError) as error:
         raise StoreBusy("the store is locked by another process: close it, then try again") from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError) as error:
-        raise StoreReadOnly(f"the store cannot be opened or written ({error}): check the folder's permissions") from error
+        raise StoreReadOnly(
+            f"the store cannot be opened or written ({error}): check the folder's permissions"
+        ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreCorrupt(f"{error}: run `offbook doctor`, then `offbook restore` from a backup") from error
     except apsw.Error as error:

@@ -162,9 +162,7 @@ class Ledger:
 
     # ── steps ──
 
-    def _store(
-        self, session: SessionRow, entries: Sequence[Entry], received_at: datetime, gaps: SessionGaps
-    ) -> Stored:
+    def _store(self, session: SessionRow, entries: Sequence[Entry], received_at: datetime, gaps: SessionGaps) -> Stored:
         stored = Stored()
         for entry in entries:
             known = self._known(session, entry.message.id)
@@ -186,7 +184,8 @@ class Ledger:
         if message_id is None or session.last_seq == 0:
             return None
         row = self._connection.execute(
-            "SELECT seq, fingerprint FROM messages WHERE session = ? AND id = ?", (session.session, message_id)
+            "SELECT seq, fingerprint FROM messages WHERE session = ? AND id = ?",
+            (session.session, message_id),
         ).fetchone()
         return (row[0], row[1]) if row else None
 
@@ -293,7 +292,8 @@ class Ledger:
         if known is not None:
             return known
         self._connection.execute(
-            "INSERT INTO agents (name, audit_hash) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", (name, GENESIS.hash)
+            "INSERT INTO agents (name, audit_hash) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
+            (name, GENESIS.hash),
         )
         agent, seq, audit_hash = self._connection.execute(
             "SELECT agent, audit_seq, audit_hash FROM agents WHERE name = ?", (name,)
@@ -308,7 +308,8 @@ class Ledger:
             return known
         at = micros(started_at)
         self._connection.execute(
-            "INSERT INTO sessions (agent, key, started_at, last_at) VALUES (?,?,?,?) ON CONFLICT (agent, key) DO NOTHING",
+            "INSERT INTO sessions (agent, key, started_at, last_at) VALUES (?,?,?,?) "
+            "ON CONFLICT (agent, key) DO NOTHING",
             (agent.agent, scope.session_id, at, at),
         )
         if self._connection.changes():

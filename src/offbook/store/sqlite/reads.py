@@ -26,7 +26,7 @@ from offbook.types import (
 )
 
 _MESSAGE_COLUMNS = """m.seq, m.id, m.role, m.content, m.ts, m.received_at, m.name, m.tool_call_id, m.model, m.origin,
-       m.meta, m.noise, m.redactions, m.blobs, m.chars, m.fingerprint"""
+       m.meta, m.noise, m.redactions, m.blobs, m.chars, m.fingerprint, m.hash"""
 _OF_SESSION = """FROM messages m
        JOIN sessions s ON s.session = m.session JOIN agents a ON a.agent = s.agent
        WHERE a.name = ? AND s.key = ?"""
@@ -42,7 +42,7 @@ _blobs = msgspec.json.Decoder(list[BlobRef])
 
 def messages(connection: apsw.Connection, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
     rows = connection.execute(
-        f"SELECT {_MESSAGE_COLUMNS} {_OF_SESSION} AND m.seq > ? ORDER BY m.seq LIMIT ?",  # noqa: S608
+        f"SELECT {_MESSAGE_COLUMNS} {_OF_SESSION} AND m.seq > ? ORDER BY m.seq LIMIT ?",
         (scope.agent_id, scope.session_id, after_seq, limit),
     )
     return [_logged(row) for row in rows]
@@ -50,7 +50,7 @@ def messages(connection: apsw.Connection, scope: Scope, after_seq: int, limit: i
 
 def messages_before(connection: apsw.Connection, scope: Scope, before_seq: int, limit: int) -> list[LoggedMessage]:
     rows = connection.execute(
-        f"SELECT {_MESSAGE_COLUMNS} {_OF_SESSION} AND m.seq < ? ORDER BY m.seq DESC LIMIT ?",  # noqa: S608
+        f"SELECT {_MESSAGE_COLUMNS} {_OF_SESSION} AND m.seq < ? ORDER BY m.seq DESC LIMIT ?",
         (scope.agent_id, scope.session_id, before_seq, limit),
     )
     return [_logged(row) for row in rows]
@@ -133,7 +133,12 @@ def audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
 
 
 def audit_events(
-    connection: apsw.Connection, agent_id: str, session_id: str | None, after_seq: int, limit: int, newest_first: bool
+    connection: apsw.Connection,
+    agent_id: str,
+    session_id: str | None,
+    after_seq: int,
+    limit: int,
+    newest_first: bool,
 ) -> list[AuditEvent]:
     of_session = "AND e.session = ?" if session_id is not None else ""
     order = "DESC" if newest_first else "ASC"
@@ -145,6 +150,10 @@ def audit_events(
     )
     events = [_event(row) for row in rows]
     return events[::-1] if newest_first else events
+
+
+def answers(connection: apsw.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM installation LIMIT 1").get is not None
 
 
 def installation_key(connection: apsw.Connection) -> bytes:
@@ -161,7 +170,7 @@ def integrity_faults(connection: apsw.Connection) -> Iterator[Fault]:
 
 def _logged(row: tuple[Any, ...]) -> LoggedMessage:
     (seq, id_, role, content, ts, received_at, name, tool_call_id, model, origin) = row[:10]
-    (meta, noise, redactions, blobs, chars, fingerprint) = row[10:]
+    (meta, noise, redactions, blobs, chars, fingerprint, hash_) = row[10:]
     return LoggedMessage(
         seq=seq,
         received_at=moment(received_at),
@@ -183,6 +192,7 @@ def _logged(row: tuple[Any, ...]) -> LoggedMessage:
             chars=chars,
             fingerprint=fingerprint,
         ),
+        hash=hash_,
     )
 
 

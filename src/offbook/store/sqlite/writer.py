@@ -117,7 +117,7 @@ class Writer:
                 results = [job.operation(self._ledger) for job in group]
                 self._ledger.flush()
                 self._connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - whatever it was, the transaction and the caches must go
+        except Exception as error:
             self._roll_back()
             if isinstance(error, StoreError):
                 raise

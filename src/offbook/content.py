@@ -1,0 +1,344 @@
+"""Structured content, read in whatever dialect it came.
+
+The contract's own blocks are `text`, `tool-call {id, name, arguments}`, `tool-result {toolCallId, content}`,
+`image` and `file`; any other object is kept as it is. Beside them this reads what hosts send unchanged:
+OpenClaw (`toolCall`, `toolResult`, `thinking`), Anthropic (`tool_use`, `tool_result`, `source`), OpenAI chat
+(`tool_calls`, `image_url`, `input_audio`) and OpenAI responses (`input_text`, `function_call`, `reasoning`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from offbook.types import BlobRef, Block, Content, Message
+
+Path = tuple[str | int, ...]
+
+MAX_DEPTH = 100
+"""How deeply lists and objects may nest. JSON encoders recurse in C, so depth is a limit of the process."""
+BEGINNING_CHARS = 400
+"""How much of a text that lies outside the log is shown in its place: a paragraph."""
+
+TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
+REASONING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
+CALL_TYPES = frozenset(
+    {"tool-call", "toolCall", "tool_call", "tool_use", "server_tool_use", "mcp_tool_use", "function_call", "function"}
+)
+RESULT_TYPES = frozenset({"tool-result", "toolResult", "tool_result", "function_call_output"})
+IMAGE_TYPES = frozenset({"image", "image_url", "input_image", "image_file"})
+FILE_TYPES = frozenset({"file", "input_file", "document", "audio", "input_audio", "video", "media"})
+
+# OpenAI's `function_call` has an `id` of its own besides the `call_id` its output answers to.
+_CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "id")
+_RESULT_ID_KEYS = ("toolCallId", "tool_call_id", "tool_use_id", "toolUseId", "call_id")
+_NAME_KEYS = ("name", "toolName", "tool_name")
+_ARGUMENT_KEYS = ("arguments", "input", "args", "parameters")
+_RESULT_KEYS = ("content", "output", "result")
+_MEDIA_TYPE_KEYS = ("mediaType", "media_type", "mimeType", "mime_type")
+_PAYLOAD_KEYS = frozenset({"data", "file_data", "b64_json", "blob"})
+_OPAQUE_KEYS = frozenset({"thinkingSignature", "thoughtSignature", "textSignature", "encrypted_content"})
+
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},")
+# Payloads come in the standard alphabet, which has neither the `_` nor the `-` of a token; signatures in both.
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\r\n]*")
+_BASE64_OR_URL_SAFE = re.compile(r"[A-Za-z0-9+/_=\r\n-]*")
+_BINARY_STAND_IN = re.compile(r"\[(?:([^\s\],]+), )?([\d,]+) bytes kept outside the log, sha256 ")
+_SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？]|\n")
+
+
+def text_of(content: Content) -> str:
+    """What a person would read: the text, without calls, results, binaries and reasoning."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(text for block in content if (text := block_text(block)))
+
+
+def block_text(block: Block) -> str | None:
+    """The text of a text block; None for every other block."""
+    kind, text = block.get("type"), block.get("text")
+    is_text = kind in TEXT_TYPES if isinstance(kind, str) else kind is None
+    return text if is_text and isinstance(text, str) else None
+
+
+def is_call(block: Block) -> bool:
+    return _type(block) in CALL_TYPES
+
+
+def is_result(block: Block) -> bool:
+    # Anthropic names the results of its server tools after the tool: `web_search_tool_result`.
+    return _type(block) in RESULT_TYPES or _type(block).endswith("_tool_result")
+
+
+def tool_calls(message: Message) -> list[str]:
+    """The ids of the calls this message makes, in order."""
+    found = (_first(block, _CALL_ID_KEYS) for block in _blocks(message) if is_call(block))
+    return list(dict.fromkeys(call_id for call_id in found if isinstance(call_id, str)))
+
+
+def tool_results(message: Message) -> list[str]:
+    """The ids of the calls this message answers, in order."""
+    found: list[Any] = [message.tool_call_id] if message.role == "tool" else []
+    found += [_first(block, _RESULT_ID_KEYS) for block in _blocks(message) if is_result(block)]
+    return list(dict.fromkeys(call_id for call_id in found if isinstance(call_id, str)))
+
+
+# ── as plain text ─────────────────────────────────────────────────────────────────────────────
+
+
+def render(message: Message) -> str:
+    """Everything of a message as plain text, in its order. Signatures of reasoning are left out: they
+    mean nothing in prose, and another model refuses them."""
+    parts = [message.content] if isinstance(message.content, str) else []
+    blocks = list(_blocks(message))
+    parts += [_render_block(block, 0) for block in blocks]
+    text = "\n".join(part for part in parts if part)
+    if message.role == "tool" and message.tool_call_id and not any(map(is_result, blocks)):
+        return f"[result of {message.tool_call_id}] {text}".rstrip()
+    return text
+
+
+def _render_block(block: Block, nesting: int) -> str:
+    text = block_text(block)
+    if text is not None:
+        return text
+    if is_call(block):
+        return _render_call(block)
+    if is_result(block):
+        head = f"result of {_first(block, _RESULT_ID_KEYS) or 'a call'}"
+        failed = ", failed" if block.get("is_error") is True or block.get("isError") is True else ""
+        return f"[{head}{failed}] {_render_value(_first(block, _RESULT_KEYS), nesting + 1)}".rstrip()
+    if _type(block) in REASONING_TYPES:
+        return f"[thinking] {_thought(block)}".rstrip()
+    if _type(block) in IMAGE_TYPES | FILE_TYPES:
+        return _render_media(block)
+    return _compact_json(block)
+
+
+def _render_call(block: Block) -> str:
+    function = block.get("function")
+    holder = {**block, **function} if isinstance(function, dict) else block
+    name, arguments = _first(holder, _NAME_KEYS) or "?", _first(holder, _ARGUMENT_KEYS)
+    if isinstance(arguments, str):  # OpenAI sends them as JSON in a string
+        try:
+            arguments = msgspec.json.decode(arguments)
+        except (msgspec.DecodeError, RecursionError):
+            return f"[call {name}({arguments})]"
+    shown = "" if arguments is None else _compact_json(arguments)
+    return f"[call {name}({shown})]"
+
+
+def _render_value(value: Any, nesting: int) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if nesting >= MAX_DEPTH:
+        return _compact_json(value)
+    if isinstance(value, list):
+        return "\n".join(part for part in (_render_value(item, nesting + 1) for item in value) if part)
+    if isinstance(value, dict) and isinstance(value.get("type"), str):
+        return _render_block(value, nesting + 1)
+    return _compact_json(value)
+
+
+def _render_media(block: Block) -> str:
+    kind = "image" if _type(block) in IMAGE_TYPES else "file"
+    media_type, size, where = "", "", ""
+    for path, text in strings(block):
+        held = _BINARY_STAND_IN.match(text)
+        if path[-1] in _MEDIA_TYPE_KEYS:
+            media_type = media_type or text
+        elif held:
+            media_type = media_type or held[1] or ""
+            size = f"{held[2]} bytes"
+        elif is_binary_path(block, path):
+            media_type = media_type or _media_type_of(text)
+            size = f"{_decoded_bytes(text):,} bytes"
+        elif path[-1] == "data":  # a document given as plain text
+            return f"[{kind}: {media_type or 'text'}] {text}"
+        elif path[-1] in ("url", "image_url", "file_url", "file_id", "filename", "name", "title", "path"):
+            where = where or text
+    facts = [fact for fact in (where, media_type, size) if fact]
+    return f"[{kind}: {', '.join(facts)}]" if facts else f"[{kind}]"
+
+
+def _compact_json(value: Any) -> str:
+    # Keys stay in the order the host sent: that is how its call reads.
+    if depth(value) > MAX_DEPTH:
+        return "[nested too deeply to show]"
+    return msgspec.json.encode(value).decode()
+
+
+# ── walking ───────────────────────────────────────────────────────────────────────────────────
+
+
+def strings(value: Any) -> Iterator[tuple[Path, str]]:
+    """Every string in nested JSON and its path, in document order. Keys are not walked."""
+    waiting: list[tuple[Path, Any]] = [((), value)]
+    while waiting:
+        path, item = waiting.pop()
+        if isinstance(item, str):
+            yield path, item
+        elif isinstance(item, dict):
+            waiting.extend(((*path, key), item[key]) for key in reversed(item))
+        elif isinstance(item, list):
+            waiting.extend(((*path, index), item[index]) for index in range(len(item) - 1, -1, -1))
+
+
+def replace(value: Any, replacements: Mapping[Path, str]) -> Any:
+    """A copy with those strings in place of what lies at those paths. Copies only what lies on the way."""
+    if () in replacements:
+        return replacements[()]
+    copies: dict[Path, Any] = {(): _shallow_copy(value)}
+    for path, text in replacements.items():
+        holder = copies[()]
+        for length in range(1, len(path)):
+            step = path[:length]
+            if step not in copies:
+                copies[step] = holder[path[length - 1]] = _shallow_copy(holder[path[length - 1]])
+            holder = copies[step]
+        holder[path[-1]] = text
+    return copies[()]
+
+
+def depth(value: Any) -> int:
+    """How many lists and objects lie inside one another; 0 for a plain value."""
+    deepest = 0
+    level = [value]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        deepest += 1
+        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
+    return deepest
+
+
+def is_binary_path(content: Any, path: Path) -> bool:
+    """Whether the string there is an encoded binary: nothing to read, search or redact in it.
+
+    What is not spelled like base64 is text wherever it lies, so that a secret cannot hide under `data`.
+    """
+    holder: Any = None
+    value = content
+    for step in path:
+        holder, value = value, value[step]
+    if not isinstance(value, str):
+        return False
+    if value.startswith("data:") and (head := _DATA_URL.match(value)):
+        return head[0].endswith(";base64,") and _BASE64.fullmatch(value, head.end()) is not None
+    if not isinstance(holder, dict):
+        return False
+    if path[-1] in _PAYLOAD_KEYS:
+        kind = holder.get("type", path[-2] if len(path) > 1 else None)
+        is_carrier = kind in ("base64", *IMAGE_TYPES, *FILE_TYPES) or _first(holder, _MEDIA_TYPE_KEYS) is not None
+        return is_carrier and kind != "text" and _BASE64.fullmatch(value) is not None
+    is_opaque = path[-1] in _OPAQUE_KEYS or (path[-1] == "signature" and _type(holder) in REASONING_TYPES)
+    return is_opaque and _BASE64_OR_URL_SAFE.fullmatch(value) is not None
+
+
+# ── large parts, kept outside ─────────────────────────────────────────────────────────────────
+
+
+def externalise(
+    content: Content, over_chars: int, binary_over_chars: int = 2048
+) -> tuple[Content, list[tuple[BlobRef, bytes]]]:
+    """Move every longer string out; a stand-in that says so stays. Undone by `internalise`."""
+    moved: list[tuple[BlobRef, bytes]] = []
+    stand_ins: dict[Path, str] = {}
+    for path, text in strings(content):
+        if len(text) <= min(over_chars, binary_over_chars):
+            continue
+        is_binary = is_binary_path(content, path)
+        if len(text) <= (binary_over_chars if is_binary else over_chars):
+            continue
+        data = text.encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(data).hexdigest()
+        moved.append((BlobRef(path=list(path), sha256=digest, chars=len(text), bytes=len(data)), data))
+        stand_ins[path] = _binary_stand_in(text, digest) if is_binary else _text_stand_in(text, digest)
+    return (replace(content, stand_ins) if moved else content), moved
+
+
+def internalise(content: Content, refs: list[BlobRef], data_by_sha256: Mapping[str, bytes]) -> Content:
+    """Put back what `externalise` moved out. Where the data is not given, the stand-in stays."""
+    texts = {
+        tuple(ref.path): data_by_sha256[ref.sha256].decode("utf-8", "surrogatepass")
+        for ref in refs
+        if ref.sha256 in data_by_sha256
+    }
+    restored: Content = replace(content, texts) if texts else content
+    return restored
+
+
+def beginning(text: str, max_chars: int) -> str:
+    """The first characters of a text, ending at a sentence, else at a word, if one ends in the second half."""
+    if len(text) <= max_chars:
+        return text
+    head = text[:max_chars]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, max_chars // 2, max_chars)]
+    if ends:
+        return head[: ends[-1]].rstrip()
+    words, *cut_word = head.rsplit(None, 1) or [head]
+    return (words if cut_word and len(words) > max_chars // 2 else head).rstrip()
+
+
+def _text_stand_in(text: str, digest: str) -> str:
+    shown = beginning(text, BEGINNING_CHARS)
+    return f"[{len(text):,} characters kept outside the log, sha256 {digest[:12]}…] The beginning: {shown}"
+
+
+def _binary_stand_in(text: str, digest: str) -> str:
+    media_type = _media_type_of(text)
+    label = f"{media_type}, " if media_type else ""
+    return f"[{label}{_decoded_bytes(text):,} bytes kept outside the log, sha256 {digest[:12]}…]"
+
+
+# ── small readings ────────────────────────────────────────────────────────────────────────────
+
+
+def _blocks(message: Message) -> Iterator[Block]:
+    """The content's blocks, and the calls OpenAI's chat dialect keeps beside the content."""
+    blocks = [] if isinstance(message.content, str) else message.content
+    for block in blocks:
+        calls = block.get("tool_calls")
+        if "type" not in block and isinstance(calls, list):
+            yield from (call for call in calls if isinstance(call, dict))
+        else:
+            yield block
+    beside = (message.meta or {}).get("tool_calls")
+    if isinstance(beside, list):
+        yield from (call for call in beside if isinstance(call, dict))
+
+
+def _type(block: Block) -> str:
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def _first(holder: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((holder[key] for key in keys if holder.get(key) is not None), None)
+
+
+def _thought(block: Block) -> str:
+    thought = _first(block, ("thinking", "text", "reasoning", "summary"))
+    if isinstance(thought, list):  # OpenAI's summaries
+        thought = "\n".join(str(item["text"]) for item in thought if isinstance(item, dict) and "text" in item)
+    return thought if isinstance(thought, str) else ""
+
+
+def _media_type_of(text: str) -> str:
+    head = _DATA_URL.match(text)
+    return (head[1] or "") if head else ""
+
+
+def _decoded_bytes(text: str) -> int:
+    """How many bytes base64 text stands for."""
+    head = _DATA_URL.match(text)
+    digits = len(text) - (head.end() if head else 0) - text.count("\n") - text.count("\r")
+    return max(0, digits * 3 // 4 - text[-2:].count("="))
+
+
+def _shallow_copy(value: Any) -> Any:
+    return dict(value) if isinstance(value, dict) else list(value)

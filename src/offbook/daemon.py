@@ -1,0 +1,191 @@
+"""The provider: opens the store, listens on the socket and on loopback, stops cleanly. Chooses the implementations."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+import uvicorn
+
+from offbook.embedded import open_parts
+from offbook.errors import SettingsError, StoreReadOnly
+from offbook.home import Home, TokenBook
+from offbook.memory import Memory
+from offbook.settings import Settings
+from offbook.store.sqlite import SqliteStore
+from offbook.surfaces.guard import LOOPBACK_NAMES, is_loopback
+from offbook.surfaces.http import HttpSurface
+from offbook.surfaces.metrics import Metrics
+from offbook.types import Value
+from offbook.version import VERSION
+
+GRACE_SECONDS = 5
+"""How long a stop waits for requests under way."""
+
+log = structlog.get_logger("offbook.daemon")
+
+
+class Address(Value, frozen=True):
+    """Where the daemon listens, once it does."""
+
+    socket: str
+    url: str | None
+    home: str
+
+
+async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address], None] = lambda address: None) -> None:
+    """Run until SIGTERM or SIGINT."""
+    check_binding(settings)
+    home.check_socket_path()
+    async with open_parts(home, settings) as (memory, store):
+        home.owner_token()
+        listeners = _Listeners(home, settings, memory, store)
+        stop = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        try:
+            address = await listeners.start()
+            log.info("listening", action="daemon.start", socket=address.socket, url=address.url, version=VERSION)
+            on_ready(address)
+            await stop.wait()
+        finally:
+            log.info("stopping", action="daemon.stop")
+            await listeners.close()
+    log.info("stopped", action="daemon.stopped")
+
+
+def check_binding(settings: Settings) -> None:
+    """Beyond loopback only with TLS; the token is always asked for."""
+    server = settings.server
+    if server.port and not is_loopback(server.host) and not (server.tls_cert and server.tls_key):
+        raise SettingsError(
+            f"{server.host} is not loopback: give --tls-cert and --tls-key (for development: `offbook tls-cert`), "
+            "or keep server.host at 127.0.0.1"
+        )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the daemon decides when to stop."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _Listeners:
+    def __init__(self, home: Home, settings: Settings, memory: Memory, store: SqliteStore) -> None:
+        self._home = home
+        self._settings = settings
+        self._memory = memory
+        self._metrics = Metrics(VERSION, lambda: store.queued_writes)
+        self._tokens = TokenBook(home)
+        self._servers: list[_Server] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> Address:
+        unix = listen_on_socket(self._home.socket)
+        tcp = listen_on_port(self._settings.server.host, self._settings.server.port)
+        await self._serve(unix, is_socket=True)
+        url = None
+        if tcp is not None:
+            await self._serve(tcp, is_socket=False)
+            host, port = tcp.getsockname()[:2]
+            scheme = "https" if self._settings.server.tls_cert else "http"
+            url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+        return Address(socket=str(self._home.socket), url=url, home=str(self._home.folder))
+
+    async def close(self) -> None:
+        for server in self._servers:
+            server.should_exit = True
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._home.socket.unlink(missing_ok=True)
+
+    async def _serve(self, listener: socket.socket, *, is_socket: bool) -> None:
+        settings = self._settings.server
+        surface = HttpSurface(
+            self._memory,
+            self._metrics,
+            self._tokens.callers,
+            is_socket=is_socket,
+            allowed_hosts=self._allowed_hosts(),
+            max_request_bytes=settings.max_request_bytes,
+        )
+        has_tls = settings.tls_cert is not None and not is_socket
+        config = uvicorn.Config(
+            surface,
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=settings.keep_alive_seconds,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            ssl_certfile=settings.tls_cert if has_tls else None,
+            ssl_keyfile=settings.tls_key if has_tls else None,
+        )
+        server = _Server(config)
+        self._servers.append(server)
+        self._tasks.append(asyncio.create_task(server.serve(sockets=[listener])))
+        while not server.started:
+            if self._tasks[-1].done():
+                self._tasks[-1].result()
+                raise SettingsError("the listener could not be started; see the log")
+            await asyncio.sleep(0.005)
+
+    def _allowed_hosts(self) -> frozenset[str] | None:
+        """Names we answer to. A remote provider without a list answers to any: TLS and the token decide there."""
+        server = self._settings.server
+        named = frozenset(name.lower() for name in server.allowed_hosts)
+        if is_loopback(server.host):
+            return LOOPBACK_NAMES | named
+        return LOOPBACK_NAMES | named | {server.host.lower()} if named else None
+
+
+def listen_on_socket(path: Path) -> socket.socket:
+    """A socket file only its owner can open. A stale one is removed: the folder's lock proves nobody listens."""
+    if path.is_socket() or (path.exists() and stat.S_ISSOCK(path.lstat().st_mode)):
+        path.unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # Made under another name and moved: nobody can connect before its mode is right.
+    unfinished = path.with_name(path.name + ".new")
+    try:
+        unfinished.unlink(missing_ok=True)
+        listener.bind(str(unfinished))
+        unfinished.chmod(0o600)
+        listener.listen(1024)
+        unfinished.rename(path)
+    except OSError as error:
+        listener.close()
+        raise StoreReadOnly(f"the socket {path} cannot be made ({error}): check the folder {path.parent}") from None
+    listener.setblocking(False)
+    return listener
+
+
+def listen_on_port(host: str, port: int) -> socket.socket | None:
+    """None for port 0: the socket only."""
+    if port == 0:
+        return None
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host.strip("[]"), port))
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise SettingsError(
+                f"port {port} is in use by another program: choose another with --port or OFFBOOK_PORT "
+                "(0 = socket only)"
+            ) from None
+        raise SettingsError(f"{host}:{port} cannot be listened on: {error}") from None
+    listener.listen(1024)
+    listener.setblocking(False)
+    return listener

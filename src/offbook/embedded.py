@@ -1,0 +1,52 @@
+"""The same Memory inside a process, without a daemon.
+
+async with open_memory("~/.offbook") as memory:
+    await memory.on_message(memory.scope("chat"), [Message(role="user", content="Hello there!")])
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from offbook.home import Home, Lock
+from offbook.memory import Memory
+from offbook.settings import Settings, home_folder, load
+from offbook.store.blobs import BlobFiles
+from offbook.store.sqlite import SqliteStore
+
+
+@asynccontextmanager
+async def open_memory(
+    home: str | Path | None = None,
+    *,
+    settings: Settings | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> AsyncIterator[Memory]:
+    """Owns the data folder until the block ends; where a daemon owns it already, use a client instead."""
+    place = Home(Path(home) if home is not None else home_folder(environ))
+    chosen = settings or load(place.folder, environ=environ).settings
+    async with open_parts(place, chosen) as (memory, _):
+        yield memory
+
+
+@asynccontextmanager
+async def open_parts(home: Home, settings: Settings) -> AsyncIterator[tuple[Memory, SqliteStore]]:
+    """Memory and the store beneath it: lock taken, file opened and migrated; all let go at the end."""
+    home.prepare()
+    lock = Lock(home)
+    try:
+        store = SqliteStore(
+            home.database, readers=settings.store.readers, max_queued_writes=settings.store.max_queued_writes
+        )
+        try:
+            yield (
+                Memory(store, BlobFiles(home.blobs), settings, frame_key=await store.installation_key()),
+                store,
+            )
+        finally:
+            await store.close()
+    finally:
+        lock.release()

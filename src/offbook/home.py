@@ -1,0 +1,149 @@
+"""The data folder: what lies where, who owns it, and the tokens that open it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from offbook.errors import SettingsError, StoreOwned, StoreReadOnly
+from offbook.types import Caller
+
+TOKEN_PREFIX = "offbook_"  # noqa: S105 - a prefix, so that redaction and scanners know our tokens
+LONGEST_SOCKET_PATH = 107
+"""Linux allows 107 bytes for the path of a Unix socket."""
+
+
+class BoundToken(msgspec.Struct, frozen=True, rename="camel"):
+    """A token for some agents only. The token itself is shown once and never stored."""
+
+    name: str
+    digest: str
+    agents: list[str]
+    created_at: str
+
+
+class Home:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.expanduser()
+        self.database = self.folder / "offbook.db"
+        self.socket = self.folder / "offbook.sock"
+        self.token = self.folder / "token"
+        self.bound_tokens = self.folder / "tokens.json"
+        self.lock = self.folder / "offbook.lock"
+        self.blobs = self.folder / "blobs"
+        self.outboxes = self.folder / "outbox"
+        self.config = self.folder / "config.toml"
+
+    def prepare(self) -> None:
+        """Make the folder where it is missing, for its owner only."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not os.access(self.folder, os.W_OK | os.X_OK):
+                raise PermissionError(f"no permission to write in {self.folder}")
+        except OSError as error:
+            raise StoreReadOnly(
+                f"the data folder {self.folder} cannot be made or written ({error}): "
+                "mend its permissions, or set OFFBOOK_HOME to another folder"
+            ) from None
+
+    def check_socket_path(self) -> None:
+        length = len(os.fsencode(self.socket))
+        if length > LONGEST_SOCKET_PATH:
+            raise SettingsError(
+                f"the socket's path {self.socket} is {length} bytes long, the system allows {LONGEST_SOCKET_PATH}: "
+                "set OFFBOOK_HOME to a shorter folder"
+            )
+
+    def owner_token(self) -> str:
+        """The token of the folder's owner, made at first use, readable by the owner only."""
+        try:
+            return self.token.read_text().strip()
+        except FileNotFoundError:
+            pass
+        token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+        write_private(self.token, token + "\n")
+        return token
+
+    def read_bound_tokens(self) -> list[BoundToken]:
+        try:
+            return msgspec.json.decode(self.bound_tokens.read_bytes(), type=list[BoundToken])
+        except FileNotFoundError:
+            return []
+        except msgspec.DecodeError as error:
+            raise SettingsError(f"{self.bound_tokens} cannot be read ({error}): mend or remove it") from None
+
+    def write_bound_tokens(self, tokens: list[BoundToken]) -> None:
+        write_private(self.bound_tokens, msgspec.json.format(msgspec.json.encode(tokens)).decode() + "\n")
+
+
+class TokenBook:
+    """Who each token stands for. Reads the files again when they change, so that a revocation holds at once."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._callers: dict[str, Caller] = {}
+        self._seen: tuple[Any, ...] = ()
+
+    def callers(self) -> dict[str, Caller]:
+        seen = (_stamp(self._home.token), _stamp(self._home.bound_tokens))
+        if seen != self._seen:
+            owner = {token_digest(self._home.owner_token()): Caller(name="owner")}
+            bound = {
+                token.digest: Caller(name=f"token:{token.name}", agents=frozenset(token.agents))
+                for token in self._home.read_bound_tokens()
+            }
+            self._callers, self._seen = bound | owner, seen
+        return self._callers
+
+
+class Lock:
+    """One process owns a data folder. The lock goes with the process, however it ends."""
+
+    def __init__(self, home: Home) -> None:
+        self._descriptor = os.open(home.lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+            os.close(self._descriptor)
+            raise StoreOwned(
+                f"another Offbook (process {owner}) runs on {home.folder}: talk to it through {home.socket}, "
+                f"stop it, or set OFFBOOK_HOME to another folder"
+            ) from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def token_digest(token: str) -> str:
+    """Tokens are looked up by digest: nothing about a wrong one can be learnt from the time it takes."""
+    return sha256(token.encode()).hexdigest()
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file at once, readable by its owner only."""
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_mtime_ns, status.st_ino

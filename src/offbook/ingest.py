@@ -1,0 +1,101 @@
+"""From a host's message to an entry of the log. Pure: nothing is stored here.
+
+message ─▶ checked ─▶ our own frames cut out ─▶ secrets redacted ─▶ noise marked ─▶ large parts moved out ─▶ entry
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from difflib import SequenceMatcher
+from hashlib import blake2b
+
+import msgspec
+
+from offbook.content import MAX_DEPTH, depth, externalise, text_of
+from offbook.errors import WrongShape
+from offbook.frames import strip_message
+from offbook.noise import noise_kind
+from offbook.redact import redact_message
+from offbook.scope import checked_key
+from offbook.types import MAX_KEY_BYTES, Entry, Message
+
+EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+_canonical = msgspec.json.Encoder(order="deterministic")
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """An entry, and the large parts that must be kept before it is stored."""
+
+    entry: Entry
+    large: list[bytes]
+
+
+def prepare(message: Message, *, frame_key: bytes, externalise_over: int, redacts: bool = True) -> Prepared:
+    checked = check(message)
+    stripped, _ = strip_message(checked, frame_key)
+    redacted, redactions = redact_message(stripped) if redacts else (stripped, {})
+    noise = noise_kind(redacted)
+    content, moved = externalise(redacted.content, externalise_over)
+    kept = msgspec.structs.replace(redacted, content=content) if moved else redacted
+    return Prepared(
+        entry=Entry(
+            message=kept,
+            noise=noise,
+            redactions=redactions,
+            blobs=[reference for reference, _ in moved],
+            chars=len(text_of(redacted.content)),
+            fingerprint=fingerprint(kept),
+        ),
+        large=[data for _, data in moved],
+    )
+
+
+def check(message: Message) -> Message:
+    """Refuse what could not be stored or given back; bring the time to UTC."""
+    if message.id is not None:
+        checked_key(message.id, "message.id", MAX_KEY_BYTES)
+    for part, value in (("content", message.content), ("meta", message.meta)):
+        if depth(value) > MAX_DEPTH:
+            raise WrongShape(f"`message.{part}` is nested more than {MAX_DEPTH} levels deep: flatten it")
+    try:
+        _canonical.encode(message)
+    except UnicodeEncodeError:
+        raise WrongShape("the message holds a lone surrogate: send valid UTF-8") from None
+    except (TypeError, OverflowError, ValueError) as error:
+        raise WrongShape(f"the message cannot be written as JSON: {error}") from None
+    for name in ("name", "tool_call_id", "model", "origin"):
+        value = getattr(message, name)
+        if value is not None and "\x00" in value:
+            raise WrongShape(f"`message.{name}` holds a NUL character: leave it out")
+    return message if message.ts is None else msgspec.structs.replace(message, ts=in_utc(message.ts))
+
+
+def in_utc(ts: datetime) -> datetime:
+    """A time without a zone is taken as UTC."""
+    aware = ts if ts.tzinfo else ts.replace(tzinfo=UTC)
+    if not EARLIEST.year < aware.year < LATEST.year:
+        raise WrongShape(f"`message.ts` {ts.isoformat()} is not a time something was said: use the years 1901 to 8999")
+    return aware.astimezone(UTC)
+
+
+def fingerprint(message: Message) -> bytes:
+    """Tells a retry from another message under the same id; time and meta may differ between two captures of one."""
+    fields = [message.role, message.content, message.name, message.tool_call_id]
+    return blake2b(_canonical.encode(fields), digest_size=16).digest()
+
+
+def unsaved(given: Sequence[Entry], logged_fingerprints: Sequence[bytes]) -> list[Entry]:
+    """Which of a whole context's entries the log does not hold yet.
+
+    With an id the store itself knows. Without one, the context is aligned with the end of the log: what
+    matches there in order is saved already. Two equal messages in the context need two in the log.
+    """
+    anonymous = [entry for entry in given if entry.message.id is None]
+    matcher = SequenceMatcher(
+        None, [entry.fingerprint for entry in anonymous], list(logged_fingerprints), autojunk=False
+    )
+    saved = {block.a + offset for block in matcher.get_matching_blocks() for offset in range(block.size)}
+    fresh = {id(entry) for index, entry in enumerate(anonymous) if index not in saved}
+    return [entry for entry in given if entry.message.id is not None or id(entry) in fresh]

@@ -1,0 +1,376 @@
+"""The verbs. Every surface, whichever language it speaks, ends in one of these methods.
+
+A verb checks what it was given, asks pure functions what to do, and has the store do it. Whatever reads
+or writes leaves one audit event, durable before the answer: nothing is read or written unrecorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from offbook import ingest
+from offbook.audit import GENESIS, chain_faults
+from offbook.compression.tail import Piece, cost, fit_tail, piece_of
+from offbook.content import internalise, is_binary_path
+from offbook.errors import WrongShape
+from offbook.protocols import Blobs, Store
+from offbook.scope import resolve_agent, resolve_scope
+from offbook.settings import Settings
+from offbook.types import (
+    EMBEDDED,
+    AuditDraft,
+    AuditHead,
+    AuditReport,
+    Caller,
+    CaptureClaim,
+    CaptureReport,
+    CompressedContext,
+    Costs,
+    Entry,
+    Health,
+    LoggedMessage,
+    LogLine,
+    LogPage,
+    Mark,
+    MarkKind,
+    Message,
+    Receipt,
+    Scope,
+    Session,
+    SessionGaps,
+    Status,
+    Tiers,
+    now,
+)
+from offbook.version import VERSION
+
+TAIL_PAGES = (16, 64, 256)
+"""How many messages are read at a time, newest first: few for a small context, more as it grows."""
+HEAVY_CHARS = 32_768
+"""From here on a message is prepared in a thread, so that it does not hold up the others."""
+EVENTS_VERIFIED = 5_000
+"""How much of the chain the `audit` verb verifies. All of it: `offbook audit --verify`."""
+SESSIONS_IN_STATUS = 20
+LONGEST_WAIT_SECONDS = 60.0
+
+
+class Memory:
+    def __init__(self, store: Store, blobs: Blobs, settings: Settings, *, frame_key: bytes) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._settings = settings
+        self._frame_key = frame_key
+        self._started_at = now()
+        self._followers: dict[Scope, list[asyncio.Future[None]]] = {}
+
+    # ── who is meant ──
+
+    def scope(self, session_id: str, agent_id: str | None = None) -> Scope:
+        return resolve_scope(session_id, agent_id, self._settings.default_agent)
+
+    def agent(self, agent_id: str | None = None, session_id: str | None = None) -> str:
+        return resolve_agent(session_id, agent_id, self._settings.default_agent)
+
+    # ── the record ──
+
+    async def on_message(
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        *,
+        by: Caller = EMBEDDED,
+        claim: CaptureClaim | None = None,
+    ) -> Receipt:
+        """Take messages into the log. Returns when they are durable."""
+        if not messages:
+            raise WrongShape("`messages` is empty: send at least one message")
+        entries = await self._prepared(scope, messages)
+        return await self._append(scope, entries, _event("onMessage", by, scope), claim=claim)
+
+    async def log(
+        self,
+        scope: Scope,
+        *,
+        after_seq: int = 0,
+        limit: int = 100,
+        wait_seconds: float = 0.0,
+        by: Caller = EMBEDDED,
+    ) -> LogPage:
+        """The session's messages after `after_seq`, whole; waits for the next one where there is none yet."""
+        page = await self._page(scope, after_seq, limit)
+        if not page and wait_seconds > 0:
+            await self._wait_for_message(scope, after_seq, min(wait_seconds, LONGEST_WAIT_SECONDS))
+            page = await self._page(scope, after_seq, limit)
+        lines = [await self._line(scope, logged) for logged in page]
+        last_seq = page[-1].seq if page else after_seq
+        await self._record(scope, "log", by, {"afterSeq": after_seq, "lastSeq": last_seq, "messages": len(page)})
+        return LogPage(messages=lines, last_seq=last_seq)
+
+    # ── the context that stands by ──
+
+    async def get_compressed_context(self, scope: Scope, max_chars: int, *, by: Caller = EMBEDDED) -> CompressedContext:
+        """The session in at most `max_chars` characters."""
+        if max_chars < 1:
+            raise WrongShape(f"`maxChars` is {max_chars}: ask for at least 1 character")
+        context = await self._context(scope, await self._store.session(scope), max_chars)
+        await self._record(scope, "getCompressedContext", by, _what_was_shown(context))
+        return context
+
+    # ── lifecycle ──
+
+    async def session_start(
+        self, scope: Scope, *, max_chars: int | None = None, by: Caller = EMBEDDED
+    ) -> CompressedContext | None:
+        """What the agent needs to go on with a session after a restart; None where nothing is known of it."""
+        session = await self._store.session(scope)
+        context = None
+        if session is not None and session.last_seq:
+            context = await self._context(scope, session, max_chars or self._default_chars(scope))
+        details = _what_was_shown(context) if context else {"context": None}
+        await self._mark(scope, "start", _event("hooks/session-start", by, scope, details))
+        return context
+
+    async def session_end(self, scope: Scope, *, reason: str | None = None, by: Caller = EMBEDDED) -> None:
+        details = {"reason": reason} if reason else {}
+        await self._mark(scope, "end", _event("hooks/session-end", by, scope, details), reason=reason)
+
+    async def pre_compaction(
+        self,
+        scope: Scope,
+        messages: Sequence[Message] = (),
+        *,
+        by: Caller = EMBEDDED,
+        claim: CaptureClaim | None = None,
+    ) -> int:
+        """Save whatever of the host's context is not in the log yet. Returns how many messages that were."""
+        given = await self._prepared(scope, messages)
+        session = await self._store.session(scope)
+        recent = await self._store.messages_before(
+            scope, before_seq=(session.last_seq if session else 0) + 1, limit=2 * len(given) + 1
+        )
+        fresh = ingest.unsaved(given, [logged.entry.fingerprint for logged in reversed(recent)])
+        receipt = await self._append(
+            scope,
+            fresh,
+            _event("hooks/pre-compaction", by, scope, {"given": len(given)}),
+            claim=claim,
+            mark=Mark(kind="pre-compaction", at=now()),
+        )
+        return receipt.accepted
+
+    async def post_compaction(self, scope: Scope, new_context: Any = None, *, by: Caller = EMBEDDED) -> None:
+        """Note that the host compacted by itself, and what it went on with."""
+        encoded = msgspec.json.encode(new_context)
+        details = {} if new_context is None else {"bytes": len(encoded), "sha256": sha256(encoded).hexdigest()}
+        await self._mark(scope, "post-compaction", _event("hooks/post-compaction", by, scope, details))
+
+    # ── what is known ──
+
+    async def ping(self) -> Health:
+        started = time.perf_counter()
+        await self._store.ping()
+        return Health(
+            ok=True,
+            latency_ms=round((time.perf_counter() - started) * 1_000, 3),
+            version=VERSION,
+            store=self._store.kind,
+            model=None,
+            backlog=0,
+        )
+
+    async def status(self, agent_id: str, *, by: Caller = EMBEDDED) -> Status:
+        counts = await self._store.counts(agent_id)
+        captures = await self._store.captures(agent_id)
+        sessions = await self._store.sessions(agent_id, limit=SESSIONS_IN_STATUS)
+        await self._store.record(agent_id, AuditDraft(verb="status", actor=by.name))
+        return Status(
+            agent_id=agent_id,
+            version=VERSION,
+            store=self._store.kind,
+            started_at=self._started_at,
+            counts=counts,
+            tiers=Tiers(hot=counts.messages - counts.noise, warm=0, cold=0),
+            backlog=0,
+            costs=Costs(tokens=0, dollars=0.0),
+            capture=CaptureReport(
+                sent=sum(capture.sent for capture in captures),
+                received=sum(capture.received for capture in captures),
+                missing=sum(capture.missing for capture in captures),
+                waiting=sum(capture.waiting for capture in captures),
+                clients=captures,
+            ),
+            sessions=sessions,
+            agents=await self._visible_agents(by),
+        )
+
+    async def audit(
+        self,
+        agent_id: str,
+        *,
+        session_id: str | None = None,
+        since: datetime | int | None = None,
+        limit: int = 100,
+        by: Caller = EMBEDDED,
+    ) -> AuditReport:
+        """The newest events (after `since`, a time or a sequence number), and whether the chain's end verifies."""
+        await self._store.record(
+            agent_id, AuditDraft(verb="audit", actor=by.name, session_id=session_id, details={"limit": limit})
+        )
+        end = await self._store.newest_audit_events(agent_id, limit=EVENTS_VERIFIED)
+        head = AuditHead(seq=end[-1].seq, hash=end[-1].hash)
+        before = GENESIS if end[0].seq == 1 else AuditHead(seq=end[0].seq - 1, hash=end[0].previous)
+        is_whole = not any(chain_faults(end, before)) and head == await self._store.audit_head(agent_id)
+        if isinstance(since, int):
+            events = await self._store.audit_events(agent_id, session_id=session_id, after_seq=since, limit=limit)
+        else:
+            events = await self._store.newest_audit_events(agent_id, session_id=session_id, limit=limit)
+            events = [event for event in events if since is None or event.at >= ingest.in_utc(since)]
+        return AuditReport(events=events, head=head, verified=is_whole)
+
+    # ── how ──
+
+    async def _prepared(self, scope: Scope, messages: Sequence[Message]) -> list[Entry]:
+        """Entries ready to append. Their large parts are on disk when this returns."""
+        settings = self._settings.for_agent(scope.agent_id)
+
+        def prepare_all() -> list[ingest.Prepared]:
+            return [
+                ingest.prepare(
+                    message,
+                    frame_key=self._frame_key,
+                    externalise_over=settings.store.externalise_chars,
+                    redacts=settings.redaction.enabled,
+                )
+                for message in messages
+            ]
+
+        is_heavy = len(messages) > 50 or any(_is_heavy(message) for message in messages)
+        prepared = await asyncio.to_thread(prepare_all) if is_heavy else prepare_all()
+        for one in prepared:
+            for data in one.large:
+                await self._blobs.put(scope.agent_id, data)
+        return [one.entry for one in prepared]
+
+    async def _append(
+        self,
+        scope: Scope,
+        entries: Sequence[Entry],
+        event: AuditDraft,
+        *,
+        claim: CaptureClaim | None = None,
+        mark: Mark | None = None,
+    ) -> Receipt:
+        receipt = await self._store.append(
+            scope, entries, event, gaps=self._gaps(scope.agent_id), claim=claim, mark=mark
+        )
+        for follower in self._followers.pop(scope, ()):
+            if not follower.done():
+                follower.set_result(None)
+        return receipt
+
+    async def _mark(self, scope: Scope, kind: MarkKind, event: AuditDraft, reason: str | None = None) -> None:
+        await self._store.mark(scope, Mark(kind=kind, at=now(), reason=reason), event)
+
+    async def _record(self, scope: Scope, verb: str, by: Caller, details: dict[str, Any]) -> None:
+        await self._store.record(scope.agent_id, _event(verb, by, scope, details))
+
+    async def _context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
+        """Reads only as much of the log's end as can fit."""
+        pieces: list[Piece] = []
+        last_seq = before = 0
+        if session is not None:
+            last_seq, before = session.last_seq, session.last_seq + 1
+        spent, page_sizes = 0, list(TAIL_PAGES)
+        while before > 1 and spent <= max_chars:
+            size = page_sizes.pop(0) if len(page_sizes) > 1 else page_sizes[0]
+            for logged in await self._store.messages_before(scope, before_seq=before, limit=size):
+                pieces.append(await self._piece(scope, logged, max_chars))
+                spent += cost(pieces[-1])
+                before = logged.seq
+        generation = session.generation if session else 0
+        return fit_tail(scope, pieces, last_seq=last_seq, generation=generation, max_chars=max_chars)
+
+    async def _piece(self, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
+        """A message with its large texts put back where they could fit; images stay references."""
+        references = logged.entry.blobs
+        if not references or sum(reference.chars for reference in references) > max_chars:
+            return piece_of(logged)
+        if any(is_binary_path(logged.message.content, tuple(reference.path)) for reference in references):
+            return piece_of(logged)
+        return piece_of(logged, await self._whole(scope, logged))
+
+    async def _line(self, scope: Scope, logged: LoggedMessage) -> LogLine:
+        return LogLine(
+            seq=logged.seq,
+            received_at=logged.received_at,
+            message=await self._whole(scope, logged),
+            noise=logged.entry.noise,
+            redactions=logged.entry.redactions,
+        )
+
+    async def _whole(self, scope: Scope, logged: LoggedMessage) -> Message:
+        """The message as it came, its large parts back in their places."""
+        references = logged.entry.blobs
+        if not references:
+            return logged.message
+        data = {reference.sha256: await self._blobs.get(scope.agent_id, reference.sha256) for reference in references}
+        content = internalise(logged.message.content, references, data)
+        return msgspec.structs.replace(logged.message, content=content)
+
+    async def _page(self, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
+        return await self._store.messages(scope, after_seq=after_seq, limit=limit)
+
+    async def _wait_for_message(self, scope: Scope, after_seq: int, seconds: float) -> None:
+        follower: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._followers.setdefault(scope, []).append(follower)
+        try:
+            # One may have arrived between the first look and this registration.
+            if not await self._page(scope, after_seq, 1):
+                await asyncio.wait_for(follower, seconds)
+        except TimeoutError:
+            return
+        finally:
+            waiting = self._followers.get(scope, [])
+            if follower in waiting:
+                waiting.remove(follower)
+            if not waiting:
+                self._followers.pop(scope, None)
+
+    async def _visible_agents(self, by: Caller) -> list[str]:
+        return [agent for agent in await self._store.agents() if by.may_act_for(agent)]
+
+    def _gaps(self, agent_id: str) -> SessionGaps:
+        session = self._settings.for_agent(agent_id).session
+        return SessionGaps(interrupted=session.interrupted_gap, new=session.new_session_gap)
+
+    def _default_chars(self, scope: Scope) -> int:
+        """The share of the window a swapped-in context may take (B6), at four characters a token."""
+        settings = self._settings.for_agent(scope.agent_id)
+        return int(settings.token_budget.context_window * settings.memory.compaction.target_size * 4)
+
+
+def _event(verb: str, by: Caller, scope: Scope, details: dict[str, Any] | None = None) -> AuditDraft:
+    return AuditDraft(verb=verb, actor=by.name, session_id=scope.session_id, details=details or {})
+
+
+def _what_was_shown(context: CompressedContext) -> dict[str, Any]:
+    """Enough to prove later what exactly was handed out, without keeping the text twice."""
+    return {
+        "maxChars": context.max_chars,
+        "chars": context.chars,
+        "generation": context.generation,
+        "lastSeq": context.covers.last_seq,
+        "sha256": sha256(context.text.encode()).hexdigest(),
+    }
+
+
+def _is_heavy(message: Message) -> bool:
+    content = message.content
+    return len(content if isinstance(content, str) else repr(content)) > HEAVY_CHARS

@@ -1,0 +1,363 @@
+"""Every setting there is: its name, type, bounds, default and description.
+
+The names are camelCase and dotted (`memory.compaction.threshold`), as in the documents that people come
+from. Later wins: defaults, `config.toml` of the data folder, the environment, flags. What `config.toml`
+says of one agent in `[agents.NAME]` wins over all of these for that agent, because it is the narrower word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from offbook.errors import SettingsError
+from offbook.settings_sources import Catalogue, Given, Reading, dotted, read_toml, unknown
+from offbook.settings_values import as_text, replaced, shown
+from offbook.types import MAX_AGENT_BYTES, Value
+
+CONFIG_FILE = "config.toml"
+RESERVED_VARIABLES = frozenset(
+    {"OFFBOOK_HOME", "OFFBOOK_TOKEN", "OFFBOOK_SOCKET", "OFFBOOK_AGENT", "OFFBOOK_CLIENT", "OFFBOOK_URL"}
+)
+SHORT_NAMES = {"port": "server.port"}
+PROVIDER_WIDE_GROUPS = frozenset({"server", "store", "log"})
+"""One process, one port, one store and one log serve all agents, so no agent has its own."""
+
+IDENTITY_WORDS = ("who am i", "what am i", "my name", "i am")
+CONTRADICTION_WORDS = ("but", "however", "contradict", "conflict")
+TENSION_WORDS = ("problem", "issue", "challenge", "confused", "stuck")
+
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Name = Annotated[str, Meta(min_length=1)]
+Words = tuple[Name, ...]
+
+
+class InjectionBudget(Value, frozen=True, rename="upper"):
+    l3: Annotated[Count, Meta(description="Tokens for long-term memory.")] = 30_000
+    l2: Annotated[Count, Meta(description="Tokens for earlier context.")] = 30_000
+    l1: Annotated[Count, Meta(description="Tokens for recent memory.")] = 30_000
+
+
+class MemoryCompaction(Value, frozen=True):
+    strategy: Annotated[Literal["builtin", "hot-swap"], Meta(description="Who compacts: the host, or a hot swap.")] = (
+        "builtin"
+    )
+    threshold: Annotated[Share, Meta(description="Share of the window at which contexts swap.")] = 0.85
+    target_size: Annotated[Share, Meta(description="Share of the window that the new context fills.")] = 0.40
+
+
+class MemoryProvider(Value, frozen=True):
+    provider: Annotated[Name, Meta(description="The memory provider that the host talks to.")] = "offbook"
+    endpoint: Annotated[Name, Meta(description="Where the host finds the provider.")] = "http://localhost:8770"
+    compaction: MemoryCompaction = MemoryCompaction()
+
+
+class ContextBudget(Value, frozen=True):
+    context_budget_ratio: Annotated[Share, Meta(description="Share of the window that continuity may fill.")] = 0.65
+    recent_turns_always_full: Annotated[Count, Meta(description="Newest turns that are always kept.")] = 5
+    recent_turn_char_limit: Annotated[Count, Meta(description="Characters kept of a newest turn.")] = 3000
+    mid_turn_char_limit: Annotated[Count, Meta(description="Characters kept of a turn in the middle.")] = 1500
+    older_turn_char_limit: Annotated[Count, Meta(description="Characters kept of an older turn.")] = 500
+
+
+class AnchorKeywords(Value, frozen=True):
+    identity: Annotated[Words, Meta(description="Phrases that say who someone is.")] = IDENTITY_WORDS
+    contradiction: Annotated[Words, Meta(description="Phrases that contradict.")] = CONTRADICTION_WORDS
+    tension: Annotated[Words, Meta(description="Phrases that tell of something unresolved.")] = TENSION_WORDS
+
+
+class Anchors(Value, frozen=True):
+    enabled: Annotated[bool, Meta(description="Keep identity, contradictions and tensions across compaction.")] = True
+    max_age: Annotated[timedelta, Meta(description="How long an anchor is fresh.")] = timedelta(hours=2)
+    max_count: Annotated[Count, Meta(description="Most anchors kept.")] = 15
+    keywords: AnchorKeywords = AnchorKeywords()
+
+
+class TopicTracking(Value, frozen=True):
+    enabled: Annotated[bool, Meta(description="Track what the user keeps returning to.")] = True
+    window_size: Annotated[Positive, Meta(description="Newest turns that are looked at.")] = 6
+    fixation_threshold: Annotated[Positive, Meta(description="Mentions that make a topic a fixation.")] = 3
+    decay_factor: Annotated[Share, Meta(description="What is left of a topic after a turn without it.")] = 0.5
+    min_word_length: Annotated[Positive, Meta(description="Letters of the shortest topic.")] = 5
+
+
+class Compaction(Value, frozen=True):
+    threshold: Annotated[Share, Meta(description="Share of the window at which continuity compacts.")] = 0.80
+    fallback_messages: Annotated[Count, Meta(description="Newest messages kept where compaction fails.")] = 20
+    task_aware_compaction: Annotated[bool, Meta(description="Keep what belongs to the task at hand.")] = True
+
+
+class Archive(Value, frozen=True):
+    archive_dir: Annotated[Name, Meta(description="Folder of the daily files.")] = "archive"
+    retention_days: Annotated[
+        Positive | None, Meta(description="Days a daily file is kept; null keeps everything.")
+    ] = None
+    batch_index_delay: Annotated[timedelta, Meta(description="Pause between two batches of indexing.")] = timedelta(
+        milliseconds=100
+    )
+
+
+class Embedding(Value, frozen=True):
+    model: Annotated[Name, Meta(description="The embedding model.")] = "Xenova/all-MiniLM-L6-v2"
+    dimensions: Annotated[Positive, Meta(description="Length of its vectors.")] = 384
+
+
+class Search(Value, frozen=True):
+    recency_half_life_days: Annotated[
+        float, Meta(ge=0.001, description="Days in which the boost of a new exchange fades to 1/e.")
+    ] = 14.0
+    recency_weight: Annotated[Amount, Meta(description="The boost of an exchange of this moment.")] = 0.15
+    limit: Annotated[Positive, Meta(description="Candidates fetched before noise is left out.")] = 30
+    keep: Annotated[Positive, Meta(description="Results shown.")] = 5
+
+
+class SessionSilence(Value, frozen=True):
+    interrupted_gap: Annotated[timedelta, Meta(description="Silence that interrupts a session.")] = timedelta(hours=2)
+    new_session_gap: Annotated[timedelta, Meta(description="Silence that begins a new session.")] = timedelta(hours=6)
+
+
+class TokenBudget(Value, frozen=True):
+    context_window: Annotated[Positive, Meta(description="Tokens of the model's window.")] = 200_000
+    safety_margin_tokens: Annotated[Count, Meta(description="Tokens of the window left alone.")] = 12_000
+    budget_share: Annotated[Share, Meta(description="Share of the free window that recall may fill.")] = 0.2
+    min_budget_tokens: Annotated[Count, Meta(description="Tokens that recall may always fill.")] = 2000
+
+
+class Ttl(Value, frozen=True):
+    base_hours: Annotated[Amount, Meta(description="Hours a chunk stays hot.")] = 6.0
+    bump_hours: Annotated[Amount, Meta(description="Hours that each retrieval adds.")] = 2.0
+    max_hours: Annotated[Amount, Meta(description="Most hours a chunk that is not pinned stays hot.")] = 48.0
+
+
+class Server(Value, frozen=True):
+    host: Annotated[Name, Meta(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="TCP port; 0 is the Unix socket only.")] = 8770
+    tls_cert: Annotated[str | None, Meta(description="Certificate file, for TLS.")] = None
+    tls_key: Annotated[str | None, Meta(description="Key file of that certificate.")] = None
+    max_request_bytes: Annotated[int, Meta(ge=1024, description="Largest request body.")] = 16_777_216
+    allowed_hosts: Annotated[Words, Meta(description="Host names we answer to, besides our own.")] = ()
+    keep_alive_seconds: Annotated[Count, Meta(description="Seconds an idle connection stays open.")] = 300
+
+
+class StoreSettings(Value, frozen=True):
+    externalise_chars: Annotated[Positive, Meta(description="Strings longer than this are stored apart.")] = 65_536
+    readers: Annotated[int, Meta(ge=1, le=64, description="Connections that read.")] = 2
+    max_queued_writes: Annotated[Positive, Meta(description="Writes that may wait; more are refused.")] = 10_000
+
+
+class Log(Value, frozen=True):
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="Least severity that is logged.")
+    ] = "info"
+    format: Annotated[
+        Literal["auto", "json", "console"], Meta(description="Auto: console on a terminal, else JSON.")
+    ] = "auto"
+
+
+class Outbox(Value, frozen=True):
+    max_bytes: Annotated[Count, Meta(description="Most bytes a client keeps unsent.")] = 268_435_456
+
+
+class Redaction(Value, frozen=True):
+    enabled: Annotated[bool, Meta(description="Take secrets out of messages before they are stored.")] = True
+
+
+class Settings(Value, frozen=True):
+    """What the provider goes by. `for_agent` gives what it goes by for one agent."""
+
+    enabled: Annotated[bool, Meta(description="The master switch.")] = True
+    default_agent: Annotated[Name, Meta(description="The agent of commands that name none.")] = "main"
+    cross_search_enabled: Annotated[bool, Meta(description="Search the memory of other agents too.")] = False
+    store_only: Annotated[bool, Meta(description="Store everything, inject nothing.")] = False
+    min_score: Annotated[Share, Meta(description="Least cosine similarity of a recalled chunk.")] = 0.4
+    prune_threshold: Annotated[Positive, Meta(description="Hot chunks above which the oldest go cold.")] = 500
+    prune_keep: Annotated[Count, Meta(description="Newest hot chunks that stay then.")] = 400
+
+    chunk_tokens: Annotated[Positive, Meta(description="Least tokens that make an L1 summary.")] = 6000
+    summary_target_tokens: Annotated[Positive, Meta(description="Tokens a summary aims at.")] = 2000
+    merge_threshold: Annotated[
+        int, Meta(ge=2, description="Summaries of one level that merge into one of the next.")
+    ] = 6
+    pruning_boundary_tokens: Annotated[
+        Count, Meta(description="Newest tokens of an active session that are not summarised.")
+    ] = 30_000
+    worker_interval: Annotated[
+        timedelta,
+        Meta(description="How often the worker looks for work.", extra={"at_least": timedelta(seconds=1)}),
+    ] = timedelta(minutes=5)
+    max_levels: Annotated[int, Meta(ge=1, le=9, description="Levels of summaries.")] = 3
+    model: Annotated[str | None, Meta(description="Model that summarises; null is the agent's own.")] = None
+    injection_budget: InjectionBudget = InjectionBudget()
+
+    memory: MemoryProvider = MemoryProvider()
+    context_budget: ContextBudget = ContextBudget()
+    anchors: Anchors = Anchors()
+    topic_tracking: TopicTracking = TopicTracking()
+    compaction: Compaction = Compaction()
+    archive: Archive = Archive()
+    embedding: Embedding = Embedding()
+    search: Search = Search()
+    session: SessionSilence = SessionSilence()
+    token_budget: TokenBudget = TokenBudget()
+    ttl: Ttl = Ttl()
+
+    server: Server = Server()
+    store: StoreSettings = StoreSettings()
+    log: Log = Log()
+    outbox: Outbox = Outbox()
+    redaction: Redaction = Redaction()
+
+    agents: dict[str, Settings] = msgspec.field(default_factory=dict)
+    """Whole settings, already merged, of the agents that have some of their own."""
+
+    def for_agent(self, agent_id: str) -> Settings:
+        return self.agents.get(agent_id, self)
+
+
+class Row(NamedTuple):
+    name: str
+    value: Any
+    origin: str
+    description: str
+
+
+class LoadedSettings(Value, frozen=True):
+    """Settings, and who gave each of them."""
+
+    settings: Settings
+    origins: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of what is not a default, by name; `agents.NAME.` before what one agent has of its own."""
+
+    def origin_of(self, name: str) -> str:
+        """`default`, `file <path>`, `environment OFFBOOK_…` or `flag --…`."""
+        if name in self.origins:
+            return self.origins[name]
+        setting = catalogue().find(name.split("."))
+        if setting is None:
+            raise SettingsError(unknown(name, catalogue().nearest_name(name)))
+        return self.origins.get(setting.name, "default")
+
+    def __iter__(self) -> Iterator[Row]:
+        """Every setting, then what agents have of their own."""
+        for setting in catalogue():
+            origin = self.origins.get(setting.name, "default")
+            yield Row(setting.name, setting.value_in(self.settings), origin, setting.description)
+        for agent_id, settings in self.settings.agents.items():
+            for setting in catalogue():
+                name = _prefix(agent_id) + setting.name
+                if name in self.origins:
+                    yield Row(name, setting.value_in(settings), self.origins[name], setting.description)
+
+
+@cache
+def catalogue() -> Catalogue:
+    """Every setting, for the loader, `offbook config` and the reference page."""
+    return Catalogue(Settings, short_names=SHORT_NAMES, reserved=RESERVED_VARIABLES)
+
+
+def home_folder(environ: Mapping[str, str]) -> Path:
+    """`OFFBOOK_HOME`, or `~/.offbook`."""
+    try:
+        return Path(environ.get("OFFBOOK_HOME") or "~/.offbook").expanduser().absolute()
+    except RuntimeError as error:
+        raise SettingsError("the home folder is not known; set OFFBOOK_HOME") from error
+
+
+def load(
+    home: Path, *, environ: Mapping[str, str], flags: Mapping[str, object] = MappingProxyType({})
+) -> LoadedSettings:
+    """The settings of the data folder `home`. SettingsError tells all that is wrong, one line each."""
+    problems: list[str] = []
+    path = home / CONFIG_FILE
+    try:
+        table = read_toml(path)
+    except SettingsError as error:
+        problems.append(error.detail)
+        table = {}
+    agent_tables = table.pop("agents", {})
+
+    overall = Reading(catalogue(), problems)
+    overall.read_table(table, f"file {path}")
+    overall.read_environment(environ)
+    overall.read_flags(flags)
+    by_agent = dict(_read_agents(agent_tables, f"file {path}", problems))
+
+    settings = _with(Settings(), overall.given)
+    agents = {agent_id: _with(settings, own.given) for agent_id, own in by_agent.items()}
+    problems.extend(_contradictions(settings, overall))
+    for agent_id, own in by_agent.items():
+        problems.extend(_contradictions(agents[agent_id], overall, own))
+    if problems:
+        raise SettingsError("\n".join(problems))
+
+    origins = {
+        reading.prefix + name: given.origin
+        for reading in (overall, *by_agent.values())
+        for name, given in reading.given.items()
+    }
+    return LoadedSettings(settings=msgspec.structs.replace(settings, agents=agents), origins=origins)
+
+
+def _read_agents(tables: object, origin: str, problems: list[str]) -> Iterator[tuple[str, Reading]]:
+    if not isinstance(tables, dict):
+        problems.append(f"{origin}: agents = {shown(tables)}: expected a table for each agent")
+        return
+    for agent_id, table in tables.items():
+        name = dotted(("agents", agent_id))
+        if not isinstance(table, dict):
+            problems.append(f"{origin}: {name} = {shown(table)}: expected a table of settings")
+        elif not 0 < len(agent_id.encode()) <= MAX_AGENT_BYTES:
+            problems.append(f"{origin}: {name}: expected an agent's name of 1 to {MAX_AGENT_BYTES} bytes")
+        else:
+            reading = Reading(catalogue(), problems, prefix=_prefix(agent_id), shared_groups=PROVIDER_WIDE_GROUPS)
+            reading.read_table(table, origin)
+            yield agent_id, reading
+
+
+def _prefix(agent_id: str) -> str:
+    return dotted(("agents", agent_id)) + "."
+
+
+def _with(settings: Settings, given: Mapping[str, Given]) -> Settings:
+    for setting in catalogue():
+        if setting.name in given:
+            settings = replaced(settings, setting, given[setting.name].value)
+    return settings
+
+
+def _broken_rules(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Two settings that are each right and cannot stand together, and what must hold between them."""
+    if settings.prune_keep > settings.prune_threshold:
+        yield "pruneKeep", "pruneThreshold", "must be at most"
+    if settings.session.new_session_gap < settings.session.interrupted_gap:
+        yield "session.newSessionGap", "session.interruptedGap", "must be at least"
+    if (settings.server.tls_cert is None) != (settings.server.tls_key is None):
+        yield "server.tlsCert", "server.tlsKey", "must come with"
+
+
+def _contradictions(settings: Settings, overall: Reading, own: Reading | None = None) -> Iterator[str]:
+    readings = [overall] if own is None else [own, overall]
+    for one, other, rule in _broken_rules(settings):
+        if not any(name in readings[0].given for name in (one, other)):
+            continue  # already told of the settings that all agents share
+        if any(name in reading.refused for reading in readings for name in (one, other)):
+            continue  # what was meant is not known
+        told = " and ".join(_told(name, settings, readings) for name in (one, other))
+        yield f"{readings[0].prefix}{one} {rule} {other}: {told}"
+
+
+def _told(name: str, settings: Settings, readings: Iterable[Reading]) -> str:
+    setting = catalogue().find(name.split("."))
+    assert setting is not None
+    origin = next((reading.given[name].origin for reading in readings if name in reading.given), "default")
+    return f"{name} = {as_text(setting.value_in(settings))} ({origin})"

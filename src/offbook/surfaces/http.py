@@ -1,0 +1,217 @@
+"""The contract over HTTP: a bare ASGI application (measured: half the cost of a framework's route).
+
+request ─▶ guard (host, origin, token) ─▶ body within limits ─▶ decoded ─▶ right to the agent ─▶ Memory verb ─▶ answer
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import structlog
+
+from offbook.errors import InvalidInput, OffbookError, TooLarge, UnknownVerb, WrongMethod
+from offbook.memory import Memory
+from offbook.surfaces import guard, wire
+from offbook.surfaces.metrics import CONTENT_TYPE, Metrics
+from offbook.surfaces.openapi import openapi_document
+from offbook.types import Caller, Receipt
+
+AsgiScope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Verb = Callable[[Any, "Call"], Awaitable[Any]]
+
+JSON = b"application/json"
+PROBLEM_JSON = b"application/problem+json"
+
+log = structlog.get_logger("offbook.http")
+
+
+class Call:
+    """One request on its way: who asks, and the headers it came with."""
+
+    __slots__ = ("caller", "headers")
+
+    def __init__(self, caller: Caller, headers: Mapping[bytes, bytes]) -> None:
+        self.caller = caller
+        self.headers = headers
+
+    def header(self, name: bytes) -> str | None:
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+
+class HttpSurface:
+    """Serves one listener. `is_socket` is what the guard trusts, so the two listeners are two surfaces."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        metrics: Metrics,
+        callers: Callable[[], Mapping[str, Caller]],
+        *,
+        is_socket: bool,
+        allowed_hosts: frozenset[str] | None,
+        max_request_bytes: int,
+    ) -> None:
+        self._memory = memory
+        self._metrics = metrics
+        self._callers = callers
+        self._is_socket = is_socket
+        self._allowed_hosts = allowed_hosts
+        self._max_request_bytes = max_request_bytes
+        self._verbs: dict[str, Verb] = {
+            "ping": self._ping,
+            "onMessage": self._on_message,
+            "getCompressedContext": self._get_compressed_context,
+            "hooks/pre-compaction": self._pre_compaction,
+            "hooks/post-compaction": self._post_compaction,
+            "hooks/session-start": self._session_start,
+            "hooks/session-end": self._session_end,
+            "log": self._log,
+            "status": self._status,
+            "audit": self._audit,
+        }
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        started = time.perf_counter()
+        path: str = scope["path"]
+        verb = path[4:] if path.startswith("/v1/") else ""
+        try:
+            status, body, content_type = await self._answer(scope, receive, verb)
+        except OffbookError as error:
+            status, body, content_type = error.status, wire.encode_answer(error.problem()), PROBLEM_JSON
+            log.info("refused", action="request.refuse", verb=verb or path, status=status, detail=error.detail)
+        except Exception:
+            # The one broad handler of this surface: a defect of ours must not take the connection with it.
+            error = OffbookError("an unexpected error; the daemon's log has the details")
+            status, body, content_type = 500, wire.encode_answer(error.problem()), PROBLEM_JSON
+            log.exception("failed", action="request.fail", verb=verb or path)
+        await _send(send, status, body, content_type)
+        label = verb if verb in self._verbs else "other"
+        self._metrics.requests.labels(label, status).inc()
+        self._metrics.seconds.labels(label).observe(time.perf_counter() - started)
+
+    async def _answer(self, scope: AsgiScope, receive: Receive, verb: str) -> tuple[int, bytes, bytes]:
+        headers = dict(scope["headers"])
+        call = Call(self._admit(headers), headers)
+        method, path = scope["method"], scope["path"]
+        if path == "/metrics" and method == "GET":
+            return 200, self._metrics.render(), CONTENT_TYPE.encode()
+        if path == "/v1/openapi.json" and method == "GET":
+            return 200, wire.encode_answer(openapi_document()), JSON
+        handler = self._verbs.get(verb)
+        if handler is None:
+            raise UnknownVerb(f"{path} is not a verb of this provider: see GET /v1/openapi.json")
+        if method != "POST" and not (verb == "ping" and method == "GET"):
+            raise WrongMethod(f"{method} {path}: use POST with a JSON body")
+        body = b"" if method == "GET" else await self._body(headers, receive)
+        answer = await handler(wire.decode_request(verb, body), call)
+        return 200, wire.encode_answer(answer), JSON
+
+    def _admit(self, headers: Mapping[bytes, bytes]) -> Caller:
+        call = Call(guard.LOCAL_OWNER, headers)
+        if not self._is_socket:
+            guard.check_host(call.header(b"host"), self._allowed_hosts)
+        guard.check_origin(call.header(b"origin"), self._allowed_hosts)
+        return guard.identify(call.header(b"authorization"), self._callers, is_socket=self._is_socket)
+
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        announced = headers.get(b"content-length", b"")
+        if announced.isdigit() and int(announced) > self._max_request_bytes:
+            raise self._too_large(int(announced))
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                raise InvalidInput("the connection ended before the body did")
+            chunks.append(event.get("body", b""))
+            size += len(chunks[-1])
+            if size > self._max_request_bytes:
+                raise self._too_large(size)
+            if not event.get("more_body", False):
+                return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def _too_large(self, size: int) -> TooLarge:
+        return TooLarge(
+            f"the request is {size:,} bytes, the limit is {self._max_request_bytes:,}: send fewer messages at a time, "
+            "or raise `server.maxRequestBytes`"
+        )
+
+    # ── the verbs ──
+
+    async def _ping(self, _request: wire.Ping, _call: Call) -> Any:
+        return await self._memory.ping()
+
+    async def _on_message(self, request: wire.OnMessage, call: Call) -> Receipt:
+        messages = request.given()
+        header = call.header(b"offbook-capture")
+        receipt = await self._memory.on_message(
+            self._scope(request, call),
+            messages,
+            by=call.caller,
+            claim=None if header is None else wire.capture_claim(header, len(messages)),
+        )
+        self._metrics.messages.labels("accepted").inc(receipt.accepted)
+        self._metrics.messages.labels("duplicate").inc(receipt.duplicates)
+        if receipt.conflicts:
+            self._metrics.messages.labels("conflict").inc(len(receipt.conflicts))
+            log.warning("same id, other content", action="message.conflict", conflicts=len(receipt.conflicts))
+        return receipt
+
+    async def _get_compressed_context(self, request: wire.GetCompressedContext, call: Call) -> Any:
+        scope = self._scope(request, call)
+        return await self._memory.get_compressed_context(scope, request.max_chars, by=call.caller)
+
+    async def _pre_compaction(self, request: wire.PreCompaction, call: Call) -> wire.Saved:
+        saved = await self._memory.pre_compaction(self._scope(request, call), request.messages or (), by=call.caller)
+        return wire.Saved(saved=saved)
+
+    async def _post_compaction(self, request: wire.PostCompaction, call: Call) -> wire.Done:
+        await self._memory.post_compaction(self._scope(request, call), request.new_context, by=call.caller)
+        return wire.Done()
+
+    async def _session_start(self, request: wire.SessionStart, call: Call) -> Any:
+        scope = self._scope(request, call)
+        return await self._memory.session_start(scope, max_chars=request.max_chars, by=call.caller)
+
+    async def _session_end(self, request: wire.SessionEnd, call: Call) -> wire.Done:
+        await self._memory.session_end(self._scope(request, call), reason=request.reason, by=call.caller)
+        return wire.Done()
+
+    async def _log(self, request: wire.GetLog, call: Call) -> Any:
+        return await self._memory.log(
+            self._scope(request, call),
+            after_seq=request.after_seq,
+            limit=request.limit,
+            wait_seconds=request.wait_ms / 1_000,
+            by=call.caller,
+        )
+
+    async def _status(self, request: wire.GetStatus, call: Call) -> Any:
+        agent_id = self._memory.agent(request.agent_id)
+        guard.check_agent(call.caller, agent_id)
+        return await self._memory.status(agent_id, by=call.caller)
+
+    async def _audit(self, request: wire.GetAudit, call: Call) -> Any:
+        agent_id = self._memory.agent(request.agent_id, request.session_id)
+        guard.check_agent(call.caller, agent_id)
+        return await self._memory.audit(
+            agent_id, session_id=request.session_id, since=request.since, limit=request.limit, by=call.caller
+        )
+
+    def _scope(self, request: Any, call: Call) -> Any:
+        scope = self._memory.scope(request.session_id, request.agent_id)
+        guard.check_agent(call.caller, scope.agent_id)
+        return scope
+
+
+async def _send(send: Send, status: int, body: bytes, content_type: bytes) -> None:
+    headers = [(b"content-type", content_type), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

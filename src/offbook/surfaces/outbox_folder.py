@@ -1,0 +1,200 @@
+"""The files of an outbox, and who may touch them.
+
+<folder>/lock              held while a process has the outbox open
+<folder>/client            who this outbox speaks for: a name and a random suffix
+<folder>/state.json        how far delivery is, and what was ever asked, per lane; replaced atomically
+<folder>/<ordinal>.jsonl   the records from that ordinal on: [ordinal, lane ordinal, lane, record]
+<folder>/rejected.jsonl    records the provider refused for good, with its reason
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from offbook.errors import OffbookError
+from offbook.surfaces.segment import Queued, Segment, queued_of
+from offbook.types import now
+
+REJECTED_MAX_BYTES = 64 * 1024 * 1024
+
+
+class OutboxBusy(OffbookError):
+    """Another process has this outbox open."""
+
+    slug = "outbox-busy"
+    retryable = True
+
+
+class Lane(msgspec.Struct):
+    asked: int = 0
+    dropped: int = 0
+
+
+class State(msgspec.Struct):
+    """What outlives the records. The newest ordinals are also in the segments, so it may lag behind them."""
+
+    asked: int = 0
+    cursor: int = 0
+    delivered: int = 0
+    dropped: int = 0
+    rejected: int = 0
+    damaged: int = 0
+    lanes: dict[str, Lane] = {}
+
+    def saw(self, queued: Queued) -> None:
+        self.asked = max(self.asked, queued.ordinal)
+        lane = self.lanes.setdefault(queued.lane, Lane())
+        lane.asked = max(lane.asked, queued.lane_ordinal)
+
+
+class Recovery(NamedTuple):
+    """What an earlier process left: `offset` is where the first record that waits begins."""
+
+    segments: list[Segment]
+    offset: int
+    waiting: int
+    waiting_bytes: int
+
+
+class OutboxFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    # ── owning it ──
+
+    def claim(self) -> bool:
+        """Make the folder ours; True if it was not. Raises OutboxBusy or OSError."""
+        if self.is_ours:
+            return False
+        self.release()
+        _make_private(self.path)
+        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if isinstance(error, BlockingIOError):
+                raise OutboxBusy(f"{self.path} is open in another process") from None
+            raise
+        self._lock = descriptor
+        return True
+
+    @property
+    def is_ours(self) -> bool:
+        """False before `claim`, and after somebody deleted or moved the folder under us."""
+        try:
+            return self._lock is not None and os.path.samestat(os.fstat(self._lock), (self.path / "lock").stat())
+        except OSError:
+            return False
+
+    def _require_ours(self) -> None:
+        if not self.is_ours:
+            raise OSError(errno.ESTALE, "the outbox is not held any more", str(self.path))
+
+    def release(self) -> None:
+        """Closing is enough, and all that a forked child may do: unlocking would unlock the parent."""
+        descriptor, self._lock = self._lock, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def identity(self, proposed: str) -> str:
+        """The client id kept here, or from now on `proposed`."""
+        path = self.path / "client"
+        try:
+            if known := path.read_text(encoding="ascii").strip():
+                return known
+        except (FileNotFoundError, UnicodeDecodeError):
+            pass
+        self._replace(path, proposed.encode())
+        return proposed
+
+    # ── state ──
+
+    def load(self) -> State:
+        try:
+            return msgspec.json.decode((self.path / "state.json").read_bytes(), type=State)
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+            # Delivery starts over with what is there; the provider knows the ids of what it has.
+            return State()
+
+    def save(self, state: bytes) -> None:
+        self._replace(self.path / "state.json", state)
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        self._require_ours()
+        temporary = path.with_suffix(".new")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, content)
+        finally:
+            os.close(descriptor)
+        temporary.replace(path)
+
+    # ── records ──
+
+    def segment_path(self, ordinal: int) -> Path:
+        return self.path / f"{ordinal:020d}.jsonl"
+
+    def new_segment(self, ordinal: int) -> Segment:
+        """Raises OSError."""
+        self._require_ours()
+        return Segment.create(self.segment_path(ordinal))
+
+    def segment_paths(self) -> list[Path]:
+        return sorted(path for path in self.path.glob("*.jsonl") if path.stem.isdecimal())
+
+    def recover(self, state: State) -> Recovery:
+        """Find what waits and bring `state` up to it. A line that a crash tore is cut off."""
+        segments: list[Segment] = []
+        offset = waiting = waiting_bytes = 0
+        for path in self.segment_paths():
+            content = path.read_bytes()
+            segment = Segment(path, size=content.rfind(b"\n") + 1)
+            if segment.size < len(content):
+                os.truncate(path, segment.size)
+            done = end = found = 0
+            for line in content[: segment.size].split(b"\n")[:-1]:
+                end += len(line) + 1
+                queued = queued_of(line)
+                if queued is None:
+                    segment.damaged_lines += 1
+                else:
+                    state.saw(queued)
+                    found += queued.ordinal > state.cursor
+                    done = done if found else end
+            if not found:
+                state.damaged += segment.damaged_lines
+                segment.remove()
+                continue
+            offset = offset if segments else done
+            segments.append(segment)
+            waiting += found
+            waiting_bytes += segment.size
+        return Recovery(segments, offset, waiting, waiting_bytes - offset)
+
+    def set_aside(self, queued: Queued, reason: str) -> None:
+        """Keep a record that no provider will take where a person can find it. Raises OSError."""
+        path = self.path / "rejected.jsonl"
+        entry = {"at": now(), "reason": reason, "ordinal": queued.ordinal, "record": msgspec.Raw(queued.record)}
+        line = msgspec.json.encode(entry) + b"\n"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            if os.fstat(descriptor).st_size + len(line) > REJECTED_MAX_BYTES:
+                raise OSError(f"{path} is full ({REJECTED_MAX_BYTES} bytes): read it, then delete it")
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+
+
+def _make_private(path: Path) -> None:
+    """Conversations lie in here, so every folder we make is the owner's alone."""
+    if not path.is_dir():
+        _make_private(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)

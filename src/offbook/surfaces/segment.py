@@ -1,0 +1,163 @@
+"""One file of an outbox: lines that are only ever added at its end."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+READ_BYTES = 256 * 1024
+
+
+class Queued(NamedTuple):
+    """A record in its place: the `ordinal`-th of the outbox, the `lane_ordinal`-th of its lane."""
+
+    ordinal: int
+    record: bytes
+    lane: str
+    lane_ordinal: int
+
+
+_line = msgspec.json.Decoder(tuple[int, int, str, msgspec.Raw])
+
+
+def line_of(queued: Queued) -> bytes:
+    # A line break between the tokens of a JSON text is blank space; inside a string JSON has none.
+    record = queued.record.replace(b"\n", b" ") if b"\n" in queued.record else queued.record
+    return b"[%d,%d,%b,%b]\n" % (queued.ordinal, queued.lane_ordinal, msgspec.json.encode(queued.lane), record)
+
+
+def queued_of(line: bytes) -> Queued | None:
+    """The record of a line, or None where a crash or a bad disk left something else."""
+    try:
+        ordinal, lane_ordinal, lane, record = _line.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return Queued(ordinal, bytes(record), lane, lane_ordinal)
+
+
+class Segment:
+    """Lines in a file or, while nothing can be written, in memory. `size` counts whole lines only.
+
+    The file stays open as long as there is something in it to read, so that what it holds can still be
+    delivered when somebody deletes the folder.
+    """
+
+    def __init__(self, path: Path, *, size: int = 0) -> None:
+        self.path = path
+        self.size = size
+        self.is_sealed = True
+        self.is_dirty = False
+        self.damaged_lines = 0
+        self._descriptor: int | None = None
+        self._memory: bytearray | None = None
+
+    @classmethod
+    def create(cls, path: Path) -> Segment:
+        segment = cls(path)
+        segment._descriptor = _new_file(path)
+        segment.is_sealed = False
+        return segment
+
+    @classmethod
+    def in_memory(cls, path: Path) -> Segment:
+        """One that `settle` may later put at `path`."""
+        segment = cls(path)
+        segment._memory = bytearray()
+        segment.is_sealed = False
+        return segment
+
+    @property
+    def is_in_memory(self) -> bool:
+        return self._memory is not None
+
+    @property
+    def is_on_disk(self) -> bool:
+        if self._memory is not None:
+            return False
+        return self._descriptor is None or os.fstat(self._descriptor).st_nlink > 0
+
+    def append(self, line: bytes) -> None:
+        """One write of one line: whole, or not there at all. Raises OSError, and is sealed then."""
+        if self._memory is not None:
+            self._memory += line
+        elif self._descriptor is None:
+            raise OSError(errno.EBADF, "the segment is closed", str(self.path))
+        else:
+            self._write(self._descriptor, line)
+            self.is_dirty = True
+        self.size += len(line)
+
+    def _write(self, descriptor: int, line: bytes) -> None:
+        try:
+            if os.write(descriptor, line) != len(line):
+                os.ftruncate(descriptor, self.size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        except OSError:
+            self.is_sealed = True  # what it ends in now is uncertain, so nothing may follow
+            raise
+
+    def lines(self, offset: int) -> Iterator[tuple[bytes, int]]:
+        """Every whole line from `offset` on, and where it ends. Ends early where the file cannot be read."""
+        rest, read_bytes, end = b"", READ_BYTES, self.size
+        while offset + len(rest) < end:
+            chunk = self._read(offset + len(rest), min(read_bytes, end - offset - len(rest)))
+            if not chunk:
+                return
+            *lines, rest = (rest + chunk).split(b"\n")
+            read_bytes = READ_BYTES if lines else read_bytes * 2
+            for line in lines:
+                offset += len(line) + 1
+                yield line, offset
+
+    def _read(self, offset: int, size: int) -> bytes:
+        if self._memory is not None:
+            return bytes(self._memory[offset : offset + size])
+        try:
+            if self._descriptor is None:
+                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            return os.pread(self._descriptor, size, offset)
+        except OSError:
+            return b""
+
+    def settle(self) -> None:
+        """Put what is in memory, or in a file that was deleted, into a file of its own."""
+        content = b"".join(line + b"\n" for line, _ in self.lines(0))
+        descriptor = _new_file(self.path)
+        try:
+            if os.write(descriptor, content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        except OSError:
+            os.close(descriptor)
+            self.path.unlink(missing_ok=True)
+            raise
+        self.close()
+        self._descriptor, self._memory, self.is_dirty = descriptor, None, True
+
+    def sync(self) -> None:
+        if self.is_dirty and self._descriptor is not None:
+            self.is_dirty = False
+            os.fsync(self._descriptor)
+
+    def remove(self) -> None:
+        """Delete the file; one with lines that could not be read is kept under another name. Raises OSError."""
+        self.close()
+        if self._memory is not None:
+            return
+        if self.damaged_lines:
+            self.path.rename(self.path.with_suffix(".damaged"))
+        else:
+            self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _new_file(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)

@@ -1,0 +1,213 @@
+"""The shapes of requests and answers: the source of the OpenAPI document.
+
+One row a verb: what it is called, what it takes, what it gives. The answers that are nouns come straight
+from `types`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from offbook.errors import InvalidInput, WrongShape
+from offbook.types import (
+    AgentId,
+    AuditReport,
+    CaptureClaim,
+    CompressedContext,
+    Health,
+    LogPage,
+    Message,
+    Moment,
+    Receipt,
+    SessionId,
+    Status,
+    Value,
+)
+
+MOST_MESSAGES = 1_000
+"""In one request: a batch is a convenience, not a bulk load."""
+LARGEST_INTEGER = 2**53 - 1
+"""The largest whole number every JSON implementation keeps."""
+
+MaxChars = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER, description="The context is at most this many characters.")]
+Messages = Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
+Limit = Annotated[int, Meta(ge=1, le=1_000)]
+Seq = Annotated[int, Meta(ge=0, le=LARGEST_INTEGER)]
+
+
+class OnMessage(Value, frozen=True):
+    """Take one `message`, or several `messages` in their order. Answered after the write is durable."""
+
+    session_id: SessionId
+    agent_id: AgentId | None = None
+    message: Message | None = None
+    messages: Messages | None = None
+
+    def given(self) -> list[Message]:
+        if (self.message is None) == (self.messages is None):
+            raise WrongShape("give either `message` or `messages`, not both and not neither")
+        return [self.message] if self.message is not None else list(self.messages or ())
+
+
+class GetCompressedContext(Value, frozen=True):
+    """The session in at most `maxChars` characters, newest verbatim."""
+
+    session_id: SessionId
+    max_chars: MaxChars
+    agent_id: AgentId | None = None
+
+
+class PreCompaction(Value, frozen=True):
+    """The host is about to compact: save what is not saved yet."""
+
+    session_id: SessionId
+    agent_id: AgentId | None = None
+    messages: Annotated[list[Message], Meta(max_length=MOST_MESSAGES)] | None = None
+
+
+class PostCompaction(Value, frozen=True):
+    """The host has compacted by itself."""
+
+    session_id: SessionId
+    agent_id: AgentId | None = None
+    new_context: Any = None
+
+
+class SessionStart(Value, frozen=True):
+    """A session begins or goes on; the answer is what it needs to know, or null."""
+
+    session_id: SessionId
+    agent_id: AgentId | None = None
+    max_chars: MaxChars | None = None
+
+
+class SessionEnd(Value, frozen=True):
+    """A session is over, for a `reason` (new, reset, idle, daily, shutdown, …)."""
+
+    session_id: SessionId
+    agent_id: AgentId | None = None
+    reason: Annotated[str, Meta(max_length=512)] | None = None
+
+
+class GetLog(Value, frozen=True):
+    """The session's messages after `afterSeq`, whole; waits up to `waitMs` for one where there is none."""
+
+    session_id: SessionId
+    agent_id: AgentId | None = None
+    after_seq: Seq = 0
+    limit: Limit = 100
+    wait_ms: Annotated[int, Meta(ge=0, le=60_000)] = 0
+
+
+class GetStatus(Value, frozen=True):
+    """Counts, tiers, backlog, costs and capture reconciliation of one agent."""
+
+    agent_id: AgentId | None = None
+
+
+class GetAudit(Value, frozen=True):
+    """The newest audit events, after `since` (a time, or the sequence number of an event)."""
+
+    agent_id: AgentId | None = None
+    session_id: SessionId | None = None
+    since: Moment | Seq | None = None
+    limit: Limit = 100
+
+
+class Ping(Value, frozen=True):
+    """Is anybody there?"""
+
+
+class Saved(Value, frozen=True):
+    saved: int
+
+
+class Done(Value, frozen=True):
+    ok: bool = True
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """An RFC 9457 problem document. `retryable` says whether the same request may succeed later."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    retryable: bool
+
+
+Request = (
+    OnMessage
+    | GetCompressedContext
+    | PreCompaction
+    | PostCompaction
+    | SessionStart
+    | SessionEnd
+    | GetLog
+    | GetStatus
+    | GetAudit
+    | Ping
+)
+
+SHAPES: dict[str, tuple[type[Any], Any]] = {
+    "ping": (Ping, Health),
+    "onMessage": (OnMessage, Receipt),
+    "getCompressedContext": (GetCompressedContext, CompressedContext),
+    "hooks/pre-compaction": (PreCompaction, Saved),
+    "hooks/post-compaction": (PostCompaction, Done),
+    "hooks/session-start": (SessionStart, CompressedContext | None),
+    "hooks/session-end": (SessionEnd, Done),
+    "log": (GetLog, LogPage),
+    "status": (GetStatus, Status),
+    "audit": (GetAudit, AuditReport),
+}
+_decoders = {verb: msgspec.json.Decoder(request) for verb, (request, _) in SHAPES.items()}
+_encoder = msgspec.json.Encoder()
+
+
+def decode_request(verb: str, body: bytes) -> Any:
+    """A request of this verb, or the error that names the field at fault."""
+    if not body.strip():
+        if verb == "ping":
+            return Ping()
+        raise InvalidInput("the body is empty: send a JSON object")
+    try:
+        return _decoders[verb].decode(body)
+    except msgspec.ValidationError as error:
+        raise WrongShape(str(error)) from None
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"the body is not valid UTF-8 at byte {error.start}: send UTF-8") from None
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"the body is not valid JSON: {error}") from None
+    except RecursionError:
+        raise WrongShape("the body is nested too deeply: flatten it") from None
+
+
+def encode_answer(answer: Any) -> bytes:
+    return _encoder.encode(answer)
+
+
+def capture_claim(header: str, messages: int) -> CaptureClaim:
+    """Read `Offbook-Capture: client=<id>; first=12; last=20; sent=25`."""
+    fields = dict(part.strip().split("=", 1) for part in header.split(";") if "=" in part)
+    try:
+        claim = CaptureClaim(
+            client=fields["client"],
+            first=int(fields["first"]),
+            last=int(fields["last"]),
+            sent=int(fields["sent"]),
+        )
+    except (KeyError, ValueError):
+        raise InvalidInput(
+            "the header Offbook-Capture cannot be read: send `client=<id>; first=<n>; last=<n>; sent=<n>`"
+        ) from None
+    is_sound = 1 <= claim.first <= claim.last <= claim.sent <= LARGEST_INTEGER and 0 < len(claim.client) <= 128
+    if not is_sound or claim.last - claim.first + 1 != messages:
+        raise InvalidInput(
+            f"the header Offbook-Capture claims messages {claim.first} to {claim.last} of {claim.sent}, "
+            f"the body holds {messages}: first to last must count the messages of this request"
+        )
+    return claim

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offbook.compression.tail import Piece, fit_tail
+from offbook.content import tool_calls, tool_results
+from offbook.types import CompressedContext, Message, Scope
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+SCOPE = Scope(agent_id="main", session_id="chat")
+
+
+def call(*ids: str) -> Message:
+    return Message(
+        role="assistant",
+        content=[{"type": "tool-call", "id": id, "name": "search", "arguments": {"query": id}} for id in ids],
+    )
+
+
+def result(id: str, text: str = "found it") -> Message:
+    return Message(role="tool", content=text, tool_call_id=id)
+
+
+def user(text: str) -> Message:
+    return Message(role="user", content=text)
+
+
+def fitted(messages: list[Message], max_chars: int) -> CompressedContext:
+    pieces = [Piece(seq=seq, message=message, received_at=NOON) for seq, message in enumerate(messages, 1)]
+    return fit_tail(SCOPE, pieces[::-1], last_seq=len(messages), generation=0, max_chars=max_chars)
+
+
+def assert_sound(context: CompressedContext, last_seq: int) -> None:
+    """The promises of the contract about any context."""
+    assert len(context.text) == context.chars <= context.max_chars
+    assert (context.covers.first_seq, context.covers.last_seq) == (1, last_seq)
+    edges = [(part.first_seq, part.last_seq) for part in context.parts]
+    if last_seq:
+        assert edges[0][0] == 1
+        assert edges[-1][1] == last_seq
+    assert all(first <= last for first, last in edges)
+    assert all(right[0] == left[1] + 1 for left, right in pairwise(edges))
+    called: set[str] = set()
+    for message in context.messages:
+        assert set(tool_results(message)) <= called
+        called.update(tool_calls(message))
+
+
+def test_an_empty_session_is_an_empty_context() -> None:
+    context = fitted([], 100)
+    assert (context.text, context.messages, context.parts) == ("", [], [])
+    assert (context.covers.first_seq, context.covers.last_seq) == (1, 0)
+
+
+def test_what_fits_is_shown_verbatim_and_whole() -> None:
+    messages = [user("How are you?"), Message(role="assistant", content="Fine, thank you.")]
+    context = fitted(messages, 1_000)
+    assert context.messages == messages
+    assert context.text == "user: How are you?\n\nassistant: Fine, thank you."
+    assert [(part.kind, part.first_seq, part.last_seq) for part in context.parts] == [("verbatim", 1, 2)]
+
+
+def test_exactly_the_budget_is_enough_and_one_less_is_not() -> None:
+    messages = [user("a" * 200), user("b" * 200)]
+    whole = len(fitted(messages, 10_000).text)
+    assert fitted(messages, whole).parts[0].kind == "verbatim"
+    assert fitted(messages, whole - 1).parts[0].kind == "summary"
+
+
+def test_what_does_not_fit_is_counted_for() -> None:
+    context = fitted([user(f"message number {number} " + "x" * 80) for number in range(1, 101)], 1_000)
+    assert_sound(context, 100)
+    assert context.parts[0].kind == "summary"
+    assert str(context.parts[0].last_seq) in context.text
+    assert context.messages[-1].content.startswith("message number 100 ")  # type: ignore[union-attr]
+
+
+def test_a_cut_never_parts_a_result_from_its_call() -> None:
+    messages = [user("find a and b " + "x" * 300), call("a", "b"), result("a", "y" * 150), result("b"), user("thanks")]
+    for max_chars in range(120, 900, 7):
+        context = fitted(messages, max_chars)
+        assert_sound(context, len(messages))
+
+
+def test_a_result_whose_call_was_never_recorded_is_quoted() -> None:
+    context = fitted([user("hello there"), result("lost", "the file is gone"), user("go on")], 1_000)
+    assert_sound(context, 3)
+    assert "the file is gone" in context.text
+    assert all(message.role != "tool" for message in context.messages)
+
+
+def test_a_newest_message_that_is_too_large_is_shown_by_its_ends() -> None:
+    context = fitted([user("hello"), user("BEGIN" + "x" * 5_000 + "END")], 1_000)
+    assert_sound(context, 2)
+    assert "BEGIN" in context.text
+    assert context.text.endswith("END")
+
+
+def test_the_same_log_gives_the_same_bytes() -> None:
+    messages = [user(f"message {number}") for number in range(50)]
+    assert fitted(messages, 300) == fitted(messages, 300)
+
+
+ids = st.sampled_from("abc")
+messages = st.lists(
+    st.one_of(
+        st.text(max_size=60).map(user),
+        st.lists(ids, min_size=1, max_size=3, unique=True).map(lambda called: call(*called)),
+        st.tuples(ids, st.text(max_size=40)).map(lambda pair: result(*pair)),
+        st.just(Message(role="tool", content="a result that names no call")),
+    ),
+    max_size=30,
+)
+
+
+@given(messages, st.integers(min_value=1, max_value=2_000))
+def test_any_history_in_any_budget_is_sound(history: list[Message], max_chars: int) -> None:
+    assert_sound(fitted(history, max_chars), len(history))

@@ -1,0 +1,199 @@
+"""What is SQLite's own: the file, its migrations, its tampering, its neighbours."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import apsw
+import pytest
+
+from offbook.errors import StoreBusy, StoreCorrupt, StoreReadOnly, StoreTooNew
+from offbook.ingest import fingerprint
+from offbook.store.sqlite import SqliteStore
+from offbook.store.sqlite.connection import latest_version, migrations, schema_version
+from offbook.types import AuditDraft, Entry, Fault, Message, Scope, SessionGaps
+from offbook.verification import verify
+
+CHAT = Scope(agent_id="main", session_id="chat")
+
+
+async def add(store: SqliteStore, *texts: str, scope: Scope = CHAT) -> None:
+    entries = []
+    for text in texts:
+        message = Message(role="user", content=text)
+        entries.append(Entry(message=message, chars=len(text), fingerprint=fingerprint(message)))
+    draft = AuditDraft(verb="onMessage", actor="test", session_id=scope.session_id)
+    await store.append(scope, entries, draft, gaps=SessionGaps())
+
+
+def tamper(path: Path, *statements: str) -> None:
+    connection = apsw.Connection(str(path))
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+async def faults_after(tmp_path: Path, *statements: str) -> list[Fault]:
+    """Ten messages in five events, then somebody with an SQL shell."""
+    store = SqliteStore(tmp_path / "offbook.db")
+    for number in range(5):
+        await add(store, f"first {number}", f"second {number}")
+    await store.close()
+    tamper(tmp_path / "offbook.db", *statements)
+    reader = SqliteStore(tmp_path / "offbook.db", read_only=True)
+    found = [fault async for fault in verify(reader, "main")]
+    await reader.close()
+    return found
+
+
+async def test_the_schema_is_what_the_migrations_say(tmp_path: Path) -> None:
+    await SqliteStore(tmp_path / "offbook.db").close()
+    connection = apsw.Connection(str(tmp_path / "offbook.db"))
+    assert schema_version(connection) == latest_version() == len(migrations())
+    assert connection.pragma("journal_mode") == "wal"
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    assert [number for number, _ in migrations()] == list(range(1, len(migrations()) + 1))
+
+
+async def test_a_newer_store_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "offbook.db"
+    await SqliteStore(path).close()
+    tamper(path, "PRAGMA user_version = 999")
+    before = path.read_bytes()
+    with pytest.raises(StoreTooNew, match="upgrade Offbook"):
+        SqliteStore(path)
+    with pytest.raises(StoreTooNew):
+        SqliteStore(path, read_only=True)
+    assert path.read_bytes() == before
+
+
+async def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "offbook.db"
+    tamper(path, "CREATE TABLE somebody_elses (x)")
+    with pytest.raises(StoreCorrupt, match="another program"):
+        SqliteStore(path)
+
+
+async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "offbook.db"
+    path.write_bytes(b"this is not a database, whatever its name says" * 100)
+    with pytest.raises(StoreCorrupt, match="offbook restore"):
+        SqliteStore(path)
+
+
+async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreReadOnly):
+        SqliteStore(tmp_path / "missing" / "offbook.db")
+
+
+async def test_a_reader_beside_the_owner_sees_what_is_committed_and_cannot_write(tmp_path: Path) -> None:
+    owner = SqliteStore(tmp_path / "offbook.db")
+    await add(owner, "hello")
+    reader = SqliteStore(tmp_path / "offbook.db", read_only=True)
+    assert len(await reader.messages(CHAT)) == 1
+    await add(owner, "again")
+    assert len(await reader.messages(CHAT)) == 2
+    with pytest.raises(StoreReadOnly):
+        await add(reader, "no")
+    await reader.close()
+    await owner.close()
+
+
+async def test_too_many_waiting_writes_are_refused_as_busy(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "offbook.db", max_queued_writes=10)
+    outcomes = await asyncio.gather(*[add(store, str(number)) for number in range(2_000)], return_exceptions=True)
+    refused = [outcome for outcome in outcomes if isinstance(outcome, StoreBusy)]
+    assert refused
+    assert all(outcome is None or isinstance(outcome, StoreBusy) for outcome in outcomes)
+    assert (await store.counts("main")).messages == len(outcomes) - len(refused)
+    await store.close()
+
+
+async def test_a_backup_opens_and_verifies(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await add(store, *[f"message {number}" for number in range(100)])
+    await store.backup(tmp_path / "copy.db")
+    await store.close()
+    copy = SqliteStore(tmp_path / "copy.db")
+    assert len(await copy.messages(CHAT, limit=1_000)) == 100
+    assert [fault async for fault in verify(copy, "main")] == []
+    await copy.close()
+
+
+async def test_damage_inside_the_file_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "offbook.db"
+    store = SqliteStore(path)
+    await add(store, *[f"message {number} " + "x" * 500 for number in range(200)])
+    await store.close()
+    data = bytearray(path.read_bytes())
+    for page in range(20, 40):
+        data[page * 4096 + 100 : page * 4096 + 400] = b"\xff" * 300
+    path.write_bytes(bytes(data))
+    reader = SqliteStore(path, read_only=True)
+    assert [fault async for fault in reader.faults()]
+    await reader.close()
+
+
+# ── tampering: each is found, each is located ──
+
+
+async def test_an_untouched_store_has_no_faults(tmp_path: Path) -> None:
+    assert await faults_after(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "content = '\"something else\"'",
+        "role = 'assistant'",
+        "ts = ts + 1",
+        "received_at = received_at + 1",
+        "name = 'Mallory'",
+        "noise = 'short'",
+        "meta = '{}'",
+        "id = 'forged'",
+    ],
+)
+async def test_an_altered_message_is_located(tmp_path: Path, change: str) -> None:
+    (fault,) = await faults_after(tmp_path, f"UPDATE messages SET {change} WHERE seq = 6")
+    assert (fault.agent_id, fault.session_id, fault.seq) == ("main", "chat", 6)
+
+
+async def test_a_message_altered_with_its_hash_is_located(tmp_path: Path) -> None:
+    faults = await faults_after(tmp_path, "UPDATE messages SET hash = zeroblob(32) WHERE seq = 6")
+    fault = faults[-1]
+    assert fault.seq == 5
+    assert "audit event 3" in fault.what
+
+
+async def test_a_deleted_message_is_located(tmp_path: Path) -> None:
+    (fault,) = await faults_after(tmp_path, "DELETE FROM messages WHERE seq = 7")
+    assert (fault.what, fault.seq) == ("message is missing", 7)
+
+
+async def test_an_inserted_message_is_located(tmp_path: Path) -> None:
+    (fault,) = await faults_after(
+        tmp_path,
+        "INSERT INTO messages (session, seq, role, content, ts, received_at, chars, fingerprint, hash) "
+        "SELECT session, 11, role, content, ts, received_at, chars, fingerprint, hash FROM messages WHERE seq = 1",
+    )
+    assert (fault.what, fault.seq) == ("message that no audit event vouches for", 11)
+
+
+async def test_an_altered_event_is_located(tmp_path: Path) -> None:
+    (fault,) = await faults_after(tmp_path, "UPDATE audit SET actor = 'somebody else' WHERE seq = 2")
+    assert fault.seq == 2
+
+
+async def test_a_deleted_event_is_located(tmp_path: Path) -> None:
+    faults = await faults_after(tmp_path, "DELETE FROM audit WHERE seq = 2")
+    assert faults[0].seq == 2
+    assert "missing" in faults[0].what
+
+
+async def test_events_cut_off_at_the_end_are_noticed(tmp_path: Path) -> None:
+    faults = await faults_after(tmp_path, "DELETE FROM audit WHERE seq = 5")
+    assert any("at the end are missing" in fault.what for fault in faults)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import offbook
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(offbook.__all__) == [
+        "AsyncClient",
+        "Client",
+        "CompressedContext",
+        "Memory",
+        "Message",
+        "OffbookError",
+        "Receipt",
+        "Scope",
+        "__version__",
+        "open_memory",
+    ]
+    assert all(getattr(offbook, name) is not None for name in offbook.__all__)
+
+
+def test_importing_offbook_loads_nothing_heavy() -> None:
+    code = "import sys, offbook; print([name for name in ('apsw', 'uvicorn', 'msgspec', 'asyncio') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
