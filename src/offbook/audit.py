@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from offbook.types import AuditDraft, AuditEvent, AuditHead, Entry, Fault
+from offbook.types import AuditDraft, AuditEvent, AuditHead, Counts, Entry, Fault
 
 FORMULA = 1
 GENESIS = AuditHead(seq=0, hash="0" * 64)
@@ -92,6 +92,22 @@ def message_hash(seq: int, received_at: datetime, entry: Entry) -> bytes:
 
 def batch_hash(message_hashes: Iterable[bytes]) -> str:
     return sha256(b"".join(message_hashes)).hexdigest()
+
+
+def counts_with(counts: Counts, event: AuditEvent) -> Counts:
+    """An agent's counts after one more event: they are a fold over its chain, and can be had again from it."""
+    details = event.details
+    return Counts(
+        messages=counts.messages + details.get("accepted", 0),
+        chars=counts.chars + details.get("chars", 0),
+        sessions=counts.sessions + details.get("opened", 0),
+        noise=counts.noise + details.get("noise", 0),
+        duplicates=counts.duplicates + details.get("duplicates", 0),
+        conflicts=counts.conflicts + len(details.get("conflicts", ())),
+        redactions=counts.redactions + sum(details.get("redactions", {}).values()),
+        blobs=counts.blobs + details.get("blobs", 0),
+        audit_events=event.seq,
+    )
 
 
 def chain_faults(events: Iterable[AuditEvent], head: AuditHead) -> Iterator[Fault]:

@@ -45,8 +45,8 @@ _OPAQUE_KEYS = frozenset({"thinkingSignature", "thoughtSignature", "textSignatur
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},")
 # Payloads come in the standard alphabet, which has neither the `_` nor the `-` of a token; signatures in both.
-_BASE64 = re.compile(r"[A-Za-z0-9+/=\r\n]*")
-_BASE64_OR_URL_SAFE = re.compile(r"[A-Za-z0-9+/_=\r\n-]*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*+={0,2}[\r\n]*")
+_BASE64_OR_URL_SAFE = re.compile(r"[A-Za-z0-9+/_\r\n-]*+={0,2}[\r\n]*")
 _BINARY_STAND_IN = re.compile(r"\[(?:([^\s\],]+), )?([\d,]+) bytes kept outside the log, sha256 ")
 _SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？]|\n")
 

@@ -6,13 +6,12 @@ import asyncio
 import errno
 import signal
 import socket
+import ssl
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
-import uvicorn
 
 from offbook.embedded import open_parts
 from offbook.errors import SettingsError, StoreReadOnly
@@ -22,6 +21,7 @@ from offbook.settings import Settings
 from offbook.store.sqlite import SqliteStore
 from offbook.surfaces.guard import LOOPBACK_NAMES, is_loopback
 from offbook.surfaces.http import HttpSurface
+from offbook.surfaces.listener import Listener
 from offbook.surfaces.metrics import Metrics
 from offbook.types import Value
 from offbook.version import VERSION
@@ -71,14 +71,6 @@ def check_binding(settings: Settings) -> None:
         )
 
 
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: the daemon decides when to stop."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 class _Listeners:
     def __init__(self, home: Home, settings: Settings, memory: Memory, store: SqliteStore) -> None:
         self._home = home
@@ -86,8 +78,7 @@ class _Listeners:
         self._memory = memory
         self._metrics = Metrics(VERSION, lambda: store.queued_writes)
         self._tokens = TokenBook(home)
-        self._servers: list[_Server] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._listeners: list[Listener] = []
 
     async def start(self) -> Address:
         unix = listen_on_socket(self._home.socket)
@@ -102,12 +93,10 @@ class _Listeners:
         return Address(socket=str(self._home.socket), url=url, home=str(self._home.folder))
 
     async def close(self) -> None:
-        for server in self._servers:
-            server.should_exit = True
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*[listener.close(GRACE_SECONDS) for listener in self._listeners])
         self._home.socket.unlink(missing_ok=True)
 
-    async def _serve(self, listener: socket.socket, *, is_socket: bool) -> None:
+    async def _serve(self, opened: socket.socket, *, is_socket: bool) -> None:
         settings = self._settings.server
         surface = HttpSurface(
             self._memory,
@@ -115,31 +104,12 @@ class _Listeners:
             self._tokens.callers,
             is_socket=is_socket,
             allowed_hosts=self._allowed_hosts(),
-            max_request_bytes=settings.max_request_bytes,
         )
-        has_tls = settings.tls_cert is not None and not is_socket
-        config = uvicorn.Config(
-            surface,
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            proxy_headers=False,
-            server_header=False,
-            date_header=False,
-            timeout_keep_alive=settings.keep_alive_seconds,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-            ssl_certfile=settings.tls_cert if has_tls else None,
-            ssl_keyfile=settings.tls_key if has_tls else None,
+        listener = Listener(
+            surface, max_body_bytes=settings.max_request_bytes, keep_alive_seconds=settings.keep_alive_seconds
         )
-        server = _Server(config)
-        self._servers.append(server)
-        self._tasks.append(asyncio.create_task(server.serve(sockets=[listener])))
-        while not server.started:
-            if self._tasks[-1].done():
-                self._tasks[-1].result()
-                raise SettingsError("the listener could not be started; see the log")
-            await asyncio.sleep(0.005)
+        self._listeners.append(listener)
+        await listener.start(opened, None if is_socket else tls_context(settings.tls_cert, settings.tls_key))
 
     def _allowed_hosts(self) -> frozenset[str] | None:
         """Names we answer to. A remote provider without a list answers to any: TLS and the token decide there."""
@@ -148,6 +118,17 @@ class _Listeners:
         if is_loopback(server.host):
             return LOOPBACK_NAMES | named
         return LOOPBACK_NAMES | named | {server.host.lower()} if named else None
+
+
+def tls_context(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
+    if certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"the TLS certificate {certificate} or its key cannot be used: {error}") from None
+    return context
 
 
 def listen_on_socket(path: Path) -> socket.socket:

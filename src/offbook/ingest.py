@@ -72,11 +72,11 @@ def check(message: Message) -> Message:
     return message if message.ts is None else msgspec.structs.replace(message, ts=in_utc(message.ts))
 
 
-def in_utc(ts: datetime) -> datetime:
+def in_utc(ts: datetime, field: str = "message.ts") -> datetime:
     """A time without a zone is taken as UTC."""
     aware = ts if ts.tzinfo else ts.replace(tzinfo=UTC)
     if not EARLIEST.year < aware.year < LATEST.year:
-        raise WrongShape(f"`message.ts` {ts.isoformat()} is not a time something was said: use the years 1901 to 8999")
+        raise WrongShape(f"`{field}` {ts.isoformat()} is not a time something was said: use the years 1901 to 8999")
     return aware.astimezone(UTC)
 
 

@@ -21,10 +21,11 @@ from offbook.compression.tail import Piece, cost, fit_tail, piece_of
 from offbook.content import internalise, is_binary_path
 from offbook.errors import WrongShape
 from offbook.protocols import Blobs, Store
-from offbook.scope import resolve_agent, resolve_scope
+from offbook.scope import checked_key, resolve_agent, resolve_scope
 from offbook.settings import Settings
 from offbook.types import (
     EMBEDDED,
+    MAX_KEY_BYTES,
     AuditDraft,
     AuditHead,
     AuditReport,
@@ -220,6 +221,9 @@ class Memory:
         by: Caller = EMBEDDED,
     ) -> AuditReport:
         """The newest events (after `since`, a time or a sequence number), and whether the chain's end verifies."""
+        if session_id is not None:
+            checked_key(session_id, "sessionId", MAX_KEY_BYTES)
+        earliest = ingest.in_utc(since, "since") if isinstance(since, datetime) else None
         await self._store.record(
             agent_id, AuditDraft(verb="audit", actor=by.name, session_id=session_id, details={"limit": limit})
         )
@@ -231,7 +235,7 @@ class Memory:
             events = await self._store.audit_events(agent_id, session_id=session_id, after_seq=since, limit=limit)
         else:
             events = await self._store.newest_audit_events(agent_id, session_id=session_id, limit=limit)
-            events = [event for event in events if since is None or event.at >= ingest.in_utc(since)]
+            events = [event for event in events if earliest is None or event.at >= earliest]
         return AuditReport(events=events, head=head, verified=is_whole)
 
     # ── how ──

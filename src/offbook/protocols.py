@@ -79,7 +79,7 @@ class Store(Protocol):
         """Every agent that has a row. For the operator's tools."""
 
     async def counts(self, agent_id: str) -> Counts:
-        """Kept as counters: does not grow with history."""
+        """Exact, and does not grow with history."""
 
     async def captures(self, agent_id: str) -> list[Capture]: ...
 
@@ -88,7 +88,11 @@ class Store(Protocol):
     async def record(self, agent_id: str, event: AuditDraft) -> AuditEvent:
         """Append one event to the agent's chain."""
 
-    async def audit_head(self, agent_id: str) -> AuditHead: ...
+    async def audit_head(self, agent_id: str) -> AuditHead:
+        """The end of the agent's chain."""
+
+    async def noted_audit_head(self, agent_id: str) -> AuditHead:
+        """A head noted apart from the chain, seconds old at the most: a chain that no longer reaches it was cut."""
 
     async def audit_events(
         self, agent_id: str, *, session_id: str | None = None, after_seq: int = 0, limit: int = 100

@@ -22,6 +22,9 @@ MarkKind = Literal["first", "interrupted", "new", "start", "end", "pre-compactio
 MAX_KEY_BYTES = 512
 """Longest session key and message id, in UTF-8 bytes (the contract's figure)."""
 MAX_AGENT_BYTES = 128
+WITHOUT_NUL = {"pattern": "^[^\\x00]*$"}
+"""For the OpenAPI document only; `scope` and `ingest` refuse a NUL with a better message."""
+YEARS_1901_TO_8999 = {"pattern": "^(190[1-9]|19[1-9][0-9]|[2-8][0-9]{3})-"}
 
 SessionId = Annotated[
     str,
@@ -29,6 +32,7 @@ SessionId = Annotated[
         min_length=1,
         max_length=MAX_KEY_BYTES,
         description="The host's stable session key, at most 512 bytes.",
+        extra_json_schema=WITHOUT_NUL,
     ),
 ]
 AgentId = Annotated[
@@ -36,13 +40,21 @@ AgentId = Annotated[
     Meta(
         min_length=1,
         max_length=MAX_AGENT_BYTES,
-        description="The owner; left out, taken from the session key.",
+        description="The owner, at most 128 bytes; left out, taken from the session key.",
+        extra_json_schema=WITHOUT_NUL,
     ),
 ]
 MessageId = Annotated[
-    str, Meta(min_length=1, max_length=MAX_KEY_BYTES, description="The host's own id: the idempotency key.")
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_KEY_BYTES,
+        description="The host's own id, at most 512 bytes: the idempotency key.",
+        extra_json_schema=WITHOUT_NUL,
+    ),
 ]
-Moment = Annotated[datetime, Meta(extra_json_schema={"format": "date-time"})]
+Label = Annotated[str, Meta(extra_json_schema=WITHOUT_NUL)]
+Moment = Annotated[datetime, Meta(extra_json_schema={"format": "date-time", **YEARS_1901_TO_8999})]
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -86,10 +98,10 @@ class Message(Sparse, frozen=True):
     content: Content
     id: MessageId | None = None
     ts: Moment | None = None
-    name: str | None = None
-    tool_call_id: str | None = None
-    model: str | None = None
-    origin: str | None = None
+    name: Label | None = None
+    tool_call_id: Label | None = None
+    model: Label | None = None
+    origin: Label | None = None
     meta: dict[str, Any] | None = None
 
 

@@ -60,7 +60,12 @@ async def test_what_was_appended_comes_back_as_it_was(store: Store) -> None:
         role="assistant",
         content=[
             {"type": "text", "text": "你好 👋 \x00 end"},
-            {"type": "tool-call", "id": "c1", "name": "search", "arguments": {"q": "x", "n": 1.5, "deep": [None, True]}},
+            {
+                "type": "tool-call",
+                "id": "c1",
+                "name": "search",
+                "arguments": {"q": "x", "n": 1.5, "deep": [None, True]},
+            },
             {"type": "something-new", "payload": {"kept": "as it is"}},
         ],
         id="m-1",
@@ -218,9 +223,10 @@ async def test_an_end_is_recorded_with_its_reason_and_lifted_by_the_next_message
 
 
 async def test_sessions_come_newest_first(store: Store) -> None:
-    for name in ("a", "b", "c", "a"):
+    for name in ("a", "b", "c", "a", "b"):
         await add(store, entry("hello"), scope=Scope(agent_id="main", session_id=name))
-    assert [session.session_id for session in await store.sessions("main", limit=2)] == ["a", "c"]
+    assert [session.session_id for session in await store.sessions("main")] == ["b", "a", "c"]
+    assert [session.session_id for session in await store.sessions("main", limit=2)] == ["b", "a"]
 
 
 # ── counts and capture ──
@@ -233,6 +239,25 @@ async def test_counts(store: Store) -> None:
     assert counts == Counts(
         messages=2, chars=12, sessions=1, noise=1, duplicates=1, conflicts=0, redactions=2, blobs=0, audit_events=2
     )
+
+
+async def test_counts_are_exact_however_many_events_there_were(store: Store) -> None:
+    for number in range(700):
+        await add(store, entry("12345", id=str(number % 600)), scope=Scope(agent_id="main", session_id=str(number % 3)))
+    counts = await store.counts("main")
+    assert (counts.messages, counts.duplicates, counts.chars, counts.sessions) == (600, 100, 3_000, 3)
+    assert counts.audit_events == 700
+
+
+async def test_counts_and_activity_outlive_the_process(open_store: OpenStore) -> None:
+    store = open_store()
+    for name in ("a", "b", "a"):
+        await add(store, entry("12345"), scope=Scope(agent_id="main", session_id=name))
+    before = await store.counts("main"), await store.sessions("main")
+    await store.close()
+    again = open_store()
+    assert (await again.counts("main"), await again.sessions("main")) == before
+    await again.close()
 
 
 async def test_capture_tells_retries_from_losses(store: Store) -> None:

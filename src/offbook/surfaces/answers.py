@@ -37,9 +37,7 @@ def value_of(answer: Answer, kind: type[T]) -> T:
     try:
         return msgspec.convert(known_fields(msgspec.json.decode(content), kind), kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProviderUnavailable(
-            f"the answer cannot be read ({error}): is this a memory provider?"
-        ) from None
+        raise ProviderUnavailable(f"the answer cannot be read ({error}): is this a memory provider?") from None
 
 
 def known_fields(value: Any, kind: Any) -> Any:

@@ -34,9 +34,7 @@ class Endpoint(msgspec.Struct, frozen=True):
             return cls(scheme="unix", path=unquote(parts.path))
         if parts.scheme in ("http", "https") and parts.hostname:
             return _tcp_endpoint(parts, parts.hostname, port)
-        raise InvalidInput(
-            f"endpoint {text!r} is none of unix:///path/to/socket, http://host:port, https://host:port"
-        )
+        raise InvalidInput(f"endpoint {text!r} is none of unix:///path/to/socket, http://host:port, https://host:port")
 
     def __str__(self) -> str:
         if self.scheme == "unix":

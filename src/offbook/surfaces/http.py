@@ -1,6 +1,6 @@
-"""The contract over HTTP: a bare ASGI application (measured: half the cost of a framework's route).
+"""The contract over HTTP: a whole request in, a whole answer out.
 
-request ─▶ guard (host, origin, token) ─▶ body within limits ─▶ decoded ─▶ right to the agent ─▶ Memory verb ─▶ answer
+request ─▶ guard (host, origin, token) ─▶ verb ─▶ decoded ─▶ right to the agent ─▶ Memory verb ─▶ answer
 """
 
 from __future__ import annotations
@@ -11,36 +11,28 @@ from typing import Any
 
 import structlog
 
-from offbook.errors import InvalidInput, OffbookError, TooLarge, UnknownVerb, WrongMethod
+from offbook.errors import OffbookError, UnknownVerb, WrongMethod
 from offbook.memory import Memory
 from offbook.surfaces import guard, wire
+from offbook.surfaces.messages import Answer, Request, problem_answer
 from offbook.surfaces.metrics import CONTENT_TYPE, Metrics
 from offbook.surfaces.openapi import openapi_document
-from offbook.types import Caller, Receipt
-
-AsgiScope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-Verb = Callable[[Any, "Call"], Awaitable[Any]]
-
-JSON = b"application/json"
-PROBLEM_JSON = b"application/problem+json"
+from offbook.types import Caller, Receipt, Scope
 
 log = structlog.get_logger("offbook.http")
 
 
 class Call:
-    """One request on its way: who asks, and the headers it came with."""
+    """One request on its way: who asks, and what it came with."""
 
-    __slots__ = ("caller", "headers")
+    __slots__ = ("caller", "request")
 
-    def __init__(self, caller: Caller, headers: Mapping[bytes, bytes]) -> None:
+    def __init__(self, caller: Caller, request: Request) -> None:
         self.caller = caller
-        self.headers = headers
+        self.request = request
 
-    def header(self, name: bytes) -> str | None:
-        value = self.headers.get(name)
-        return None if value is None else value.decode("latin-1")
+
+Verb = Callable[[Any, Call], Awaitable[Any]]
 
 
 class HttpSurface:
@@ -54,14 +46,12 @@ class HttpSurface:
         *,
         is_socket: bool,
         allowed_hosts: frozenset[str] | None,
-        max_request_bytes: int,
     ) -> None:
         self._memory = memory
         self._metrics = metrics
         self._callers = callers
         self._is_socket = is_socket
         self._allowed_hosts = allowed_hosts
-        self._max_request_bytes = max_request_bytes
         self._verbs: dict[str, Verb] = {
             "ping": self._ping,
             "onMessage": self._on_message,
@@ -75,73 +65,45 @@ class HttpSurface:
             "audit": self._audit,
         }
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
+    async def __call__(self, request: Request) -> Answer:
         started = time.perf_counter()
-        path: str = scope["path"]
+        path = request.path
         verb = path[4:] if path.startswith("/v1/") else ""
         try:
-            status, body, content_type = await self._answer(scope, receive, verb)
+            answer = await self._answer(request, verb)
         except OffbookError as error:
-            status, body, content_type = error.status, wire.encode_answer(error.problem()), PROBLEM_JSON
-            log.info("refused", action="request.refuse", verb=verb or path, status=status, detail=error.detail)
+            answer = problem_answer(error, _allowed(error, verb))
+            log.info("refused", action="request.refuse", verb=verb or path, status=error.status, detail=error.detail)
         except Exception:
             # The one broad handler of this surface: a defect of ours must not take the connection with it.
-            error = OffbookError("an unexpected error; the daemon's log has the details")
-            status, body, content_type = 500, wire.encode_answer(error.problem()), PROBLEM_JSON
+            answer = problem_answer(OffbookError("an unexpected error; the daemon's log has the details"))
             log.exception("failed", action="request.fail", verb=verb or path)
-        await _send(send, status, body, content_type)
         label = verb if verb in self._verbs else "other"
-        self._metrics.requests.labels(label, status).inc()
+        self._metrics.requests.labels(label, answer.status).inc()
         self._metrics.seconds.labels(label).observe(time.perf_counter() - started)
+        return answer
 
-    async def _answer(self, scope: AsgiScope, receive: Receive, verb: str) -> tuple[int, bytes, bytes]:
-        headers = dict(scope["headers"])
-        call = Call(self._admit(headers), headers)
-        method, path = scope["method"], scope["path"]
+    async def _answer(self, request: Request, verb: str) -> Answer:
+        call = Call(self._admit(request), request)
+        method, path = request.method, request.path
         if path == "/metrics" and method == "GET":
-            return 200, self._metrics.render(), CONTENT_TYPE.encode()
+            return Answer(200, self._metrics.render(), CONTENT_TYPE.encode())
         if path == "/v1/openapi.json" and method == "GET":
-            return 200, wire.encode_answer(openapi_document()), JSON
+            return Answer(200, wire.encode_answer(openapi_document()))
         handler = self._verbs.get(verb)
         if handler is None:
             raise UnknownVerb(f"{path} is not a verb of this provider: see GET /v1/openapi.json")
         if method != "POST" and not (verb == "ping" and method == "GET"):
             raise WrongMethod(f"{method} {path}: use POST with a JSON body")
-        body = b"" if method == "GET" else await self._body(headers, receive)
+        body = b"" if method == "GET" else request.body
         answer = await handler(wire.decode_request(verb, body), call)
-        return 200, wire.encode_answer(answer), JSON
+        return Answer(200, wire.encode_answer(answer))
 
-    def _admit(self, headers: Mapping[bytes, bytes]) -> Caller:
-        call = Call(guard.LOCAL_OWNER, headers)
+    def _admit(self, request: Request) -> Caller:
         if not self._is_socket:
-            guard.check_host(call.header(b"host"), self._allowed_hosts)
-        guard.check_origin(call.header(b"origin"), self._allowed_hosts)
-        return guard.identify(call.header(b"authorization"), self._callers, is_socket=self._is_socket)
-
-    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        announced = headers.get(b"content-length", b"")
-        if announced.isdigit() and int(announced) > self._max_request_bytes:
-            raise self._too_large(int(announced))
-        chunks: list[bytes] = []
-        size = 0
-        while True:
-            event = await receive()
-            if event["type"] == "http.disconnect":
-                raise InvalidInput("the connection ended before the body did")
-            chunks.append(event.get("body", b""))
-            size += len(chunks[-1])
-            if size > self._max_request_bytes:
-                raise self._too_large(size)
-            if not event.get("more_body", False):
-                return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-    def _too_large(self, size: int) -> TooLarge:
-        return TooLarge(
-            f"the request is {size:,} bytes, the limit is {self._max_request_bytes:,}: send fewer messages at a time, "
-            "or raise `server.maxRequestBytes`"
-        )
+            guard.check_host(request.header(b"host"), self._allowed_hosts)
+        guard.check_origin(request.header(b"origin"), self._allowed_hosts)
+        return guard.identify(request.header(b"authorization"), self._callers, is_socket=self._is_socket)
 
     # ── the verbs ──
 
@@ -150,7 +112,7 @@ class HttpSurface:
 
     async def _on_message(self, request: wire.OnMessage, call: Call) -> Receipt:
         messages = request.given()
-        header = call.header(b"offbook-capture")
+        header = call.request.header(b"offbook-capture")
         receipt = await self._memory.on_message(
             self._scope(request, call),
             messages,
@@ -205,13 +167,14 @@ class HttpSurface:
             agent_id, session_id=request.session_id, since=request.since, limit=request.limit, by=call.caller
         )
 
-    def _scope(self, request: Any, call: Call) -> Any:
+    def _scope(self, request: Any, call: Call) -> Scope:
         scope = self._memory.scope(request.session_id, request.agent_id)
         guard.check_agent(call.caller, scope.agent_id)
         return scope
 
 
-async def _send(send: Send, status: int, body: bytes, content_type: bytes) -> None:
-    headers = [(b"content-type", content_type), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _allowed(error: OffbookError, verb: str) -> bytes:
+    """RFC 9110 asks for the methods that would do."""
+    if isinstance(error, WrongMethod):
+        return b"allow: GET, POST\r\n" if verb == "ping" else b"allow: POST\r\n"
+    return b""

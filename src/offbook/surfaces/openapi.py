@@ -29,8 +29,8 @@ CAPTURE_HEADER = {
     "in": "header",
     "required": False,
     "description": "What the client says it has sent: `client=<id>; first=<n>; last=<n>; sent=<n>`. "
-    "`status` compares it with what arrived.",
-    "schema": {"type": "string"},
+    "`first` to `last` count the messages of this request. `status` compares it with what arrived.",
+    "schema": {"type": "string", "pattern": "^client=[^;]{1,128}; first=[0-9]+; last=[0-9]+; sent=[0-9]+$"},
 }
 
 
@@ -39,7 +39,10 @@ def openapi_document() -> dict[str, Any]:
     shapes = [shape for request, answer in SHAPES.values() for shape in (request, answer)]
     schemas, components = msgspec.json.schema_components([*shapes, Problem], ref_template=REFERENCE)
     pairs = list(zip(schemas[:-1:2], schemas[1:-1:2], strict=True))
-    components["OnMessage"]["oneOf"] = [{"required": ["message"]}, {"required": ["messages"]}]
+    components["OnMessage"]["oneOf"] = [
+        {"required": [field], "properties": {field: {"type": kind}}}
+        for field, kind in (("message", "object"), ("messages", "array"))
+    ]
     return {
         "openapi": "3.1.0",
         "info": {

@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -98,7 +99,7 @@ class Outbox:
 
     def _write(self, ordinal: int, line: bytes) -> bool:
         active = self._segments[-1] if self._segments else None
-        if active is None or active.is_sealed or 0 < active.size > self._segment_bytes - len(line):
+        if active is None or active.is_sealed or active.size + len(line) > max(self._segment_bytes, len(line)):
             active = self._begin_segment(ordinal)
         try:
             if not active.is_in_memory:
@@ -201,9 +202,8 @@ class Outbox:
             if self._is_closed:
                 return
             try:
-                if self._files.claim() and self._files.identity(self.client_id) != self.client_id:
-                    self._files.release()
-                    raise OutboxBusy(f"{self.folder} is another client's by now")
+                if self._files.claim():
+                    self._settle_in()
                 for segment in self._segments:
                     if not segment.is_on_disk:
                         segment.settle()
@@ -216,6 +216,13 @@ class Outbox:
                 segment.sync()
         except OSError as error:
             self._note(error)
+
+    def _settle_in(self) -> None:
+        """In a folder that was made anew, or could not be made before."""
+        if self._files.identity(self.client_id) != self.client_id:
+            self._files.release()
+            raise OutboxBusy(f"{self.folder} is another client's by now")
+        self._is_unsaved = True
 
     def close(self) -> None:
         """Leave what waits on disk for the next process. Safe to call twice."""
@@ -263,6 +270,10 @@ class Outbox:
     # ── what is known ──
 
     @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    @property
     def waiting(self) -> int:
         return self._waiting
 
@@ -279,7 +290,7 @@ class Outbox:
         counts = self._state.lanes.get(lane)
         return counts.asked if counts else 0
 
-    def status(self) -> dict[str, int | str | None]:
+    def status(self) -> dict[str, Any]:
         state = self._state
         with self._append_lock:
             in_memory = sum(segment.size for segment in self._segments if segment.is_in_memory)

@@ -213,9 +213,7 @@ class Transport:
     async def get(self, path: str, *, timeout_seconds: float | None = None) -> Answer:
         return await self._send(f"GET {self._prefix}{path}{self._head}\r\n".encode(), timeout_seconds)
 
-    async def post(
-        self, path: str, body: bytes, *, headers: str = "", timeout_seconds: float | None = None
-    ) -> Answer:
+    async def post(self, path: str, body: bytes, *, headers: str = "", timeout_seconds: float | None = None) -> Answer:
         """`headers` are whole lines, each ending in CR LF."""
         head = (
             f"POST {self._prefix}{path}{self._head}{headers}"

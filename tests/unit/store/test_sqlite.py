@@ -130,7 +130,7 @@ async def test_damage_inside_the_file_is_found(tmp_path: Path) -> None:
     await store.close()
     data = bytearray(path.read_bytes())
     for page in range(20, 40):
-        data[page * 4096 + 100 : page * 4096 + 400] = b"\xff" * 300
+        data[page * 4096 : page * 4096 + 12] = b"\xff" * 12
     path.write_bytes(bytes(data))
     reader = SqliteStore(path, read_only=True)
     assert [fault async for fault in reader.faults()]
@@ -177,8 +177,9 @@ async def test_a_deleted_message_is_located(tmp_path: Path) -> None:
 async def test_an_inserted_message_is_located(tmp_path: Path) -> None:
     (fault,) = await faults_after(
         tmp_path,
-        "INSERT INTO messages (session, seq, role, content, ts, received_at, chars, fingerprint, hash) "
-        "SELECT session, 11, role, content, ts, received_at, chars, fingerprint, hash FROM messages WHERE seq = 1",
+        "INSERT INTO messages (place, session, seq, role, content, ts, received_at, chars, chars_through, fingerprint, "
+        "hash) SELECT place + 10, session, 11, role, content, ts, received_at, chars, chars_through, fingerprint, hash "
+        "FROM messages WHERE seq = 1",
     )
     assert (fault.what, fault.seq) == ("message that no audit event vouches for", 11)
 

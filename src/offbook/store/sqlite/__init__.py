@@ -43,14 +43,27 @@ class SqliteStore:
     kind = "sqlite"
 
     def __init__(
-        self, path: Path, *, readers: int = 2, max_queued_writes: int = 10_000, read_only: bool = False
+        self,
+        path: Path,
+        *,
+        readers: int = 2,
+        max_queued_writes: int = 10_000,
+        read_only: bool = False,
+        snapshot: bool = False,
     ) -> None:
-        """Opens and migrates the file; `read_only` looks at it beside the process that owns it."""
+        """Opens and migrates the file; `read_only` looks at it beside the process that owns it.
+
+        A `snapshot` stays at the moment of its first look, so that a chain and its log can be compared
+        while messages arrive.
+        """
         self.path = path
         self._writer = None if read_only else Writer(path, max_queued=max_queued_writes)
         self._local = threading.local()
         self._reader_connections: list[apsw.Connection] = []
-        self._readers = ThreadPoolExecutor(max_workers=readers, thread_name_prefix="offbook-reader")
+        self._is_snapshot = snapshot
+        # A moment is one transaction, a transaction one connection, a connection one thread.
+        threads = 1 if snapshot else readers
+        self._readers = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="offbook-reader")
         if read_only:
             with store_errors(), open_reader(path) as connection:
                 refuse_foreign(connection)
@@ -114,6 +127,9 @@ class SqliteStore:
     async def audit_head(self, agent_id: str) -> AuditHead:
         return await self._read(reads.audit_head, agent_id)
 
+    async def noted_audit_head(self, agent_id: str) -> AuditHead:
+        return await self._read(reads.noted_audit_head, agent_id)
+
     async def audit_events(
         self, agent_id: str, *, session_id: str | None = None, after_seq: int = 0, limit: int = 100
     ) -> list[AuditEvent]:
@@ -167,6 +183,8 @@ class SqliteStore:
             connection = open_reader(self.path)
             self._local.connection = connection
             self._reader_connections.append(connection)
+            if self._is_snapshot:
+                connection.execute("BEGIN")
         return connection
 
     def _integrity_faults(self) -> list[Fault]:
@@ -174,6 +192,8 @@ class SqliteStore:
             connection = open_reader(self.path)
             try:
                 return list(reads.integrity_faults(connection))
+            except (apsw.CorruptError, apsw.NotADBError) as error:
+                return [Fault(what=f"integrity check could not go on: {error}")]
             finally:
                 connection.close()
 

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import apsw
 
-PAGES_WORTH_MOVING = 1_000
-"""SQLite's own figure for an automatic checkpoint (4 MB)."""
+from offbook.store.sqlite.connection import BUSY_MILLISECONDS
+
+PAGES_WORTH_MOVING = 4_000
+"""16 MB, four times SQLite's own figure: a page that changes with every commit is moved once each time."""
 PAGES_TOO_MANY = 16_000
 """64 MB: under constant load a passive checkpoint never catches up with the end, so the writer steps in."""
+RESTART_MILLISECONDS = 100
+"""How long the writer waits for readers then. A backup may read for minutes: the WAL grows on, and is tried again later."""
 IDLE_SECONDS = 2.0
 
 
@@ -19,6 +23,7 @@ class Checkpointer:
         self._path = path
         self._writer = writer
         self._pages = 0
+        self._restart_at = PAGES_TOO_MANY
         self._wanted = threading.Event()
         self._is_closing = False
         writer.set_wal_hook(self._note_pages)
@@ -31,9 +36,13 @@ class Checkpointer:
 
     def after_commit(self) -> None:
         """Called by the writer between two groups."""
-        if self._pages >= PAGES_TOO_MANY:
+        if self._pages < PAGES_TOO_MANY:
+            self._restart_at = PAGES_TOO_MANY
+        if self._pages >= self._restart_at:
+            self._writer.set_busy_timeout(RESTART_MILLISECONDS)
             _checkpoint(self._writer, apsw.SQLITE_CHECKPOINT_RESTART)
-            self._pages = 0
+            self._writer.set_busy_timeout(BUSY_MILLISECONDS)
+            self._restart_at = self._pages + PAGES_TOO_MANY
         elif self._pages >= PAGES_WORTH_MOVING:
             self._wanted.set()
 

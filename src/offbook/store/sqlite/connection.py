@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 
@@ -64,6 +64,9 @@ def latest_version() -> int:
 
 def open_writer(path: Path) -> apsw.Connection:
     """The one connection that writes. Creates and migrates the file."""
+    # SQLite would make the file readable by all, in a folder that may be open to all; -wal and -shm take its mode.
+    with suppress(OSError):  # where the folder cannot be written, SQLite says so next
+        path.touch(mode=0o600)
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     connection.execute("PRAGMA journal_mode = WAL")

@@ -1,26 +1,33 @@
 """What the writer knows of agents and sessions while it writes, and the writes themselves.
 
-Runs in the writer thread only, inside a transaction. Rows of agents and sessions are read once, changed
-in memory and written back by `flush` just before the commit, so that a group of messages to one session
-costs one update of it. After a rollback `forget` drops the lot.
+Runs in the writer thread only, inside a transaction. A session's state is read from its newest message and
+an agent's from its newest audit event, once, then kept in memory. What is noted beside the log (an agent's
+counts, a session's activity) is written back now and then: each page a commit touches costs time, and reads
+add what has come since the note. After a rollback `forget` drops the lot.
 """
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import apsw
 import msgspec
 
-from offbook.audit import GENESIS, batch_hash, message_hash, micros, moment, seal
+from offbook.audit import GENESIS, batch_hash, counts_with, message_hash, micros, moment, seal
+from offbook.store.sqlite import reads
+from offbook.store.sqlite.places import MOST_MESSAGES, place_of
 from offbook.types import (
     AuditDraft,
     AuditEvent,
     AuditHead,
     CaptureClaim,
     Conflict,
+    Counts,
     Entry,
     Mark,
     Receipt,
@@ -31,14 +38,17 @@ from offbook.types import (
 
 MOST_ROWS_KEPT = 10_000
 """Agents and sessions kept in memory between transactions (about 10 MB at the most)."""
+NOTE_SECONDS = 1.0
+NOTE_EVENTS = 256
+"""How far the notes may fall behind. A read adds up as many events at the most."""
 
 _sorted_json = msgspec.json.Encoder(order="deterministic")
 _as_it_came = msgspec.json.Encoder()
 
 _INSERT_MESSAGE = """
-INSERT INTO messages (session, seq, id, role, content, ts, received_at, name, tool_call_id, model, origin,
-                      meta, noise, redactions, blobs, chars, fingerprint, hash)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+INSERT INTO messages (place, session, seq, id, role, content, ts, received_at, name, tool_call_id, model, origin,
+                      meta, noise, redactions, blobs, chars, chars_through, fingerprint, hash)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 """
 _INSERT_EVENT = """
 INSERT INTO audit (agent, seq, at, verb, actor, session, details, previous, hash) VALUES (?,?,?,?,?,?,?,?,?)
@@ -50,24 +60,17 @@ class AgentRow:
     agent: int
     name: str
     audit: AuditHead
-    added: dict[str, int] = field(default_factory=dict)
-    """Increments of the counters, by column, since the last flush."""
-
-    def add(self, **increments: int) -> None:
-        for column, increment in increments.items():
-            if increment:
-                self.added[column] = self.added.get(column, 0) + increment
+    counts: Counts
+    noted_seq: int
 
 
 @dataclass
 class SessionRow:
     session: int
+    is_new: bool
     last_seq: int
-    last_position: int
-    chars: int
     last_at: int
-    ended_at: int | None
-    end_reason: str | None
+    chars: int
 
 
 @dataclass
@@ -90,8 +93,10 @@ class Ledger:
         self._connection = connection
         self._agents: dict[str, AgentRow] = {}
         self._sessions: dict[Scope, SessionRow] = {}
-        self._changed_agents: dict[int, AgentRow] = {}
-        self._changed_sessions: dict[int, SessionRow] = {}
+        self._unnoted: dict[int, AgentRow] = {}
+        self._touched: dict[int, None] = {}
+        self._activity = 0
+        self._noted_at = 0.0
 
     # ── the writes ──
 
@@ -113,16 +118,8 @@ class Ledger:
             self._add_mark(session, mark)
         if claim is not None:
             self._reconcile(agent, claim, received_at)
-        agent.add(
-            messages=len(stored.accepted),
-            chars=sum(entry.chars for entry in stored.accepted),
-            noise=sum(entry.noise is not None for entry in stored.accepted),
-            redactions=sum(sum(entry.redactions.values()) for entry in stored.accepted),
-            blobs=sum(len(entry.blobs) for entry in stored.accepted),
-            duplicates=stored.duplicates,
-            conflicts=len(stored.conflicts),
-        )
-        self._chain(agent, _with_outcome(event, stored), received_at)
+        self._chain(agent, _with_outcome(event, session, stored), received_at)
+        session.is_new = False
         return Receipt(
             accepted=len(stored.accepted),
             duplicates=stored.duplicates,
@@ -136,7 +133,8 @@ class Ledger:
         agent = self._agent(scope.agent_id)
         session = self._session(scope, agent, mark.at)
         self._add_mark(session, mark)
-        self._chain(agent, event, at)
+        self._chain(agent, _with_outcome(event, session, Stored()), at)
+        session.is_new = False
 
     def record(self, agent_id: str, event: AuditDraft) -> AuditEvent:
         return self._chain(self._agent(agent_id), event, now())
@@ -144,21 +142,31 @@ class Ledger:
     # ── the transaction's ends ──
 
     def flush(self) -> None:
-        """Write the changed rows back."""
-        for agent in self._changed_agents.values():
-            self._flush_agent(agent)
-        for session in self._changed_sessions.values():
-            self._flush_session(session)
-        self._changed_agents.clear()
-        self._changed_sessions.clear()
+        """Write back the notes that have fallen behind."""
+        is_old = time.monotonic() - self._noted_at >= NOTE_SECONDS
+        if is_old or any(agent.audit.seq - agent.noted_seq >= NOTE_EVENTS for agent in self._unnoted.values()):
+            self.note()
         if len(self._agents) + len(self._sessions) > MOST_ROWS_KEPT:
+            self.note()
             self.forget()
+
+    def note(self) -> None:
+        """Write back every note."""
+        for agent in self._unnoted.values():
+            self._note_agent(agent)
+        for session in self._touched:
+            # Microseconds, as long as the clock goes forward; always more than before.
+            self._activity = max(self._activity + 1, micros(now()))
+            self._connection.execute("UPDATE sessions SET touched = ? WHERE session = ?", (self._activity, session))
+        self._unnoted.clear()
+        self._touched.clear()
+        self._noted_at = time.monotonic()
 
     def forget(self) -> None:
         self._agents.clear()
         self._sessions.clear()
-        self._changed_agents.clear()
-        self._changed_sessions.clear()
+        self._unnoted.clear()
+        self._touched.clear()
 
     # ── steps ──
 
@@ -200,6 +208,7 @@ class Ledger:
         self._connection.execute(
             _INSERT_MESSAGE,
             (
+                place_of(session.session, seq),
                 session.session,
                 seq,
                 message.id,
@@ -216,16 +225,15 @@ class Ledger:
                 _sorted_json.encode(entry.redactions).decode() if entry.redactions else None,
                 _sorted_json.encode(entry.blobs).decode() if entry.blobs else None,
                 entry.chars,
+                session.chars + entry.chars,
                 entry.fingerprint,
                 row_hash,
             ),
         )
         session.last_seq = seq
-        session.last_position = self._connection.last_insert_rowid()
-        session.chars += entry.chars
         session.last_at = ts
-        session.ended_at = session.end_reason = None
-        self._changed_sessions[session.session] = session
+        session.chars += entry.chars
+        self._touch(session)
         return row_hash
 
     def _mark_gap(self, session: SessionRow, said_at: datetime, gaps: SessionGaps) -> None:
@@ -240,8 +248,16 @@ class Ledger:
             (session.session, session.last_seq, micros(mark.at), mark.kind, mark.reason),
         )
         if mark.kind == "end":
-            session.ended_at, session.end_reason = micros(mark.at), mark.reason
-            self._changed_sessions[session.session] = session
+            self._connection.execute(
+                "UPDATE sessions SET ended_at = ?, end_reason = ?, ended_seq = ? WHERE session = ?",
+                (micros(mark.at), mark.reason, session.last_seq, session.session),
+            )
+        self._touch(session)
+
+    def _touch(self, session: SessionRow) -> None:
+        """Last touched comes last, so that the notes are written in the order of activity."""
+        self._touched.pop(session.session, None)
+        self._touched[session.session] = None
 
     def _reconcile(self, agent: AgentRow, claim: CaptureClaim, at: datetime) -> None:
         """Deliveries of one client come in order, so what is above `through` is new and the rest a retry."""
@@ -282,7 +298,8 @@ class Ledger:
             ),
         )
         agent.audit = AuditHead(seq=event.seq, hash=event.hash)
-        self._changed_agents[agent.agent] = agent
+        agent.counts = counts_with(agent.counts, event)
+        self._unnoted[agent.agent] = agent
         return event
 
     # ── rows ──
@@ -292,13 +309,16 @@ class Ledger:
         if known is not None:
             return known
         self._connection.execute(
-            "INSERT INTO agents (name, audit_hash) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
-            (name, GENESIS.hash),
+            "INSERT INTO agents (name, noted_hash) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", (name, GENESIS.hash)
         )
-        agent, seq, audit_hash = self._connection.execute(
-            "SELECT agent, audit_seq, audit_hash FROM agents WHERE name = ?", (name,)
-        ).fetchone()
-        row = AgentRow(agent=agent, name=name, audit=AuditHead(seq=seq, hash=audit_hash))
+        (agent,) = self._connection.execute("SELECT agent FROM agents WHERE name = ?", (name,)).fetchone()
+        row = AgentRow(
+            agent=agent,
+            name=name,
+            audit=reads.audit_head(self._connection, name),
+            counts=reads.counts(self._connection, name),
+            noted_seq=reads.noted_audit_head(self._connection, name).seq,
+        )
         self._agents[name] = row
         return row
 
@@ -306,68 +326,52 @@ class Ledger:
         known = self._sessions.get(scope)
         if known is not None:
             return known
-        at = micros(started_at)
         self._connection.execute(
-            "INSERT INTO sessions (agent, key, started_at, last_at) VALUES (?,?,?,?) "
-            "ON CONFLICT (agent, key) DO NOTHING",
-            (agent.agent, scope.session_id, at, at),
+            "INSERT INTO sessions (agent, key, started_at) VALUES (?,?,?) ON CONFLICT (agent, key) DO NOTHING",
+            (agent.agent, scope.session_id, micros(started_at)),
         )
-        if self._connection.changes():
-            agent.add(sessions=1)
-        row = SessionRow(
-            *self._connection.execute(
-                "SELECT session, last_seq, last_position, chars, last_at, ended_at, end_reason "
-                "FROM sessions WHERE agent = ? AND key = ?",
-                (agent.agent, scope.session_id),
-            ).fetchone()
-        )
+        is_new = bool(self._connection.changes())
+        (session,) = self._connection.execute(
+            "SELECT session FROM sessions WHERE agent = ? AND key = ?", (agent.agent, scope.session_id)
+        ).fetchone()
+        newest = self._connection.execute(
+            "SELECT seq, ts, chars_through FROM messages WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1",
+            (place_of(session, 0), place_of(session, MOST_MESSAGES)),
+        ).fetchone()
+        last_seq, last_at, chars = newest or (0, micros(started_at), 0)
+        row = SessionRow(session=session, is_new=is_new, last_seq=last_seq, last_at=last_at, chars=chars)
         self._sessions[scope] = row
         return row
 
-    def _flush_agent(self, agent: AgentRow) -> None:
-        # Column names come from the keywords of `add` above, never from outside.
-        counters = "".join(f", {column} = {column} + {increment:d}" for column, increment in agent.added.items())
+    def _note_agent(self, agent: AgentRow) -> None:
         self._connection.execute(
-            f"UPDATE agents SET audit_seq = ?, audit_hash = ?{counters} WHERE agent = ?",  # noqa: S608
-            (agent.audit.seq, agent.audit.hash, agent.agent),
+            "UPDATE agents SET counts = ?, noted_seq = ?, noted_hash = ? WHERE agent = ?",
+            (_sorted_json.encode(agent.counts).decode(), agent.audit.seq, agent.audit.hash, agent.agent),
         )
-        agent.added.clear()
-
-    def _flush_session(self, session: SessionRow) -> None:
-        self._connection.execute(
-            "UPDATE sessions SET last_seq = ?, last_position = ?, chars = ?, last_at = ?, ended_at = ?, end_reason = ? "
-            "WHERE session = ?",
-            (
-                session.last_seq,
-                session.last_position,
-                session.chars,
-                session.last_at,
-                session.ended_at,
-                session.end_reason,
-                session.session,
-            ),
-        )
+        agent.noted_seq = agent.audit.seq
 
 
-def _with_outcome(event: AuditDraft, stored: Stored) -> AuditDraft:
-    """The event says what was stored, where, and the hash that vouches for it; never the text."""
-    outcome: dict[str, object] = {
-        **event.details,
-        "accepted": len(stored.accepted),
+def _with_outcome(event: AuditDraft, session: SessionRow, stored: Stored) -> AuditDraft:
+    """The event says what was stored, where, and the hash that vouches for it; never the text. Counts that are
+    nothing are left out."""
+    redactions = Counter[str]()
+    for entry in stored.accepted:
+        redactions.update(entry.redactions)
+    outcome: dict[str, Any] = {
+        "opened": int(session.is_new),
         "duplicates": stored.duplicates,
+        "chars": sum(entry.chars for entry in stored.accepted),
+        "noise": sum(entry.noise is not None for entry in stored.accepted),
+        "blobs": sum(len(entry.blobs) for entry in stored.accepted),
+        "redactions": dict(redactions),
+        "conflicts": [{"id": conflict.id, "seq": conflict.seq} for conflict in stored.conflicts],
     }
+    details = {**event.details, **{name: value for name, value in outcome.items() if value}}
     if stored.accepted:
-        outcome |= {
+        details |= {
+            "accepted": len(stored.accepted),
             "firstSeq": stored.accepted_seqs[0],
             "lastSeq": stored.accepted_seqs[-1],
             "hash": batch_hash(stored.hashes),
         }
-    if stored.conflicts:
-        outcome["conflicts"] = [{"id": conflict.id, "seq": conflict.seq} for conflict in stored.conflicts]
-    redactions: dict[str, int] = {}
-    for entry in stored.accepted:
-        for kind, count in entry.redactions.items():
-            redactions[kind] = redactions.get(kind, 0) + count
-    if redactions:
-        outcome["redactions"] = redactions
-    return msgspec.structs.replace(event, details=outcome)
+    return msgspec.structs.replace(event, details=details)

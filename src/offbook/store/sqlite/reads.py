@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import apsw
 import msgspec
 
-from offbook.audit import GENESIS, moment
+from offbook.audit import GENESIS, counts_with, moment
+from offbook.store.sqlite.places import MOST_MESSAGES, place_of
 from offbook.types import (
     AuditEvent,
     AuditHead,
@@ -27,13 +29,13 @@ from offbook.types import (
 
 _MESSAGE_COLUMNS = """m.seq, m.id, m.role, m.content, m.ts, m.received_at, m.name, m.tool_call_id, m.model, m.origin,
        m.meta, m.noise, m.redactions, m.blobs, m.chars, m.fingerprint, m.hash"""
-_OF_SESSION = """FROM messages m
-       JOIN sessions s ON s.session = m.session JOIN agents a ON a.agent = s.agent
-       WHERE a.name = ? AND s.key = ?"""
-_SESSION_COLUMNS = """s.key, a.name, s.last_seq, s.chars, s.generation, s.started_at, s.last_at, s.ended_at,
-       s.end_reason"""
+_SESSION_COLUMNS = """s.session, s.key, a.name, s.generation, s.started_at, s.ended_at, s.end_reason, s.ended_seq"""
 _EVENT_COLUMNS = "e.seq, a.name, e.at, e.verb, e.actor, e.session, e.details, e.previous, e.hash"
 
+ALL = -1
+"""SQLite's own word for no limit."""
+
+_counts = msgspec.json.Decoder(Counts)
 _content = msgspec.json.Decoder(Content)
 _object = msgspec.json.Decoder(dict[str, Any])
 _redactions = msgspec.json.Decoder(dict[str, int])
@@ -41,17 +43,26 @@ _blobs = msgspec.json.Decoder(list[BlobRef])
 
 
 def messages(connection: apsw.Connection, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
-    rows = connection.execute(
-        f"SELECT {_MESSAGE_COLUMNS} {_OF_SESSION} AND m.seq > ? ORDER BY m.seq LIMIT ?",
-        (scope.agent_id, scope.session_id, after_seq, limit),
-    )
-    return [_logged(row) for row in rows]
+    return _stretch(connection, scope, after_seq + 1, MOST_MESSAGES, "ASC", limit)
 
 
 def messages_before(connection: apsw.Connection, scope: Scope, before_seq: int, limit: int) -> list[LoggedMessage]:
+    return _stretch(connection, scope, 1, min(before_seq - 1, MOST_MESSAGES), "DESC", limit)
+
+
+def _stretch(
+    connection: apsw.Connection, scope: Scope, first_seq: int, last_seq: int, order: str, limit: int
+) -> list[LoggedMessage]:
+    found = connection.execute(
+        "SELECT s.session FROM sessions s JOIN agents a ON a.agent = s.agent WHERE a.name = ? AND s.key = ?",
+        (scope.agent_id, scope.session_id),
+    ).get
+    if found is None or first_seq > last_seq:
+        return []
     rows = connection.execute(
-        f"SELECT {_MESSAGE_COLUMNS} {_OF_SESSION} AND m.seq < ? ORDER BY m.seq DESC LIMIT ?",
-        (scope.agent_id, scope.session_id, before_seq, limit),
+        f"SELECT {_MESSAGE_COLUMNS} FROM messages m WHERE m.place BETWEEN ? AND ? "  # noqa: S608
+        f"ORDER BY m.place {order} LIMIT ?",
+        (place_of(found, first_seq), place_of(found, last_seq), limit),
     )
     return [_logged(row) for row in rows]
 
@@ -62,16 +73,26 @@ def session(connection: apsw.Connection, scope: Scope) -> Session | None:
         "WHERE a.name = ? AND s.key = ?",
         (scope.agent_id, scope.session_id),
     ).fetchone()
-    return _session(row) if row else None
+    return _session(connection, row) if row else None
 
 
 def sessions(connection: apsw.Connection, agent_id: str, limit: int) -> list[Session]:
+    """By noted activity, with those touched since the note before them."""
     rows = connection.execute(
         f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
-        "WHERE a.name = ? ORDER BY s.last_position DESC LIMIT ?",
+        "WHERE a.name = ? ORDER BY s.touched DESC, s.session DESC LIMIT ?",
         (agent_id, limit),
-    )
-    return [_session(row) for row in rows]
+    ).fetchall()
+    noted = [_session(connection, row) for row in rows]
+    since = audit_events(connection, agent_id, None, noted_audit_head(connection, agent_id).seq, ALL, newest_first=True)
+    keys = dict.fromkeys(event.session_id for event in reversed(since) if _touches(event))
+    fresh = [session(connection, Scope(agent_id=agent_id, session_id=key)) for key in keys if key is not None]
+    merged = {one.session_id: one for one in (*fresh, *noted) if one is not None}
+    return list(merged.values())[:limit]
+
+
+def _touches(event: AuditEvent) -> bool:
+    return "accepted" in event.details or event.verb.startswith("hooks/")
 
 
 def marks(connection: apsw.Connection, scope: Scope, limit: int) -> list[Mark]:
@@ -88,24 +109,12 @@ def agents(connection: apsw.Connection) -> list[str]:
 
 
 def counts(connection: apsw.Connection, agent_id: str) -> Counts:
-    row = connection.execute(
-        "SELECT messages, chars, sessions, noise, duplicates, conflicts, redactions, blobs, audit_seq "
-        "FROM agents WHERE name = ?",
-        (agent_id,),
-    ).fetchone()
+    """The noted counts and what has come since: never more events than the writer lets the note fall behind."""
+    row = connection.execute("SELECT counts, noted_seq FROM agents WHERE name = ?", (agent_id,)).fetchone()
     if row is None:
         return Counts()
-    return Counts(
-        messages=row[0],
-        chars=row[1],
-        sessions=row[2],
-        noise=row[3],
-        duplicates=row[4],
-        conflicts=row[5],
-        redactions=row[6],
-        blobs=row[7],
-        audit_events=row[8],
-    )
+    since = audit_events(connection, agent_id, None, row[1], ALL, newest_first=False)
+    return reduce(counts_with, since, _counts.decode(row[0]))
 
 
 def captures(connection: apsw.Connection, agent_id: str) -> list[Capture]:
@@ -128,7 +137,16 @@ def captures(connection: apsw.Connection, agent_id: str) -> list[Capture]:
 
 
 def audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
-    row = connection.execute("SELECT audit_seq, audit_hash FROM agents WHERE name = ?", (agent_id,)).fetchone()
+    row = connection.execute(
+        "SELECT e.seq, e.hash FROM audit e WHERE e.agent = (SELECT agent FROM agents WHERE name = ?) "
+        "ORDER BY e.seq DESC LIMIT 1",
+        (agent_id,),
+    ).fetchone()
+    return AuditHead(seq=row[0], hash=row[1]) if row else GENESIS
+
+
+def noted_audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
+    row = connection.execute("SELECT noted_seq, noted_hash FROM agents WHERE name = ?", (agent_id,)).fetchone()
     return AuditHead(seq=row[0], hash=row[1]) if row else GENESIS
 
 
@@ -196,8 +214,14 @@ def _logged(row: tuple[Any, ...]) -> LoggedMessage:
     )
 
 
-def _session(row: tuple[Any, ...]) -> Session:
-    (key, agent, last_seq, chars, generation, started_at, last_at, ended_at, end_reason) = row
+def _session(connection: apsw.Connection, row: tuple[Any, ...]) -> Session:
+    (number, key, agent, generation, started_at, ended_at, end_reason, ended_seq) = row
+    newest = connection.execute(
+        "SELECT seq, ts, chars_through FROM messages WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1",
+        (place_of(number, 0), place_of(number, MOST_MESSAGES)),
+    ).fetchone()
+    last_seq, last_at, chars = newest or (0, started_at, 0)
+    is_ended = ended_at is not None and ended_seq == last_seq
     return Session(
         session_id=key,
         agent_id=agent,
@@ -206,8 +230,8 @@ def _session(row: tuple[Any, ...]) -> Session:
         generation=generation,
         started_at=moment(started_at),
         last_at=moment(last_at),
-        ended_at=None if ended_at is None else moment(ended_at),
-        end_reason=end_reason,
+        ended_at=moment(ended_at) if is_ended else None,
+        end_reason=end_reason if is_ended else None,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from offbook.errors import StoreBusy, StoreError
+from offbook.errors import StoreBusy, StoreError, StoreFull
 from offbook.store.sqlite.checkpoint import Checkpointer
 from offbook.store.sqlite.connection import open_writer, store_errors
 from offbook.store.sqlite.ledger import Ledger
@@ -76,8 +76,17 @@ class Writer:
         self._is_closing = True
         self._queue.put(None)
         self._thread.join()
+        self._write_notes()
         self._checkpointer.close()
         self._connection.close()
+
+    def _write_notes(self) -> None:
+        try:
+            with store_errors(), self._connection:
+                self._ledger.note()
+        except StoreFull:
+            # Notes can be had again from the log.
+            return
 
     def _run(self) -> None:
         is_open = True

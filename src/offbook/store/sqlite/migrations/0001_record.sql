@@ -6,60 +6,53 @@ CREATE TABLE installation (
     value BLOB NOT NULL
 ) STRICT;
 
+-- Every commit writes each page it touched, so what changes with every message is kept to the log itself: what
+-- is known of a session's end lies in its newest message, an agent's head in its newest audit event. The counters
+-- and `touched` below are notes, written back now and then; reads add what has come since.
 CREATE TABLE agents (
     agent      INTEGER PRIMARY KEY,
     name       TEXT NOT NULL UNIQUE,
-    -- Counters, so that `status` does not grow with history.
-    messages   INTEGER NOT NULL DEFAULT 0,
-    chars      INTEGER NOT NULL DEFAULT 0,
-    sessions   INTEGER NOT NULL DEFAULT 0,
-    noise      INTEGER NOT NULL DEFAULT 0,
-    duplicates INTEGER NOT NULL DEFAULT 0,
-    conflicts  INTEGER NOT NULL DEFAULT 0,
-    redactions INTEGER NOT NULL DEFAULT 0,
-    blobs      INTEGER NOT NULL DEFAULT 0,
-    audit_seq  INTEGER NOT NULL DEFAULT 0,
-    audit_hash TEXT NOT NULL
+    counts     TEXT NOT NULL DEFAULT '{}', -- through the event noted next
+    noted_seq  INTEGER NOT NULL DEFAULT 0,
+    noted_hash TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE sessions (
-    session       INTEGER PRIMARY KEY,
-    agent         INTEGER NOT NULL REFERENCES agents,
-    key           TEXT NOT NULL,
-    last_seq      INTEGER NOT NULL DEFAULT 0,
-    last_position INTEGER NOT NULL DEFAULT 0,
-    chars         INTEGER NOT NULL DEFAULT 0,
-    generation    INTEGER NOT NULL DEFAULT 0,
-    started_at    INTEGER NOT NULL,
-    last_at       INTEGER NOT NULL,
-    ended_at      INTEGER,
-    end_reason    TEXT,
+    session    INTEGER PRIMARY KEY,
+    agent      INTEGER NOT NULL REFERENCES agents,
+    key        TEXT NOT NULL,
+    generation INTEGER NOT NULL DEFAULT 0,
+    started_at INTEGER NOT NULL,
+    ended_at   INTEGER,
+    end_reason TEXT,
+    ended_seq  INTEGER,                    -- the end holds while this is the newest message
+    touched    INTEGER NOT NULL DEFAULT 0, -- order of activity among all sessions
     UNIQUE (agent, key)
 ) STRICT;
-CREATE INDEX sessions_by_activity ON sessions (agent, last_position);
+CREATE INDEX sessions_by_activity ON sessions (agent, touched);
 
 CREATE TABLE messages (
-    position     INTEGER PRIMARY KEY, -- order of arrival over the whole store: what derived work follows
-    session      INTEGER NOT NULL REFERENCES sessions,
-    seq          INTEGER NOT NULL,
-    id           TEXT,
-    role         TEXT NOT NULL,
-    content      TEXT NOT NULL,
-    ts           INTEGER NOT NULL,
-    received_at  INTEGER NOT NULL,
-    name         TEXT,
-    tool_call_id TEXT,
-    model        TEXT,
-    origin       TEXT,
-    meta         TEXT,
-    noise        TEXT,
-    redactions   TEXT,
-    blobs        TEXT,
-    chars        INTEGER NOT NULL,
-    fingerprint  BLOB NOT NULL,       -- role, content, tool ids: tells a retry from a conflict
-    hash         BLOB NOT NULL        -- the whole row, vouched for by the audit chain
+    place         INTEGER PRIMARY KEY, -- session << 32 | seq: a session lies together, in order
+    session       INTEGER NOT NULL REFERENCES sessions,
+    seq           INTEGER NOT NULL,
+    id            TEXT,
+    role          TEXT NOT NULL,
+    content       TEXT NOT NULL,
+    ts            INTEGER NOT NULL,
+    received_at   INTEGER NOT NULL,
+    name          TEXT,
+    tool_call_id  TEXT,
+    model         TEXT,
+    origin        TEXT,
+    meta          TEXT,
+    noise         TEXT,
+    redactions    TEXT,
+    blobs         TEXT,
+    chars         INTEGER NOT NULL,
+    chars_through INTEGER NOT NULL,    -- of the session, up to and with this message
+    fingerprint   BLOB NOT NULL,       -- role, content, tool ids: tells a retry from a conflict
+    hash          BLOB NOT NULL        -- the whole row, vouched for by the audit chain
 ) STRICT;
-CREATE UNIQUE INDEX messages_by_seq ON messages (session, seq);
 CREATE UNIQUE INDEX messages_by_id ON messages (session, id) WHERE id IS NOT NULL;
 
 CREATE TABLE marks (

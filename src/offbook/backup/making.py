@@ -1,0 +1,138 @@
+"""Making a backup while messages arrive: the log is copied first, then the large parts that the copy refers to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import apsw
+
+from offbook.backup.archive import (
+    DATABASE,
+    FORMAT,
+    ArchivedAgent,
+    ArchivedFile,
+    Manifest,
+    Progress,
+    check_archive,
+    digest_of,
+    disk_errors,
+    pack,
+    silent,
+    sync_folder,
+)
+from offbook.errors import InvalidInput, StoreError
+from offbook.home import Home
+from offbook.store.blobs import BlobFiles
+from offbook.store.sqlite import SqliteStore
+from offbook.store.sqlite.connection import schema_version
+from offbook.types import Scope, now
+from offbook.verification import ALL_SESSIONS
+from offbook.version import VERSION
+
+MESSAGES_AT_A_TIME = 1_000
+
+
+def default_name(at: datetime) -> str:
+    return f"offbook-{at:%Y%m%d-%H%M%S}.tar.gz"
+
+
+async def write_backup(home: Home, destination: Path, *, progress: Progress = silent) -> Manifest:
+    """A backup of this moment, beside a provider or without one. The file appears whole and checked, or not at all."""
+    _refuse_needless(home, destination)
+    # Beside the destination: on its disk, and private, since a copy takes its mode from the umask.
+    with disk_errors(destination), TemporaryDirectory(prefix=".offbook-backup-", dir=destination.parent) as folder:
+        copy, unfinished = Path(folder, DATABASE), Path(folder, destination.name)
+        with progress("copying", None):
+            await _copy(home.database, copy)
+        manifest = await _describe(copy, BlobFiles(home.blobs))
+        with progress("packing", manifest.total_bytes) as advance:
+            await asyncio.to_thread(pack, unfinished, manifest, copy, home.folder, advance)
+        with progress("checking", manifest.total_bytes) as advance:
+            await asyncio.to_thread(check_archive, unfinished, advance=advance)
+        _publish(unfinished, destination)
+    return manifest
+
+
+async def blob_references(store: SqliteStore) -> AsyncIterator[tuple[str, str]]:
+    """Every large part the log refers to, once: its agent and its digest."""
+    for agent_id in await store.agents():
+        if not (await store.counts(agent_id)).blobs:
+            continue
+        seen: set[str] = set()
+        for session in await store.sessions(agent_id, limit=ALL_SESSIONS):
+            scope, after = Scope(agent_id=agent_id, session_id=session.session_id), 0
+            while page := await store.messages(scope, after_seq=after, limit=MESSAGES_AT_A_TIME):
+                for digest in (reference.sha256 for logged in page for reference in logged.entry.blobs):
+                    if digest not in seen:
+                        seen.add(digest)
+                        yield agent_id, digest
+                after = page[-1].seq
+
+
+def _refuse_needless(home: Home, destination: Path) -> None:
+    if not home.database.exists():
+        raise InvalidInput(f"there is nothing to back up: {home.database} does not exist")
+    if destination.exists():
+        raise InvalidInput(f"{destination} exists already: choose another name")
+
+
+async def _copy(database: Path, copy: Path) -> None:
+    store = SqliteStore(database, read_only=True)
+    try:
+        await store.backup(copy)
+    finally:
+        await store.close()
+
+
+async def _describe(copy: Path, blobs: BlobFiles) -> Manifest:
+    """Reads the copy, not the store: what it says is what will be in the archive."""
+    files, missing = [await asyncio.to_thread(_database_file, copy)], []
+    store = SqliteStore(copy, read_only=True)
+    try:
+        async for agent_id, digest in blob_references(store):
+            name = blobs.path_of(agent_id, digest).relative_to(blobs.root.parent).as_posix()
+            try:
+                size = len(await blobs.get(agent_id, digest))
+            except StoreError:
+                missing.append(name)
+            else:
+                files.append(ArchivedFile(name=name, sha256=digest, bytes=size))
+        agents = [await _agent(store, agent_id) for agent_id in await store.agents()]
+    finally:
+        await store.close()
+    return Manifest(
+        format=FORMAT,
+        offbook_version=VERSION,
+        schema_version=_schema_of(copy),
+        created_at=now(),
+        agents=agents,
+        files=files,
+        missing=missing,
+    )
+
+
+async def _agent(store: SqliteStore, agent_id: str) -> ArchivedAgent:
+    counts = await store.counts(agent_id)
+    head = await store.audit_head(agent_id)
+    return ArchivedAgent(agent_id=agent_id, messages=counts.messages, sessions=counts.sessions, head=head)
+
+
+def _database_file(copy: Path) -> ArchivedFile:
+    return ArchivedFile(name=DATABASE, sha256=digest_of(copy), bytes=copy.stat().st_size)
+
+
+def _schema_of(database: Path) -> int:
+    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return schema_version(connection)
+    finally:
+        connection.close()
+
+
+def _publish(unfinished: Path, destination: Path) -> None:
+    unfinished.rename(destination)
+    sync_folder(destination.parent)

@@ -1,0 +1,119 @@
+"""The options that many commands share. They may stand before or after the command's name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from offbook.home import Home
+    from offbook.surfaces.client import Client
+    from offbook.surfaces.endpoint import Endpoint
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@dataclass
+class Invocation:
+    """What the shared options of this invocation said."""
+
+    home_given: str | None = None
+    url_given: str | None = None
+    agent_given: str | None = None
+    is_json: bool = False
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment, with what was said on the command line in place of what it says."""
+        environ = dict(os.environ)
+        if self.home_given is not None:
+            environ["OFFBOOK_HOME"] = self.home_given
+            # Whoever names a folder means the provider of that folder.
+            environ.pop("OFFBOOK_URL", None)
+            environ.pop("OFFBOOK_SOCKET", None)
+        if self.url_given is not None:
+            environ["OFFBOOK_URL"] = self.url_given
+        return environ
+
+    @property
+    def home(self) -> Home:
+        from offbook.home import Home
+        from offbook.settings import home_folder
+
+        return Home(home_folder(self.environ))
+
+    @property
+    def agent(self) -> str | None:
+        return self.agent_given or os.environ.get("OFFBOOK_AGENT") or None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        from offbook.surfaces.endpoint import default_endpoint
+
+        return default_endpoint(self.environ)
+
+    @property
+    def token(self) -> str | None:
+        from offbook.surfaces.endpoint import default_token
+
+        return default_token(self.endpoint, self.environ)
+
+    def client(self, *, timeout_seconds: float = 10.0) -> Client:
+        from offbook.surfaces.client import Client
+
+        return Client(
+            self.endpoint,
+            agent_id=self.agent,
+            token=self.token,
+            client="cli",
+            timeout_seconds=timeout_seconds,
+            home=self.home.folder,
+        )
+
+
+pass_invocation = click.make_pass_decorator(Invocation, ensure=True)
+
+
+def text(value: str) -> str:
+    """Text that can be sent: an argument that is not UTF-8 reaches Python as lone surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("not valid UTF-8") from None
+    return value
+
+
+UTF8 = text
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value and param.name is not None:
+        setattr(ctx.ensure_object(Invocation), param.name, value)
+
+
+def _shared(*names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
+    return click.option(*names, expose_value=False, callback=_remember, **attributes)
+
+
+home_option = _shared(
+    "--home", "home_given", type=UTF8, metavar="DIR", help="Data folder (else OFFBOOK_HOME, else ~/.offbook)."
+)
+url_option = _shared(
+    "--url", "url_given", type=UTF8, help="Provider to ask: unix:///path, http://host:port, https://host:port."
+)
+agent_option = _shared("--agent", "agent_given", type=UTF8, metavar="NAME", help="Agent that is meant.")
+json_option = _shared("--json", "is_json", is_flag=True, help="Print JSON and nothing else on stdout.")
+
+
+def offline_options(function: Decorated) -> Decorated:
+    """For commands that look into the data folder themselves."""
+    return home_option(json_option(function))
+
+
+def common_options(function: Decorated) -> Decorated:
+    """For commands that ask a provider on behalf of an agent."""
+    return home_option(url_option(agent_option(json_option(function))))

@@ -1,0 +1,114 @@
+"""What the commands print. Colours and tables on a terminal, plain lines elsewhere, JSON where it was asked for."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+import msgspec
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+Advance = Callable[[int], None]
+
+
+def print_json(value: Any) -> None:
+    """One document, laid out for reading."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def print_json_line(value: Any) -> None:
+    click.echo(msgspec.json.encode(value))
+
+
+def printable(text: str) -> str:
+    """Messages come from anywhere: what would steer a terminal is shown instead of obeyed."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
+
+
+def warn(text: str) -> None:
+    click.secho(f"! {text}", fg="yellow", err=True)
+
+
+# ── values as people read them ────────────────────────────────────────────────────────────────
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def local_time(moment: datetime) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def spoken_duration(duration: timedelta) -> str:
+    """The two largest units: `3 h 12 min`."""
+    seconds = max(0, int(duration.total_seconds()))
+    for unit, size, smaller, smaller_size in (
+        ("d", 86_400, "h", 3_600),
+        ("h", 3_600, "min", 60),
+        ("min", 60, "s", 1),
+    ):
+        if seconds >= size:
+            rest = seconds % size // smaller_size
+            return f"{seconds // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{seconds} s"
+
+
+def spoken_size(size_bytes: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size_bytes < 1_000:
+            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1_000
+    return f"{size_bytes:.1f} TB"
+
+
+# ── tables and bars ───────────────────────────────────────────────────────────────────────────
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+    """Columns named in `right` are numbers. Without a terminal nothing is cut, so that it can be searched."""
+    if sys.stdout.isatty():
+        _rich_table(columns, rows, right)
+        return
+    cells = [[printable(cell).replace("\n", " ") for cell in row] for row in [columns, *rows]]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
+    for row in cells:
+        padded = [
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for name, cell, width in zip(columns, row, widths, strict=True)
+        ]
+        click.echo("  ".join(padded).rstrip())
+
+
+def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    pretty = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in columns:
+        pretty.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        pretty.add_row(*(Text(printable(cell)) for cell in row))  # Text: what is stored is never markup
+    Console(highlight=False).print(pretty)
+
+
+@contextmanager
+def progress(description: str, total: int | None) -> Iterator[Advance]:
+    """A bar on stderr while something takes long. `total` None: it is not known how long."""
+    if not sys.stderr.isatty():
+        yield lambda steps: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda steps: bar.advance(task, steps)

@@ -1,0 +1,222 @@
+"""`offbook record`: messages from the command line into the log."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+
+if TYPE_CHECKING:
+    from offbook.surfaces.client import Client
+    from offbook.types import Message, Receipt
+
+MESSAGES_AT_A_TIME = 500
+BYTES_AT_A_TIME = 4 * 1024 * 1024
+"""A quarter of what a provider takes in one request by default."""
+TIMEOUT_SECONDS = 60.0
+"""A batch on a slow disk; a person may wait that long for a bulk load."""
+
+EPILOG = """\b
+Examples:
+  offbook record chat "My cat is called Ada."
+  offbook record chat --role assistant "What a lovely name."
+  git log -1 | offbook record chat --role tool --name git
+  offbook record chat --jsonl transcript.jsonl
+  zcat old.jsonl.gz | offbook record chat --jsonl -
+
+\b
+A line of --jsonl is a message: {"role": "user", "content": "…"} and optionally
+id, ts, name, toolCallId, model, origin, meta. A message with an id that is
+stored already is not stored again, so a load that broke off can be repeated.
+"""
+
+
+@click.command("record", epilog=EPILOG)
+@click.argument("session", type=UTF8)
+@click.argument("text", type=UTF8, required=False)
+@click.option(
+    "--role", type=click.Choice(["user", "assistant", "system", "tool"]), help="Who says it.  [default: user]"
+)
+@click.option("--id", "message_id", type=UTF8, help="The message's id, against storing it twice.")
+@click.option("--ts", type=UTF8, metavar="TIME", help="When it was said (ISO 8601).  [default: now]")
+@click.option("--name", type=UTF8, help="Name of the speaker or the tool.")
+@click.option("--jsonl", "source", type=click.File("rb"), metavar="FILE|-", help="Messages as JSON lines.")
+@common_options
+@pass_invocation
+def command(
+    invocation: Invocation,
+    session: str,
+    text: str | None,
+    role: str | None,
+    message_id: str | None,
+    ts: str | None,
+    name: str | None,
+    source: IO[bytes] | None,
+) -> None:
+    """Store a message, or a file of messages. Returns when they are durable.
+
+    TEXT comes from stdin where it is missing or `-`.
+    """
+    own = {"role": role, "id": message_id, "ts": ts, "name": name}
+    if source is not None:
+        given = [f"--{option}" for option, value in own.items() if value is not None] + (["TEXT"] if text else [])
+        if given:
+            raise click.UsageError(f"--jsonl brings whole messages: leave out {', '.join(given)}")
+        _record_lines(invocation, session, source)
+        return
+    message = _message({"role": "user", "content": _text(text)} | {key: each for key, each in own.items() if each})
+    with invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client:
+        _show(invocation, session, client.on_message(session, message))
+
+
+def _text(argument: str | None) -> str:
+    if argument is not None and argument != "-":
+        return argument
+    if sys.stdin.isatty():
+        click.echo("the message, then Ctrl-D on a line of its own:", err=True)
+    try:
+        text = sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise click.BadParameter(f"stdin is not valid UTF-8 at byte {error.start}", param_hint="TEXT") from None
+    if not text.strip():
+        raise click.BadParameter("there is no text, neither here nor on stdin", param_hint="TEXT")
+    return text.removesuffix("\n")
+
+
+def _message(fields: dict[str, Any]) -> Message:
+    import msgspec
+
+    from offbook.types import Message
+
+    try:
+        return msgspec.convert(fields, Message)
+    except msgspec.ValidationError as error:
+        raise click.UsageError(f"this is no message: {error}") from None
+
+
+# ── files of messages ─────────────────────────────────────────────────────────────────────────
+
+
+class Batch(NamedTuple):
+    messages: list[Message]
+    first_line: int
+    last_line: int
+    size_bytes: int
+
+
+def batches(source: IO[bytes]) -> Iterator[Batch]:
+    """Messages in portions a provider takes. Raises WrongShape for a line that is none, after what precedes it."""
+    import msgspec
+
+    from offbook.errors import WrongShape
+    from offbook.types import Message
+
+    decoder = msgspec.json.Decoder(Message)
+    messages: list[Message] = []
+    first_line, size, problem, number = 1, 0, None, 0
+    for number, line in enumerate(source, start=1):
+        size += len(line)
+        try:
+            if line.strip():
+                messages.append(decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            problem = WrongShape(f"line {number} is no message: {error}")
+            break
+        if len(messages) >= MESSAGES_AT_A_TIME or size >= BYTES_AT_A_TIME:
+            yield Batch(messages, first_line, number, size)
+            messages, first_line, size = [], number + 1, 0
+    if messages:
+        yield Batch(messages, first_line, number - (problem is not None), size)
+    if problem is not None:
+        raise problem
+
+
+def _record_lines(invocation: Invocation, session: str, source: IO[bytes]) -> None:
+    from offbook.cli.output import progress
+
+    receipts: list[Receipt] = []
+    with (
+        invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client,
+        progress("storing", _size_of(source)) as advance,
+    ):
+        for batch in _batches_told(source, receipts):
+            receipts.append(_send(client, session, batch, receipts))
+            advance(batch.size_bytes)
+    if not receipts:
+        raise click.UsageError("there is no message in --jsonl")
+    _show(invocation, session, _sum(receipts))
+
+
+def _batches_told(source: IO[bytes], receipts: list[Receipt]) -> Iterator[Batch]:
+    """Whoever must mend a line needs to know what is stored by then."""
+    from offbook.errors import WrongShape
+
+    try:
+        yield from batches(source)
+    except WrongShape as error:
+        raise WrongShape(f"{error.detail}. {_stored(receipts)}") from None
+
+
+def _send(client: Client, session: str, batch: Batch, receipts: list[Receipt]) -> Receipt:
+    from offbook.errors import ProviderRefused
+
+    try:
+        return client.on_message(session, *batch.messages)
+    except ProviderRefused as error:
+        place = f"lines {batch.first_line} to {batch.last_line}"
+        detail = f"{error.document.get('detail', '')} ({place}). {_stored(receipts)}"
+        raise ProviderRefused({**error.document, "detail": detail}) from None
+
+
+def _stored(receipts: list[Receipt]) -> str:
+    from offbook.cli.output import counted
+
+    stored = sum(receipt.accepted + receipt.duplicates for receipt in receipts)
+    if not stored:
+        return "Nothing was stored: mend it and run this again"
+    return f"The {counted(stored, 'message')} before are stored: mend it, and run this again with the rest"
+
+
+def _sum(receipts: list[Receipt]) -> Receipt:
+    from offbook.types import Receipt
+
+    return Receipt(
+        accepted=sum(receipt.accepted for receipt in receipts),
+        duplicates=sum(receipt.duplicates for receipt in receipts),
+        first_seq=min(receipt.first_seq for receipt in receipts),
+        last_seq=max(receipt.last_seq for receipt in receipts),
+        conflicts=[conflict for receipt in receipts for conflict in receipt.conflicts],
+    )
+
+
+def _size_of(source: IO[bytes]) -> int | None:
+    try:
+        status = os.fstat(source.fileno())
+    except OSError:  # not a real file
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _show(invocation: Invocation, session: str, receipt: Receipt) -> None:
+    from offbook.cli.output import counted, print_json, printable, warn
+
+    if invocation.is_json:
+        print_json(receipt)
+        return
+    place = f"#{receipt.first_seq}"
+    if receipt.last_seq != receipt.first_seq:
+        place += f" to #{receipt.last_seq}"
+    known = f", {receipt.duplicates:,} already there" if receipt.duplicates else ""
+    click.echo(f"{printable(session)}: {counted(receipt.accepted, 'message')} stored{known} ({place})")
+    if receipt.conflicts:
+        first = receipt.conflicts[0]
+        warn(
+            f"{counted(len(receipt.conflicts), 'message')} came under an id that is stored with other content "
+            f"(the first: {printable(first.id)}, #{first.seq}); the stored one stays"
+        )

@@ -1,0 +1,148 @@
+"""The table of commands, and what happens to an error on its way out.
+
+`offbook --help` must answer at once, so the table carries the one line it shows of each command, and
+nothing but click is imported for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from importlib import import_module, util
+from typing import Any, NamedTuple
+
+import click
+
+from offbook.cli.options import Invocation, common_options
+from offbook.errors import OffbookError, ProviderRefused, ProviderUnavailable
+
+EXIT_FAILED = 1
+EXIT_UNREACHABLE = 3
+EXIT_INTERRUPTED = 130
+"""What a shell reports of a program that Ctrl-C ended."""
+
+
+class Listed(NamedTuple):
+    """A command as `--help` lists it, known without loading its module."""
+
+    section: str
+    line: str
+
+
+COMMANDS = {
+    "serve": Listed("Run the provider", "Run the provider in the foreground."),
+    "token": Listed("Run the provider", "Make, list and revoke access tokens."),
+    "tls-cert": Listed("Run the provider", "Make a self-signed certificate for development."),
+    "config": Listed("Run the provider", "Show every setting and where it came from."),
+    "ping": Listed("Use it", "Ask whether the provider answers."),
+    "record": Listed("Use it", "Store a message, or a file of messages."),
+    "log": Listed("Use it", "Show the messages of a session, or the sessions."),
+    "context": Listed("Use it", "Show a session as an agent would get it."),
+    "end": Listed("Use it", "Say that a session is over."),
+    "status": Listed("Look after it", "Show what is stored and what went missing."),
+    "audit": Listed("Look after it", "Show or verify the record of who did what."),
+    "doctor": Listed("Look after it", "Check that everything works, and how to mend it."),
+    "flush": Listed("Look after it", "Deliver what clients could not send before."),
+    "backup": Listed("Look after it", "Write everything to one file, while it runs."),
+    "restore": Listed("Look after it", "Put a backup back in place."),
+    "conformance": Listed("Look after it", "Test any provider against the contract."),
+    "version": Listed("Look after it", "Show the versions of what runs here."),
+}
+
+EPILOG = """\b
+Exit status:
+  0  done
+  1  it failed, or faults were found
+  2  the command line is wrong
+  3  no provider answers
+
+\b
+An error is one line on stderr, `offbook: …`; with --json it is an RFC 9457
+problem document on stdout instead. A mistake in the command line is always
+told on stderr.
+
+\b
+OFFBOOK_HOME   data folder (default ~/.offbook)
+OFFBOOK_URL    provider to ask (default: the socket in the data folder)
+OFFBOOK_TOKEN  token to show it (default: the one in the data folder)
+OFFBOOK_AGENT  agent meant where a command names none
+"""
+
+
+class LazyGroup(click.Group):
+    """Imports `offbook.cli.<command>` when it is used, and reports errors the same way for all of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name in COMMANDS if _is_there(name)]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS or not _is_there(name):
+            return None
+        command = import_module(_module_of(name)).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = self.list_commands(ctx)
+        for section in dict.fromkeys(COMMANDS[name].section for name in names):
+            with formatter.section(section):
+                formatter.write_dl([(name, COMMANDS[name].line) for name in names if COMMANDS[name].section == section])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        ctx.ensure_object(Invocation)  # here, so that the command and the report below share one
+        try:
+            return super().invoke(ctx)
+        except OffbookError as error:
+            _report(ctx, error)
+            ctx.exit(EXIT_UNREACHABLE if isinstance(error, ProviderUnavailable) else EXIT_FAILED)
+        except KeyboardInterrupt:
+            ctx.exit(EXIT_INTERRUPTED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read our output has seen enough; click ends quietly
+                raise
+            _report(ctx, OffbookError(_told(error)))
+            ctx.exit(EXIT_FAILED)
+
+
+def _module_of(name: str) -> str:
+    return f"offbook.cli.{name.replace('-', '_')}"
+
+
+def _is_there(name: str) -> bool:
+    return util.find_spec(_module_of(name)) is not None
+
+
+def _report(ctx: click.Context, error: OffbookError) -> None:
+    if ctx.ensure_object(Invocation).is_json:
+        from offbook.cli.output import print_json
+
+        print_json(error.document if isinstance(error, ProviderRefused) else error.problem())
+        return
+    for line in error.detail.splitlines():  # settings tell of all that is wrong, one line each
+        click.echo(f"offbook: {line}", err=True)
+
+
+def _told(error: OSError) -> str:
+    what = error.strerror or str(error)
+    return f"{error.filename}: {what}" if error.filename else what
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="offbook", message="%(prog)s %(version)s")
+@common_options
+@click.pass_context
+def root(ctx: click.Context) -> None:
+    """The memory that every serious AI agent runs on.
+
+    \b
+    Start here:
+      offbook serve                                 in one terminal
+      offbook record chat "My cat is called Ada."   in another
+      offbook log chat
+    """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False

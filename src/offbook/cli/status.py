@@ -1,0 +1,138 @@
+"""`offbook status`: what is stored, and what went missing on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+
+if TYPE_CHECKING:
+    from offbook.types import Session, Status
+
+EPILOG = """\b
+Examples:
+  offbook status
+  offbook status researcher
+  offbook status --json | jq .capture
+"""
+
+
+@click.command("status", epilog=EPILOG)
+@click.argument("agent", type=UTF8, required=False)
+@common_options
+@pass_invocation
+def command(invocation: Invocation, agent: str | None) -> None:
+    """Show what is stored for an agent, its newest sessions, and what went missing."""
+    import msgspec
+
+    from offbook.cli.output import print_json
+    from offbook.surfaces.answers import known_fields
+    from offbook.types import Status
+
+    with invocation.client() as client:
+        document = client.status(agent)
+    if invocation.is_json:
+        print_json(document)
+        return
+    _show(msgspec.convert(known_fields(document, Status), Status))
+
+
+def _show(status: Status) -> None:
+    from offbook.cli.output import printable, spoken_duration
+    from offbook.types import now
+
+    uptime = spoken_duration(now() - status.started_at)
+    click.secho(f"Agent {printable(status.agent_id)}", bold=True)
+    click.echo(f"Offbook {status.version} · store {status.store} · up {uptime}\n")
+    _show_counts(status)
+    _show_sessions(status.sessions, status.counts.sessions)
+    _show_capture(status)
+    others = [printable(agent) for agent in status.agents if agent != status.agent_id]
+    if others:
+        click.echo(f"\nOther agents: {', '.join(others)}")
+
+
+def _show_counts(status: Status) -> None:
+    counts = status.counts
+    facts = {
+        "messages": f"{counts.messages:,}" + (f"  ({counts.noise:,} noise)" if counts.noise else ""),
+        "characters": f"{counts.chars:,}",
+        "large parts": f"{counts.blobs:,}",
+        "duplicates": f"{counts.duplicates:,}"
+        + (f"  ({counts.conflicts:,} with other content: the first one stays)" if counts.conflicts else ""),
+        "redactions": f"{counts.redactions:,}",
+        "audit events": f"{counts.audit_events:,}",
+        "backlog": f"{status.backlog:,}",
+        "models": f"{status.costs.tokens:,} tokens, ${status.costs.dollars:,.2f}",
+    }
+    for name, value in facts.items():
+        click.echo(f"{name:<14}{value}")
+
+
+def _show_sessions(sessions: list[Session], total: int) -> None:
+    from offbook.cli.output import counted
+
+    click.echo()
+    if not sessions:
+        click.echo("no sessions yet")
+        return
+    shown = f", the newest {len(sessions)}" if total > len(sessions) else ""
+    click.echo(f"{counted(total, 'session')}{shown}:")
+    show_sessions(sessions)
+
+
+def show_sessions(sessions: list[Session]) -> None:
+    from offbook.cli.output import local_time, table
+
+    table(
+        ["session", "messages", "characters", "last message", "state"],
+        [
+            [
+                session.session_id,
+                f"{session.last_seq:,}",
+                f"{session.chars:,}",
+                local_time(session.last_at),
+                _state(session),
+            ]
+            for session in sessions
+        ],
+        right=["messages", "characters"],
+    )
+
+
+def _state(session: Session) -> str:
+    if session.ended_at is None:
+        return "open"
+    return f"ended ({session.end_reason})" if session.end_reason else "ended"
+
+
+def _show_capture(status: Status) -> None:
+    from offbook.cli.output import counted, local_time, table, warn
+
+    capture = status.capture
+    if capture.clients:
+        click.echo("\nwhat clients say they sent, and what arrived:")
+        table(
+            ["client", "sent", "arrived", "missing", "on its way", "last seen"],
+            [
+                [
+                    client.client,
+                    f"{client.sent:,}",
+                    f"{client.received:,}",
+                    f"{client.missing:,}",
+                    f"{client.waiting:,}",
+                    local_time(client.last_seen),
+                ]
+                for client in capture.clients
+            ],
+            right=["sent", "arrived", "missing", "on its way"],
+        )
+    if capture.missing:
+        warn(
+            f"{counted(capture.missing, 'message')} never arrived: the client's outbox was full or lost. "
+            "`offbook doctor` looks at the outboxes; restore what is missing from the host's own transcript."
+        )
+    elif capture.waiting:
+        click.echo(f"{counted(capture.waiting, 'message')} still to come: `offbook flush` delivers what waits here")

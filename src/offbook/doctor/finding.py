@@ -1,0 +1,18 @@
+"""What a check says."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from offbook.types import Value
+
+Level = Literal["ok", "warn", "fail"]
+
+
+class Finding(Value, frozen=True):
+    """What one check saw; `mend` says what to do about it."""
+
+    check: str
+    level: Level
+    what: str
+    mend: str | None = None

@@ -1,0 +1,172 @@
+"""Takes what waits in an outbox to the provider: in order, in batches, each record once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from offbook.errors import PROBLEM_TYPE_PREFIX, ProviderRefused
+from offbook.surfaces.answers import value_of
+from offbook.surfaces.outbox import Outbox
+from offbook.surfaces.segment import Queued
+from offbook.surfaces.transport import AnswerLost, Transport
+from offbook.types import Receipt
+
+BATCH_RECORDS = 200
+BATCH_BYTES = 4 * 1024 * 1024
+DELIVERY_TIMEOUT_SECONDS = 30.0
+LOSSES_OF_A_LARGE_RECORD = 5
+
+UNRELATED_TO_THE_MESSAGE = frozenset({401, 404, 405, 408, 425, 429})
+"""Wrong token, wrong provider, wrong moment: the same messages pass once somebody put that right."""
+STORE_TROUBLE = PROBLEM_TYPE_PREFIX + "store"
+
+logger = logging.getLogger("offbook.client")
+
+
+class Envelope(msgspec.Struct, rename="camel", omit_defaults=True):
+    """A record of the outbox: one message and where it belongs."""
+
+    session_id: str
+    message: msgspec.Raw
+    agent_id: str | None = None
+
+
+class Delivered(msgspec.Struct, rename="camel", omit_defaults=True):
+    """The body of one `onMessage`."""
+
+    session_id: str
+    messages: list[msgspec.Raw]
+    agent_id: str | None = None
+
+
+class Batch(NamedTuple):
+    """Neighbours of one lane that belong to one session."""
+
+    session_id: str
+    agent_id: str | None
+    records: list[Queued]
+    messages: list[msgspec.Raw]
+
+    def body(self) -> bytes:
+        return msgspec.json.encode(
+            Delivered(session_id=self.session_id, agent_id=self.agent_id, messages=self.messages)
+        )
+
+    def singles(self) -> list[Batch]:
+        return [
+            Batch(self.session_id, self.agent_id, [record], [message])
+            for record, message in zip(self.records, self.messages, strict=True)
+        ]
+
+    def takes(self, envelope: Envelope, record: Queued) -> bool:
+        """A gap in the lane ends a batch: a claim names every ordinal from its first to its last."""
+        newest = self.records[-1]
+        return (self.session_id, self.agent_id, newest.lane) == (
+            envelope.session_id,
+            envelope.agent_id,
+            record.lane,
+        ) and record.lane_ordinal == newest.lane_ordinal + 1
+
+
+_envelope = msgspec.json.Decoder(Envelope)
+
+
+def batches(records: Iterable[Queued]) -> list[Batch]:
+    made: list[Batch] = []
+    for record in records:
+        envelope = _opened(record)
+        if not (made and made[-1].takes(envelope, record)):
+            made.append(Batch(envelope.session_id, envelope.agent_id, [], []))
+        made[-1].records.append(record)
+        made[-1].messages.append(envelope.message)
+    return made
+
+
+def _opened(record: Queued) -> Envelope:
+    try:
+        return _envelope.decode(record.record)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Not of our making. A session without a name is refused, which puts the record aside with a reason.
+        return Envelope(session_id="", message=msgspec.Raw(record.record))
+
+
+def concerns_messages(refusal: ProviderRefused) -> bool:
+    """Whether other messages might pass where these did not. If not, all of them wait."""
+    status = refusal.document.get("status")
+    kind = str(refusal.document.get("type", ""))
+    return not (
+        refusal.is_retryable
+        or status in UNRELATED_TO_THE_MESSAGE
+        or (isinstance(status, int) and status > 500)
+        or kind.startswith(STORE_TROUBLE)
+    )
+
+
+class Courier:
+    """Delivers one outbox. Raises ProviderError where the rest has to wait."""
+
+    def __init__(self, outbox: Outbox, transport: Transport) -> None:
+        self._outbox = outbox
+        self._transport = transport
+        self._losses = (0, 0)
+
+    async def deliver_some(self, limit_records: int = BATCH_RECORDS) -> None:
+        for batch in batches(self._outbox.peek(min(limit_records, BATCH_RECORDS), BATCH_BYTES)):
+            await self._deliver(batch)
+
+    async def deliver_all(self) -> None:
+        while self._outbox.waiting:
+            await self.deliver_some()
+
+    async def _deliver(self, batch: Batch) -> None:
+        newest = batch.records[-1]
+        try:
+            await self._send(batch)
+        except ProviderRefused as refusal:
+            if not concerns_messages(refusal):
+                raise
+            if len(batch.records) == 1:
+                return self._reject(newest, refusal.detail)
+            for single in batch.singles():
+                await self._deliver(single)
+            return None
+        except AnswerLost as error:
+            if not self._is_lost_for_good(newest):
+                raise
+            return self._reject(newest, f"sent {LOSSES_OF_A_LARGE_RECORD} times: {error.detail}")
+        return self._outbox.advance(newest.ordinal)
+
+    async def _send(self, batch: Batch) -> None:
+        first, newest = batch.records[0], batch.records[-1]
+        # The provider counts per client and agent. It may resolve "no agent" to one that is also sent by
+        # name, so what is sent without a name is counted as another client's.
+        client = self._outbox.client_id if newest.lane else f"{self._outbox.client_id}~default"
+        claim = (
+            f"offbook-capture: client={client}; first={first.lane_ordinal}; last={newest.lane_ordinal}; "
+            f"sent={self._outbox.asked_in(newest.lane)}\r\n"
+        )
+        answer = await self._transport.post(
+            "/v1/onMessage", batch.body(), headers=claim, timeout_seconds=DELIVERY_TIMEOUT_SECONDS
+        )
+        value_of(answer, Receipt)
+
+    def _is_lost_for_good(self, record: Queued) -> bool:
+        """A server may hang up on a body over its limit without a word; nothing behind it would ever arrive."""
+        if len(record.record) <= BATCH_BYTES:
+            return False
+        ordinal, losses = self._losses
+        self._losses = (record.ordinal, losses + 1 if ordinal == record.ordinal else 1)
+        return self._losses[1] >= LOSSES_OF_A_LARGE_RECORD
+
+    def _reject(self, record: Queued, reason: str) -> None:
+        logger.warning(
+            "the provider refused a message for good; it is kept in %s: %s",
+            self._outbox.folder / "rejected.jsonl",
+            reason,
+        )
+        self._outbox.reject(record, reason)
+        self._outbox.advance(record.ordinal, rejected=1)

@@ -1,0 +1,56 @@
+"""An event loop on a thread of its own, for callers that block."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_inherited: list[asyncio.AbstractEventLoop] = []
+
+
+class LoopThread:
+    """Starts with the first coroutine, and anew in a forked child."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._process_id = os.getpid()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._running_loop())
+        try:
+            return future.result()
+        finally:
+            future.cancel()  # for the caller who was interrupted; one that is done takes no notice
+
+    def close(self) -> None:
+        if self._process_id != os.getpid() or self._loop is None or self._thread is None:
+            return
+        loop, thread, self._loop = self._loop, self._thread, None
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._process_id != os.getpid():
+            self._forget()
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="offbook-client", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def _forget(self) -> None:
+        """The parent's thread is not here, and its loop, if finalised here, would reach into the parent's."""
+        if self._loop is not None:
+            _inherited.append(self._loop)
+        self._loop = self._thread = None
+        self._lock = threading.Lock()
+        self._process_id = os.getpid()

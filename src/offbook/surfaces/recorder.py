@@ -1,0 +1,112 @@
+"""Fire and forget: takes a message in microseconds and never raises."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from concurrent.futures import Future
+from typing import Any
+
+from offbook.errors import OffbookError, WrongShape
+from offbook.scope import resolve_agent
+from offbook.surfaces.delivery import Delivery, Destination, join_delivery, leave_delivery
+from offbook.surfaces.outbox import OutboxBusy, OutboxClosed
+from offbook.surfaces.outboxes import folders_that_wait
+from offbook.surfaces.outgoing import MessageLike, encoded, outgoing, without_surrogates
+
+REASONS_REMEMBERED = 100
+
+logger = logging.getLogger("offbook.client")
+
+
+class Recorder:
+    """Puts messages in the outbox of this process and sees to their delivery."""
+
+    def __init__(self, destination: Destination, *, agent_id: str | None) -> None:
+        self._destination = destination
+        self._agent_id = agent_id
+        self._delivery: Delivery | None = None
+        self._invalid = 0
+        self._reasons_logged: set[str] = set()
+
+    def record(self, session_id: str, message: MessageLike, agent_id: str | None = None) -> None:
+        try:
+            self._record(session_id, message, self._agent_id if agent_id is None else agent_id)
+        # What encoding somebody's objects and starting a thread can raise; the disk's errors stay in the outbox.
+        except (OffbookError, TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
+            self._invalid += 1
+            self._log_once(f"{type(error).__name__}: {error}")
+
+    def _record(self, session_id: str, message: MessageLike, agent_id: str | None) -> None:
+        if not isinstance(session_id, str) or not isinstance(agent_id, str | None):
+            raise WrongShape("`session_id` and `agent_id` are strings")
+        content = outgoing(message)
+        session = encoded(session_id)
+        lane = without_surrogates(resolve_agent(session_id, None, "") if agent_id is None else agent_id)
+        owner = b"" if agent_id is None else b'"agentId":%b,' % encoded(agent_id)
+
+        def envelope(ordinal: int) -> bytes:
+            outbox = delivery.outbox
+            # The ordinal alone would do, were it not that a disk can lose the last ones in a power cut.
+            message_id = f"{outbox.client_id}:{ordinal}:{outbox.opening}"
+            return b'{"sessionId":%b,%b"message":%b}' % (session, owner, content.completed(message_id))
+
+        delivery = self._current_delivery()
+        try:
+            is_kept = delivery.outbox.append(envelope, lane)
+        except OutboxClosed:  # by another thread, just now
+            delivery = self._current_delivery()
+            is_kept = delivery.outbox.append(envelope, lane)
+        if not is_kept:
+            self._log_once(f"the outbox is full ({self._destination.max_bytes} bytes): messages are dropped")
+        delivery.wake()
+
+    def _current_delivery(self) -> Delivery:
+        delivery = self._delivery
+        if delivery is None or delivery.outbox.is_closed or delivery.process_id != os.getpid():
+            delivery = self._delivery = join_delivery(self._destination, self)
+        return delivery
+
+    async def flush(self, timeout_seconds: float) -> bool:
+        delivery = self._delivery_if_any()
+        return delivery is None or await _answered(delivery.flush(), timeout_seconds)
+
+    async def close(self, timeout_seconds: float) -> bool:
+        """Flush, but not for a provider that is away; the rest waits on disk. Whether nothing is left."""
+        delivery, self._delivery = self._delivery, None
+        if delivery is None or delivery.outbox.is_closed or delivery.process_id != os.getpid():
+            return True
+        is_empty = await _answered(delivery.flush(gives_up_early=True), timeout_seconds)
+        ended = leave_delivery(delivery, self)
+        if ended is not None:
+            await asyncio.wrap_future(ended)
+        return is_empty
+
+    def status(self) -> dict[str, Any]:
+        delivery = self._delivery_if_any()
+        counts = dict.fromkeys(("waiting", "delivered", "dropped", "rejected"), 0)
+        known = {} if delivery is None else delivery.outbox.status()
+        error = None if delivery is None else delivery.last_error or delivery.outbox.last_error
+        return {**counts, **known, "invalid": self._invalid, "last_error": error}
+
+    def _delivery_if_any(self) -> Delivery | None:
+        """None as long as nothing was recorded here and nothing is left from before."""
+        if self._delivery is None and not folders_that_wait(self._destination.home, self._destination.client):
+            return None
+        try:
+            return self._current_delivery()
+        except OutboxBusy:
+            return None
+
+    def _log_once(self, reason: str) -> None:
+        if reason not in self._reasons_logged and len(self._reasons_logged) < REASONS_REMEMBERED:
+            self._reasons_logged.add(reason)
+            logger.warning("a message could not be recorded (said once): %s", reason)
+
+
+async def _answered(flush: Future[bool], timeout_seconds: float) -> bool:
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(flush), timeout_seconds)
+    except TimeoutError:
+        return False

@@ -1,0 +1,85 @@
+"""Whatever can be made of our OpenAPI document is sent to a real daemon: it never fails, and answers as documented."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, assume, settings
+
+from offbook.content import depth
+from offbook.surfaces.openapi import openapi_document
+from tests.acceptance.daemon import Daemon, running
+
+EXAMPLES_PER_VERB = 1200
+LONGEST_WAIT_MS = 20
+"""`log` waits as long as it is asked to; a fuzzer asks for a minute."""
+LIMITS_IN_BYTES = {"sessionId": 512, "agentId": 128, "id": 512}
+"""The contract counts these in bytes of UTF-8, which no JSON schema can say."""
+DEEPEST = 100
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with running() as started:
+        yield started
+
+
+CONFIG = {"generation": {"max-examples": EXAMPLES_PER_VERB, "database": "none"}}
+schema = schemathesis.openapi.from_dict(openapi_document(), config=schemathesis.Config.from_dict(CONFIG))
+
+
+@schema.parametrize()
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_request_is_answered_as_documented(case: schemathesis.Case, daemon: Daemon) -> None:
+    assume(_is_within_what_a_schema_cannot_say(case))
+    if isinstance(case.body, dict):
+        case.body = _as_a_client_sends(case.body)
+    case.call_and_validate(
+        base_url=str(daemon.tcp_endpoint), headers={"Authorization": f"Bearer {daemon.token}"}, timeout=20
+    )
+
+
+def test_the_document_fuzzed_is_the_document_served(daemon: Daemon) -> None:
+    served = daemon.send("GET", "/v1/openapi.json", headers={"Authorization": f"Bearer {daemon.token}"})
+    assert served.json() == openapi_document()
+
+
+def test_it_is_whole_after_all_that(daemon: Daemon) -> None:
+    """Runs last: nothing that was sent above broke the chain of the agent most of it was sent to."""
+    audit = daemon.ask("audit").json()
+    assert audit["verified"]
+    assert audit["head"]["seq"] > EXAMPLES_PER_VERB
+    log = daemon.log.read_text()
+    assert "request.refuse" in log
+    assert "request.fail" not in log
+
+
+def _is_within_what_a_schema_cannot_say(case: schemathesis.Case) -> bool:
+    """Only what the schema allows and the contract does not is left out; what breaks the schema is all sent."""
+    if case.meta is None or case.meta.generation.mode is not schemathesis.GenerationMode.POSITIVE:
+        return True
+    if case.headers and "Offbook-Capture" in case.headers:
+        return False
+    return all(len(text.encode()) <= limit for text, limit in _limited(case.body)) and depth(case.body) <= DEEPEST
+
+
+def _limited(value: Any) -> Iterator[tuple[str, int]]:
+    for key, item in value.items() if isinstance(value, dict) else ():
+        if key in LIMITS_IN_BYTES and isinstance(item, str):
+            yield item, LIMITS_IN_BYTES[key]
+        for inner in item if isinstance(item, list) else [item]:
+            yield from _limited(inner)
+
+
+def _as_a_client_sends(value: Any) -> Any:
+    """Whole numbers without a fraction (a schema takes 1.0 for an integer, we do not), and no long waits."""
+    if isinstance(value, dict):
+        sent = {key: _as_a_client_sends(item) for key, item in value.items()}
+        is_wait = isinstance(sent.get("waitMs"), int) and sent["waitMs"] > LONGEST_WAIT_MS
+        return sent | {"waitMs": LONGEST_WAIT_MS} if is_wait else sent
+    if isinstance(value, list):
+        return [_as_a_client_sends(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,334 @@
+"""A provider in memory that keeps the contract, except for the one defect it is given.
+
+Written apart from ours on purpose: that it passes shows that the suite asks for the contract and not for our way of
+keeping it; that each defect is caught shows that the checks can fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from offbook.content import render, tool_calls, tool_results
+from offbook.errors import Forbidden, OffbookError, TooLarge, Unauthorized, UnknownVerb, WrongMethod
+from offbook.scope import resolve_agent, resolve_scope
+from offbook.surfaces import wire
+from offbook.surfaces.endpoint import Endpoint
+from offbook.types import AuditEvent, AuditHead, AuditReport, CompressedContext, Message, Part, Receipt, Scope, Span
+
+TOKEN = "the-right-token"
+MOST_BYTES = 16 * 1024 * 1024
+BEGINNING = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+class BrokenProvider:
+    def __init__(self, defect: str = "") -> None:
+        self.defect = defect
+        self.missing: frozenset[str] = frozenset()
+        """Verbs it does not have."""
+        self.log: dict[Scope, list[Message]] = {}
+        self.chains: dict[str, list[AuditEvent]] = {}
+        self.messages_ever = self.retries_ever = 0
+
+    # ── HTTP ──
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, kept open until a request that is not read to its end."""
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            is_whole = True
+            while is_whole:
+                head, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+                size = int(headers.get("content-length", "0"))
+                is_whole = size <= MOST_BYTES
+                body = await reader.readexactly(size) if is_whole else None
+                method, path, _ = head.split(" ")
+                status, content_type, content = await self.answered(method, path, headers, body)
+                kept = f"HTTP/1.1 {status} x\r\ncontent-type: {content_type}\r\ncontent-length: {len(content)}\r\n\r\n"
+                writer.write(kept.encode() + content)
+                await writer.drain()
+        writer.close()
+
+    async def answered(
+        self, method: str, path: str, headers: dict[str, str], body: bytes | None
+    ) -> tuple[int, str, bytes]:
+        if self.defect == "talks nonsense":
+            return 200, "application/json", b'["nonsense", {"text": 7}]'
+        try:
+            answer = await self.answer(method, path, headers, body)
+        except OffbookError as error:
+            return self.refusal(error)
+        return 200, "application/json", msgspec.json.encode(answer)
+
+    def refusal(self, error: OffbookError) -> tuple[int, str, bytes]:
+        status, problem = error.status, error.problem()
+        if self.defect == "takes anything":
+            return 200, "application/json", b"{}"
+        if self.defect == "refuses in plain text":
+            return status, "text/plain", error.detail.encode()
+        if self.defect == "fails over bad input":
+            status = problem["status"] = 500
+        if self.defect == "says another status":
+            problem["status"] = 418
+        if self.defect == "names no field":
+            problem["detail"] = "something is wrong"
+        if self.defect == "calls everything a bad request":
+            status = problem["status"] = 400
+        return status, "application/problem+json", msgspec.json.encode(problem)
+
+    async def answer(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Any:
+        if headers.get("host", "").split(":")[0] != "127.0.0.1" or "origin" in headers:
+            raise Forbidden("not from here")
+        if headers.get("authorization") != f"Bearer {TOKEN}":
+            raise Unauthorized()
+        verb = path.removeprefix("/v1/")
+        if verb not in {*wire.SHAPES, "recall"} - self.missing or not path.startswith("/v1/"):
+            raise UnknownVerb(path)
+        if method != "POST" and (method, verb) != ("GET", "ping"):
+            raise WrongMethod(method)
+        if body is None:
+            raise TooLarge("too much")
+        request = msgspec.json.decode(body) if verb == "recall" else self.decoded(verb, body)
+        return await getattr(self, verb.replace("hooks/", "").replace("-", "_"))(request)
+
+    def decoded(self, verb: str, body: bytes) -> Any:
+        try:
+            return wire.decode_request(verb, body)
+        except OffbookError:
+            if self.defect == "stores what it refuses":
+                self.log[next(reversed(self.log))].append(Message(role="user", content="garbage"))
+            raise
+
+    # ── the record ──
+
+    def scope(self, request: Any) -> Scope:
+        default = "nobody"
+        if self.defect == "takes keys of any length":
+            return Scope(agent_id=request.agent_id or default, session_id=request.session_id)
+        if self.defect == "ignores the agent in the key":
+            return Scope(agent_id=request.agent_id or default, session_id=request.session_id)
+        scope = resolve_scope(request.session_id, request.agent_id, default)
+        return Scope(agent_id="all", session_id=scope.session_id) if self.defect == "shares sessions" else scope
+
+    async def onMessage(self, request: wire.OnMessage) -> Receipt:  # noqa: N802 - the verb's name
+        scope, messages = self.scope(request), request.given()
+        if self.defect == "reverses a batch":
+            messages = messages[::-1]
+        receipt = await self.store(scope, messages)
+        self.chain(self.agent(request), "onMessage", scope.session_id)
+        return receipt
+
+    async def store(self, scope: Scope, messages: list[Message]) -> Receipt:
+        log = self.log.setdefault(scope, [])
+        known = {message.id: seq for seq, message in enumerate(log, 1) if message.id is not None}
+        if self.defect == "is slow between looking and storing":
+            await asyncio.sleep(0.01)
+        seqs, accepted = [], 0
+        for message in messages:
+            if message.id in known and self.defect != "doubles retries":
+                seqs.append(known[message.id])
+                self.retries_ever += 1
+                if self.defect == "overwrites":
+                    log[known[message.id] - 1] = message
+                continue
+            accepted += 1
+            self.messages_ever += 1
+            is_lost = self.defect == "loses one in a hundred" and self.messages_ever % 100 == 0
+            is_merged = self.defect == "merges equal messages" and message in log
+            if not is_lost and not is_merged:
+                log.append(self.kept(message))
+            seqs.append(len(log))
+            if message.id is not None and self.defect != "looks for ids before the batch only":
+                known[message.id] = len(log)
+        if self.defect == "counts from zero":
+            seqs = [seq - 1 for seq in seqs]
+        return Receipt(accepted=accepted, duplicates=len(messages) - accepted, first_seq=min(seqs), last_seq=max(seqs))
+
+    def kept(self, message: Message) -> Message:
+        content: Any = message.content
+        if self.defect == "normalises text" and isinstance(content, str):
+            content = unicodedata.normalize("NFC", content)
+        elif self.defect == "cuts at NUL" and isinstance(content, str):
+            content = content.split("\x00")[0]
+        elif self.defect == "cuts long texts" and isinstance(content, str):
+            content = content[:1_000_000]
+        elif self.defect == "drops unknown blocks" and isinstance(content, list):
+            content = [block for block in content if block.get("type") != "hologram"]
+        elif self.defect == "keeps results as text" and message.role == "tool":
+            return Message(role="user", content=render(message))
+        elif self.defect == "drops meta":
+            return msgspec.structs.replace(message, meta=None)
+        return msgspec.structs.replace(message, content=content)
+
+    async def pre_compaction(self, request: wire.PreCompaction) -> dict[str, int]:
+        scope, given = self.scope(request), request.messages or []
+        log = self.log.get(scope, [])
+        anonymous = [message for message in given if message.id is None]
+        overlap = next(
+            size
+            for size in range(min(len(log), len(anonymous)), -1, -1)
+            if size == 0 or log[-size:] == anonymous[:size]
+        )
+        fresh = anonymous if self.defect == "does not know messages by their place" else anonymous[overlap:]
+        ids = {message.id for message in log}
+        is_new = self.defect == "saves everything again"
+        named = [message for message in given if message.id is not None and (is_new or message.id not in ids)]
+        self.chain(self.agent(request), "hooks/pre-compaction", scope.session_id)
+        if self.defect == "saves known sessions only" and not log:
+            return {"saved": 0}
+        if self.defect == "saves everything again":
+            log.extend(named)
+        elif named or fresh:
+            await self.store(scope, [*named, *fresh])
+        return {"saved": len(named) + len(fresh)}
+
+    # ── contexts ──
+
+    async def getCompressedContext(self, request: wire.GetCompressedContext) -> CompressedContext:  # noqa: N802
+        scope = self.scope(request)
+        self.chain(self.agent(request), "getCompressedContext", scope.session_id)
+        return self.context(scope, request.max_chars, self.agent(request))
+
+    def context(self, scope: Scope, max_chars: int, agent_id: str) -> CompressedContext:
+        log = self.log.get(scope, [])
+        if self.defect == "shows the context of before":
+            log = log[:-1]
+        first = self.first_shown(log, max_chars)
+        shown = [self.shown(message) for message in log[first:]]
+        if self.defect == "paraphrases the newest" and shown:
+            shown[-1] = msgspec.structs.replace(shown[-1], content=str(shown[-1].content)[:-1] + ".")
+        if self.defect == "summarises where there is room" and len(shown) > 10 and max_chars > 50_000:
+            first, shown = first + 5, shown[5:]
+        text = "\n".join(map(_line, shown))
+        parts = [Part(kind="summary", first_seq=1, last_seq=first, chars=0)] if first else []
+        if self.defect == "leaves a gap" and first > 1:
+            parts = [Part(kind="summary", first_seq=1, last_seq=first - 1, chars=0)]
+        if self.defect == "overlaps" and first and shown:
+            parts = [Part(kind="summary", first_seq=1, last_seq=first + 1, chars=0)]
+        if shown:
+            parts.append(Part(kind="verbatim", first_seq=first + 1, last_seq=len(log), chars=len(text)))
+        return CompressedContext(
+            session_id=scope.session_id,
+            agent_id=agent_id,
+            generation=self.generation(),
+            text=text,
+            messages=shown,
+            chars=len(text.encode()) if self.defect == "counts bytes" else len(text),
+            max_chars=max_chars,
+            covers=Span(first_seq=1, last_seq=len(log)),
+            parts=parts,
+            built_at=datetime.now(UTC) if self.defect == "reads the clock" else BEGINNING,
+        )
+
+    def first_shown(self, log: list[Message], max_chars: int) -> int:
+        first, room = len(log), max_chars + (3 if self.defect == "goes a little over" else 1)
+        while first and (room := room - len(_line(self.shown(log[first - 1]))) - 1) >= 0:
+            first -= 1
+        if self.defect == "always shows the newest" and first == len(log) > 0:
+            return first - 1
+        while first < len(log) and tool_results(log[first]) and self.defect != "cuts between call and result":
+            first += 1
+        return first
+
+    def shown(self, message: Message) -> Message:
+        is_orphan = "never-called" in tool_results(message) and not tool_calls(message)
+        if is_orphan and self.defect != "shows results nobody asked for":
+            return Message(role="user", content=render(message))
+        return message
+
+    def generation(self) -> int:
+        if self.defect == "counts other sessions in":
+            return self.messages_ever
+        return self.retries_ever if self.defect == "counts retries in" else 0
+
+    async def session_start(self, request: wire.SessionStart) -> CompressedContext | None:
+        scope = self.scope(request)
+        self.chain(self.agent(request), "hooks/session-start", scope.session_id)
+        if not self.log.get(scope) and self.defect != "knows every session":
+            return None
+        return self.context(scope, request.max_chars or 100_000, self.agent(request))
+
+    async def session_end(self, request: wire.SessionEnd) -> dict[str, bool]:
+        self.chain(self.agent(request), "hooks/session-end", request.session_id)
+        return {"ok": self.defect != "cannot end a session"}
+
+    async def post_compaction(self, request: wire.PostCompaction) -> dict[str, bool]:
+        self.chain(self.agent(request), "hooks/post-compaction", request.session_id)
+        if self.defect == "stores the new context" and request.new_context:
+            await self.store(self.scope(request), [Message(role="system", content=str(request.new_context))])
+        return {"ok": True}
+
+    # ── what is known ──
+
+    async def ping(self, _: wire.Ping) -> dict[str, Any]:
+        health = {"ok": True, "latencyMs": 0, "version": "1", "store": "memory", "model": None, "backlog": 0}
+        return health | ({"backlog": None} if self.defect == "does not know its backlog" else {})
+
+    async def recall(self, request: dict[str, Any]) -> dict[str, Any]:
+        log = [message for messages in self.log.values() for message in messages]
+        found = [{"text": message.content} for message in log if request["query"] in str(message.content)]
+        return {"entries": [] if self.defect == "recalls later" else found, "tookMs": 0, "degraded": []}
+
+    async def status(self, request: wire.GetStatus) -> dict[str, Any]:
+        agent_id = self.agent(request)
+        self.chain(agent_id, "status")
+        shared = self.defect in ("counts all agents", "shares sessions")
+        logs = [log for scope, log in self.log.items() if shared or scope.agent_id == agent_id]
+        status = {"counts": {"messages": sum(map(len, logs))}, "tiers": {}, "backlog": 0, "costs": {}, "capture": {}}
+        if self.defect == "shows the newest of all agents":
+            status["newest"] = [log[-1].content for log in self.log.values() if log]
+        if self.defect == "has no tiers":
+            del status["tiers"]
+        return status
+
+    async def audit(self, request: wire.GetAudit) -> AuditReport:
+        agent_id = self.agent(request)
+        self.chain(agent_id, "audit", request.session_id)
+        chain = self.chains.setdefault("all" if self.defect == "keeps one chain for all" else agent_id, [])
+        if self.defect == "rewrites events" and len(chain) > 3:
+            chain[0] = msgspec.structs.replace(chain[0], details={"rewritten": len(chain)})
+        if self.defect == "answers with no session's events":
+            request = wire.GetAudit(limit=request.limit)
+        events = [event for event in chain if request.session_id in (None, event.session_id)]
+        if self.defect != "ignores the limit":
+            events = events[-request.limit :] if self.defect != "gives the oldest" else events[: request.limit]
+        head = AuditHead(seq=len(chain), hash=chain[-1].hash if chain else "")
+        return AuditReport(events=events, head=head, verified=self.defect != "cannot verify")
+
+    def agent(self, request: Any) -> str:
+        if self.defect == "ignores the agent in the key":
+            return request.agent_id or "nobody"
+        return resolve_agent(getattr(request, "session_id", None), request.agent_id, "nobody")
+
+    def chain(self, agent_id: str, verb: str, session_id: str | None = None) -> None:
+        if (self.defect, verb) in (
+            ("records no reads", "getCompressedContext"),
+            ("records no status", "status"),
+            ("records no audits", "audit"),
+        ):
+            return
+        chain = self.chains.setdefault("all" if self.defect == "keeps one chain for all" else agent_id, [])
+        for _ in range(2 if (self.defect, verb) == ("records twice", "onMessage") else 1):
+            previous = chain[-1].hash if chain and self.defect != "does not link" else ""
+            seq = len(chain) + (2 if self.defect == "skips a number" and len(chain) > 3 else 1)
+            digest = sha256(f"{previous}{agent_id}{seq}{verb}".encode()).hexdigest()
+            event = AuditEvent(seq=seq, agent_id=agent_id, at=BEGINNING, verb=verb, actor="x", details={},
+                               previous=previous, hash=digest, session_id=session_id)  # fmt: skip
+            chain.append(event)
+
+
+def _line(message: Message) -> str:
+    return f"{message.role}: {render(message)}"
+
+
+@asynccontextmanager
+async def serving(provider: BrokenProvider) -> AsyncIterator[Endpoint]:
+    async with await asyncio.start_server(provider.serve, "127.0.0.1", 0) as server:
+        yield Endpoint(scheme="http", host="127.0.0.1", port=server.sockets[0].getsockname()[1])

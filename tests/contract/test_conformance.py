@@ -1,0 +1,205 @@
+"""The suite passes against the daemon over both of its listeners, and every check of it can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from offbook.cli.conformance import command
+from offbook.conformance import CHECKS, PROMISES, run
+from offbook.conformance.check import Check
+from offbook.errors import ProviderRefused, ProviderUnavailable
+from offbook.surfaces.endpoint import Endpoint
+from tests.acceptance.daemon import Daemon, running
+from tests.contract.broken_provider import TOKEN, BrokenProvider, serving
+
+CHECK = {check.id: check for check in CHECKS}
+
+DEFECTS = {
+    # 0: shapes
+    "does not know its backlog": "ping-answers",
+    "has no tiers": "status-answers",
+    "knows every session": "session-start-gives-the-context",
+    "cannot end a session": "session-end-is-noted",
+    "stores the new context": "post-compaction-is-noted",
+    # 1: the record
+    "counts from zero": "receipts-count",
+    "reverses a batch": "a-batch-keeps-its-order",
+    "doubles retries": "a-retry-is-a-duplicate",
+    "looks for ids before the batch only": "an-id-occurs-once-in-a-batch",
+    "is slow between looking and storing": "retries-at-once-store-once",
+    "overwrites": "an-id-is-never-overwritten",
+    "merges equal messages": "equal-messages-are-all-kept",
+    "loses one in a hundred": "messages-at-once-are-all-kept",
+    "shows the context of before": "an-acknowledged-message-is-there-at-once",
+    "saves everything again": "pre-compaction-saves-what-is-missing",
+    "does not know messages by their place": "pre-compaction-knows-messages-without-ids",
+    "saves known sessions only": "pre-compaction-saves-a-session-nobody-knows",
+    "recalls later": "a-message-can-be-recalled-at-once",
+    "normalises text": "every-text-comes-back",
+    "cuts at NUL": "every-text-comes-back",
+    "drops unknown blocks": "every-block-comes-back",
+    "keeps results as text": "every-tool-result-comes-back",
+    "drops meta": "every-field-comes-back",
+    "cuts long texts": "a-large-text-is-kept-or-refused",
+    # 2: contexts
+    "goes a little over": "every-limit-is-kept-and-covers-all",
+    "leaves a gap": "every-limit-is-kept-and-covers-all",
+    "overlaps": "every-limit-is-kept-and-covers-all",
+    "counts bytes": "long-messages-keep-the-limit-too",
+    "always shows the newest": "long-messages-keep-the-limit-too",
+    "cuts between call and result": "no-cut-parts-a-result-from-its-call",
+    "shows results nobody asked for": "a-result-whose-call-never-came-is-no-result",
+    "paraphrases the newest": "the-newest-message-is-shown-as-it-came",
+    "summarises where there is room": "with-room-for-all-everything-is-shown",
+    "reads the clock": "the-same-log-gives-the-same-bytes",
+    # 4: isolation
+    "shares sessions": "nothing-reaches-another-agent",
+    "shows the newest of all agents": "nothing-reaches-another-agent",
+    "keeps one chain for all": "counts-and-chains-are-each-agents-own",
+    "counts all agents": "counts-and-chains-are-each-agents-own",
+    "ignores the agent in the key": "the-session-key-names-the-agent",
+    # 5: stability
+    "counts other sessions in": "what-happens-elsewhere-changes-nothing",
+    "counts retries in": "a-retry-changes-nothing",
+    # 6: the audit
+    "records no reads": "every-verb-leaves-one-event",
+    "records no status": "every-verb-leaves-one-event",
+    "records twice": "every-verb-leaves-one-event",
+    "records no audits": "an-audit-is-audited",
+    "does not link": "the-chain-verifies",
+    "skips a number": "the-chain-verifies",
+    "cannot verify": "the-chain-verifies",
+    "rewrites events": "the-chain-only-grows",
+    "ignores the limit": "an-audit-can-be-narrowed",
+    "gives the oldest": "an-audit-can-be-narrowed",
+    "answers with no session's events": "an-audit-can-be-narrowed",
+    # 7: what only one check can see; what every refusal must be is below
+    "stores what it refuses": "a-wrong-type-is-refused",
+    "names no field": "an-unknown-field-is-refused-by-name",
+    "takes keys of any length": "session-keys-have-a-length",
+    "calls everything a bad request": "a-wrong-token-is-refused",
+}
+REFUSAL_CHECKS = [check.id for check in CHECKS if check.promise == 7]
+REFUSAL_DEFECTS = ["takes anything", "fails over bad input", "refuses in plain text", "says another status"]
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with running() as started:
+        yield started
+
+
+async def outcomes(provider: BrokenProvider, *checks: Check) -> dict[str, tuple[str, str]]:
+    async with serving(provider) as endpoint:
+        report = await run(endpoint, TOKEN, checks=checks or CHECKS)
+    return {result.check: (result.outcome, result.detail) for result in report.results}
+
+
+# ── ours ──
+
+
+async def test_the_daemon_conforms_over_its_socket(daemon: Daemon) -> None:
+    report = await run(daemon.socket_endpoint)
+    assert not report.with_outcome("failed")
+    missing = {result.check for result in report.with_outcome("not offered")}
+    assert missing <= {"a-message-can-be-recalled-at-once", "a-wrong-token-is-refused", "a-web-page-is-refused"}
+
+
+async def test_the_daemon_conforms_over_tcp(daemon: Daemon) -> None:
+    report = await run(daemon.tcp_endpoint, daemon.token)
+    assert not report.with_outcome("failed")
+    assert {result.check for result in report.with_outcome("not offered")} <= {"a-message-can-be-recalled-at-once"}
+
+
+async def test_the_daemon_refuses_a_wrong_token_on_its_socket_too(daemon: Daemon) -> None:
+    report = await run(daemon.socket_endpoint, daemon.token, checks=[CHECK["a-wrong-token-is-refused"]])
+    assert [result.outcome for result in report.results] == ["passed"]
+
+
+# ── any other ──
+
+
+async def test_another_provider_conforms() -> None:
+    found = await outcomes(BrokenProvider())
+    assert {check: detail for check, (outcome, detail) in found.items() if outcome != "passed"} == {}
+
+
+@pytest.mark.parametrize(("defect", "check_id"), DEFECTS.items())
+async def test_a_defect_is_caught(defect: str, check_id: str) -> None:
+    outcome, detail = (await outcomes(BrokenProvider(defect), CHECK[check_id]))[check_id]
+    assert outcome == "failed"
+    # Caught for what it is, and not because the answer could not be read; only a missing field is just that.
+    is_unreadable = detail.startswith("expected an answer of the contract")
+    assert is_unreadable == (defect == "does not know its backlog"), detail
+
+
+@pytest.mark.parametrize("defect", REFUSAL_DEFECTS)
+async def test_every_refusal_is_looked_at(defect: str) -> None:
+    found = await outcomes(BrokenProvider(defect), *(CHECK[check_id] for check_id in REFUSAL_CHECKS))
+    assert {check_id for check_id, (outcome, _) in found.items() if outcome != "failed"} == set()
+
+
+def test_every_check_is_known_to_fail() -> None:
+    assert {check.id for check in CHECKS} == {*DEFECTS.values(), *REFUSAL_CHECKS}
+
+
+# ── the suite itself ──
+
+
+def test_every_check_says_what_holds() -> None:
+    assert len(CHECK) == len(CHECKS)
+    for check in CHECKS:
+        assert check.holds.endswith("."), check.id
+        assert check.promise in PROMISES, check.id
+
+
+async def test_an_optional_verb_may_be_missing_a_required_one_not() -> None:
+    provider = BrokenProvider()
+    provider.missing = frozenset({"recall", "status"})
+    found = await outcomes(provider, CHECK["a-message-can-be-recalled-at-once"], CHECK["status-answers"])
+    assert found == {
+        "a-message-can-be-recalled-at-once": ("not offered", "recall is not offered"),
+        "status-answers": ("failed", "status is not offered"),
+    }
+
+
+async def test_a_provider_that_talks_nonsense_fails_and_breaks_nothing() -> None:
+    found = await outcomes(BrokenProvider("talks nonsense"))
+    assert {outcome for outcome, _ in found.values()} == {"failed"}
+
+
+async def test_nobody_there_and_a_wrong_token_are_told_at_once(daemon: Daemon) -> None:
+    with pytest.raises(ProviderUnavailable):
+        await run(Endpoint.parse("http://127.0.0.1:1"))
+    with pytest.raises(ProviderRefused):
+        await run(daemon.tcp_endpoint, "wrong")
+
+
+# ── the command ──
+
+
+def test_the_command_tells_by_promise(daemon: Daemon) -> None:
+    result = CliRunner().invoke(command, [str(daemon.tcp_endpoint), "--token", daemon.token])
+    assert result.exit_code == 0, result.output
+    assert "✓" in result.output
+    assert all(promise in result.output for promise in PROMISES.values())
+    assert "0 failed" in result.output
+
+
+def test_the_command_tells_what_failed_and_exits_with_1(daemon: Daemon) -> None:
+    bad = CliRunner().invoke(command, [f"{daemon.tcp_endpoint}/elsewhere", "--token", daemon.token, "--only", "6"])
+    assert bad.exit_code == 1
+    assert "✗" in bad.output
+    assert "audit is not offered" in bad.output
+
+
+def test_the_command_prints_json_and_nothing_else(daemon: Daemon) -> None:
+    import msgspec
+
+    result = CliRunner().invoke(command, [str(daemon.socket_endpoint), "--json", "--only", "5"])
+    report = msgspec.json.decode(result.stdout)
+    assert {each["outcome"] for each in report["results"]} == {"passed"}
+    assert report["agentId"].startswith("conformance-")

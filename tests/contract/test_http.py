@@ -1,0 +1,477 @@
+"""What is ours beyond the contract: who gets in, what HTTP asks of a server, and what it says about itself."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import schemathesis
+from prometheus_client.parser import text_string_to_metric_families
+
+from offbook.home import BoundToken, Home, token_digest
+from offbook.surfaces.openapi import openapi_document
+from offbook.surfaces.wire import SHAPES
+from tests.acceptance.daemon import Daemon, Reply, running
+
+LIMIT_BYTES = 100_000
+PATHS = ["/v1/ping", "/v1/openapi.json", "/metrics", "/v1/noSuchVerb", "/"]
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with running({"OFFBOOK_SERVER_MAX_REQUEST_BYTES": str(LIMIT_BYTES)}) as started:
+        yield started
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def assert_problem(reply: Reply, status: int) -> dict[str, Any]:
+    assert reply.status == status, reply.body
+    assert reply.content_type == "application/problem+json"
+    problem: dict[str, Any] = reply.json()
+    assert problem["status"] == status
+    assert set(problem) == {"type", "title", "status", "detail", "retryable"}
+    return problem
+
+
+def message(text: str = "Hello.", **fields: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text, **fields}
+
+
+# ── tokens ──
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_tcp_needs_a_token_for_everything(daemon: Daemon, path: str) -> None:
+    for headers in ({}, bearer("wrong"), {"authorization": daemon.token}, {"authorization": f"Basic {daemon.token}"}):
+        reply = daemon.send("GET", path, headers=headers)
+        assert_problem(reply, 401)
+        assert reply.headers["www-authenticate"] == "Bearer"
+    assert daemon.send("GET", path, headers=bearer(daemon.token)).status in (200, 404)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_socket_needs_none_and_refuses_a_wrong_one(daemon: Daemon, path: str) -> None:
+    assert daemon.send("GET", path, over_socket=True).status in (200, 404)
+    assert daemon.send("GET", path, headers=bearer(daemon.token), over_socket=True).status in (200, 404)
+    assert_problem(daemon.send("GET", path, headers=bearer("wrong"), over_socket=True), 401)
+
+
+def test_scheme_and_spaces_are_read_as_http_says(daemon: Daemon) -> None:
+    for value in (f"bearer {daemon.token}", f"BEARER   {daemon.token} "):
+        assert daemon.send("GET", "/v1/ping", headers={"authorization": value}).status == 200
+
+
+def test_only_the_owner_can_open_what_opens_the_rest(daemon: Daemon) -> None:
+    assert stat.S_IMODE(daemon.socket.stat().st_mode) == 0o600
+    assert stat.S_IMODE((daemon.home / "token").stat().st_mode) == 0o600
+    assert stat.S_IMODE(daemon.home.stat().st_mode) == 0o700
+    for path in daemon.home.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path.name
+
+
+@pytest.fixture
+def bound(daemon: Daemon) -> Iterator[str]:
+    """A token for two agents."""
+    home = Home(daemon.home)
+    secret = "offbook_bound_for_a_test"
+    given = BoundToken(
+        name="two", digest=token_digest(secret), agents=["ada", "bea"], created_at="2024-01-01T00:00:00Z"
+    )
+    home.write_bound_tokens([given])
+    yield secret
+    home.write_bound_tokens([])
+
+
+@pytest.mark.parametrize("over_socket", [False, True])
+def test_a_bound_token_opens_its_agents_only(daemon: Daemon, bound: str, over_socket: bool) -> None:
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("onMessage", {"sessionId": "s", "message": message()}),
+        ("getCompressedContext", {"sessionId": "s", "maxChars": 100}),
+        ("hooks/session-start", {"sessionId": "s"}),
+        ("hooks/pre-compaction", {"sessionId": "s", "messages": [message()]}),
+        ("hooks/post-compaction", {"sessionId": "s"}),
+        ("hooks/session-end", {"sessionId": "s"}),
+        ("log", {"sessionId": "s"}),
+        ("status", {}),
+        ("audit", {}),
+    ]
+    assert {verb for verb, _ in requests} == SHAPES.keys() - {"ping"}
+    daemon.ask("onMessage", sessionId="s", agentId="cleo", message=message("Only for Cleo."))
+    for verb, fields in requests:
+        for agent_id in ("ada", "bea"):
+            reply = daemon.ask(verb, bound, over_socket, agentId=agent_id, **fields)
+            assert reply.status == 200, (verb, reply.body)
+            assert b"Cleo" not in reply.body
+        for other in ({"agentId": "cleo"}, {}, {"agentId": "Ada"}):
+            assert_problem(daemon.ask(verb, bound, over_socket, **fields, **other), 403)
+    assert_problem(daemon.ask("audit", bound, over_socket, sessionId="agent:cleo:s"), 403)
+    keyed = {"sessionId": "agent:cleo:s", "maxChars": 100}
+    assert_problem(daemon.ask("getCompressedContext", bound, over_socket, **keyed), 403)
+    assert daemon.ask("getCompressedContext", bound, over_socket, **keyed, agentId="ada").status == 200
+    assert daemon.ask("status", bound, over_socket, agentId="ada").json()["agents"] == ["ada", "bea"]
+
+
+def test_a_refused_agent_hears_nothing_and_leaves_nothing(daemon: Daemon, bound: str) -> None:
+    daemon.ask("onMessage", bound, sessionId="s", agentId="dora", message=message())
+    assert "dora" not in daemon.ask("status").json()["agents"]
+
+
+def test_revoking_holds_at_once(daemon: Daemon, bound: str) -> None:
+    assert daemon.ask("status", bound, agentId="ada").status == 200
+    Home(daemon.home).write_bound_tokens([])
+    assert_problem(daemon.ask("status", bound, agentId="ada"), 401)
+
+
+def test_a_revocation_reaches_a_connection_that_is_open(daemon: Daemon, bound: str) -> None:
+    connection = daemon.connection(over_socket=False)
+    for expected in (200, 401):
+        connection.request("POST", "/v1/status", b'{"agentId":"ada"}', bearer(bound))
+        response = connection.getresponse()
+        response.read()
+        assert response.status == expected
+        Home(daemon.home).write_bound_tokens([])
+    connection.close()
+
+
+def test_the_audit_says_who_asked(daemon: Daemon, bound: str) -> None:
+    daemon.ask("status", bound, agentId="ada")
+    daemon.ask("status", agentId="ada")
+    daemon.send("POST", "/v1/status", {"agentId": "ada"}, over_socket=True)
+    events = daemon.ask("audit", agentId="ada", limit=4).json()["events"]
+    assert [event["actor"] for event in events] == ["token:two", "owner", "local", "owner"]
+
+
+# ── web pages ──
+
+HOSTS = {
+    "localhost": 200,
+    "LOCALHOST:{port}": 200,
+    "127.0.0.1:{port}": 200,
+    "[::1]:{port}": 200,
+    "evil.example": 403,
+    "evil.example:{port}": 403,
+    "127.0.0.1.evil.example": 403,
+    "localhost.evil.example:{port}": 403,
+    "127.0.0.2": 403,
+    "0.0.0.0:{port}": 403,
+    "localhost@evil.example": 403,
+    "[::1": 403,
+    "": 403,
+}
+ORIGINS = {
+    "http://localhost": 200,
+    "http://127.0.0.1:{port}": 200,
+    "http://[::1]:8080": 200,
+    "https://evil.example": 403,
+    "http://localhost.evil.example": 403,
+    "http://127.0.0.1.evil.example:{port}": 403,
+    "http://evil.example/localhost": 403,
+    "http://localhost@evil.example": 403,
+    "null": 403,
+    "file://": 403,
+    "": 403,
+    "http://[::1": 403,
+}
+
+
+@pytest.mark.parametrize(("host", "status"), HOSTS.items())
+def test_only_our_own_names_are_answered(daemon: Daemon, host: str, status: int) -> None:
+    headers = {**bearer(daemon.token), "host": host.format(port=daemon.port)}
+    reply = daemon.send("GET", "/v1/ping", headers=headers)
+    assert reply.status == status
+    assert status == 200 or assert_problem(reply, status)
+
+
+@pytest.mark.parametrize(("origin", "status"), ORIGINS.items())
+@pytest.mark.parametrize("over_socket", [False, True])
+def test_only_our_own_pages_are_answered(daemon: Daemon, origin: str, status: int, over_socket: bool) -> None:
+    headers = {**bearer(daemon.token), "origin": origin.format(port=daemon.port)}
+    reply = daemon.send("GET", "/v1/ping", headers=headers, over_socket=over_socket)
+    assert reply.status == status
+    assert not any(name.startswith("access-control-") for name in reply.headers)
+
+
+def test_a_preflight_is_refused(daemon: Daemon) -> None:
+    headers = {"origin": "https://evil.example", "access-control-request-method": "POST"}
+    reply = daemon.send("OPTIONS", "/v1/onMessage", headers=headers)
+    assert reply.status in (401, 403, 405)
+    assert not any(name.startswith("access-control-") for name in reply.headers)
+
+
+# ── HTTP ──
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE"])
+def test_other_methods_are_named_what_is_allowed(daemon: Daemon, method: str) -> None:
+    for verb, allowed in (("onMessage", "POST"), ("ping", "GET, POST")):
+        reply = daemon.send(method, f"/v1/{verb}", headers=bearer(daemon.token))
+        assert (reply.status, reply.headers["allow"]) == (405, allowed)
+        if method == "HEAD":
+            assert reply.body == b""
+        else:
+            assert_problem(reply, 405)
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/onmessage", "/v1/onMessage/", "//v1/onMessage", "/v1/../v1/onMessage", "/v2/ping"]
+)
+def test_paths_are_taken_to_the_letter(daemon: Daemon, path: str) -> None:
+    body = {"sessionId": "letters", "message": message()}
+    assert_problem(daemon.send("POST", path, body, bearer(daemon.token)), 404)
+
+
+def test_a_query_is_no_part_of_the_verb(daemon: Daemon) -> None:
+    assert daemon.send("GET", "/v1/ping?now", headers=bearer(daemon.token)).status == 200
+
+
+def test_a_body_over_the_limit_is_refused_whether_announced_or_not(daemon: Daemon) -> None:
+    body = b'{"sessionId":"large","message":{"role":"user","content":"' + b"x" * LIMIT_BYTES + b'"}}'
+    announced = daemon.send("POST", "/v1/onMessage", body, bearer(daemon.token))
+    assert "server.maxRequestBytes" in assert_problem(announced, 413)["detail"]
+    chunks = b"".join(
+        b"%x\r\n%s\r\n" % (len(part), part) for part in (body[at : at + 9_000] for at in range(0, len(body), 9_000))
+    )
+    head = f"POST /v1/onMessage HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {daemon.token}\r\n"
+    answer = exchange(daemon, head.encode() + b"transfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert daemon.ask("getCompressedContext", sessionId="large", maxChars=100).json()["covers"]["lastSeq"] == 0
+
+
+def test_a_chunked_body_within_the_limit_is_taken(daemon: Daemon) -> None:
+    body = b'{"sessionId":"chunked","message":{"role":"user","content":"in pieces"}}'
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    head = f"POST /v1/onMessage HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {daemon.token}\r\n"
+    answer = exchange(daemon, head.encode() + b"transfer-encoding: chunked\r\n\r\n" + chunks)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b'"accepted":1' in answer
+
+
+def test_a_connection_serves_many_requests_refused_ones_too(daemon: Daemon) -> None:
+    connection = daemon.connection(over_socket=True)
+    for number in range(20):
+        body = b"{" if number % 3 == 0 else b'{"sessionId":"kept","message":{"role":"user","content":"x"}}'
+        connection.request("POST", "/v1/onMessage", body)
+        before = connection.sock
+        response = connection.getresponse()
+        response.read()
+        assert response.status == (400 if number % 3 == 0 else 200)
+        assert connection.sock is before
+    connection.close()
+
+
+def test_pipelined_requests_are_answered_in_their_order(daemon: Daemon) -> None:
+    head = f"host: localhost\r\nauthorization: Bearer {daemon.token}\r\n"
+    first = b'{"sessionId":"piped","message":{"role":"user","content":"one"}}'
+    second = b'{"sessionId":"piped","message":{"role":"user","content":"two"}}'
+    requests = b"".join(
+        f"POST /v1/onMessage HTTP/1.1\r\n{head}content-length: {len(body)}\r\n\r\n".encode() + body
+        for body in (first, second)
+    )
+    last = f"GET /v1/ping HTTP/1.1\r\n{head}connection: close\r\n\r\n".encode()
+    answers = exchange(daemon, requests + last)
+    assert answers.count(b"HTTP/1.1 200") == 3
+    assert answers.index(b'"lastSeq":1') < answers.index(b'"lastSeq":2') < answers.index(b'"latencyMs"')
+
+
+def test_what_is_not_http_does_not_disturb_the_others(daemon: Daemon) -> None:
+    for garbage in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", b"hello\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"x" * 200_000):
+        exchange(daemon, garbage, ends=True)
+    assert daemon.ask("ping").status == 200
+
+
+def test_a_client_that_leaves_in_the_middle_leaves_nothing(daemon: Daemon) -> None:
+    head = f"host: localhost\r\nauthorization: Bearer {daemon.token}\r\ncontent-length: 1000\r\n\r\n"
+    exchange(daemon, f"POST /v1/onMessage HTTP/1.1\r\n{head}".encode() + b'{"sessionId":"half"', ends=True)
+    assert daemon.ask("getCompressedContext", sessionId="half", maxChars=100).json()["covers"]["lastSeq"] == 0
+
+
+def exchange(daemon: Daemon, request: bytes, *, ends: bool = False) -> bytes:
+    """What comes back for some bytes. `ends`: we say that no more will come."""
+
+    async def talk() -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", daemon.port)
+        writer.write(request)
+        if ends:
+            writer.write_eof()
+        answer = b""
+        try:
+            while data := await asyncio.wait_for(reader.read(65_536), 1.0):
+                answer += data
+        except (TimeoutError, ConnectionError):
+            pass
+        writer.close()
+        return answer
+
+    return asyncio.run(talk())
+
+
+# ── capture reconciliation ──
+
+
+def test_a_capture_claim_shows_in_status(daemon: Daemon) -> None:
+    def deliver(first: int, last: int, sent: int) -> None:
+        batch = {"agentId": "claims", "sessionId": "s", "messages": [message() for _ in range(first, last + 1)]}
+        header = {"offbook-capture": f"client=host-1; first={first}; last={last}; sent={sent}"}
+        assert daemon.send("POST", "/v1/onMessage", batch, {**bearer(daemon.token), **header}).status == 200
+
+    def capture() -> dict[str, Any]:
+        report: dict[str, Any] = daemon.ask("status", agentId="claims").json()["capture"]
+        return {name: report[name] for name in ("sent", "received", "missing", "waiting")}
+
+    deliver(1, 3, 3)
+    assert capture() == {"sent": 3, "received": 3, "missing": 0, "waiting": 0}
+    deliver(4, 5, 8)
+    assert capture() == {"sent": 8, "received": 5, "missing": 0, "waiting": 3}
+    deliver(7, 8, 8)
+    assert capture() == {"sent": 8, "received": 7, "missing": 1, "waiting": 0}
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "",
+        "nonsense",
+        "client=x; first=1; last=1",
+        "client=x; first=one; last=1; sent=1",
+        "client=x; first=0; last=0; sent=1",
+        "client=x; first=2; last=1; sent=2",
+        "client=x; first=1; last=2; sent=2",
+        "client=x; first=1; last=1; sent=0",
+        "client=; first=1; last=1; sent=1",
+        f"client={'x' * 129}; first=1; last=1; sent=1",
+        "client=x; first=1; last=1; sent=99999999999999999999",
+        "client=x; first=-1; last=-1; sent=1",
+        "client=x; first=1; last=1; sent=" + "1" * 5_000,
+    ],
+)
+def test_a_claim_that_cannot_be_is_refused_and_nothing_is_stored(daemon: Daemon, claim: str) -> None:
+    body = {"sessionId": "bad-claims", "agentId": "bad-claims", "message": message()}
+    assert_problem(daemon.send("POST", "/v1/onMessage", body, {**bearer(daemon.token), "offbook-capture": claim}), 400)
+    assert "bad-claims" not in daemon.ask("status").json()["agents"]
+
+
+# ── what it says about itself ──
+
+
+def test_the_metrics_are_prometheus_and_count(daemon: Daemon) -> None:
+    def value(name: str, **labels: str) -> float:
+        text = daemon.send("GET", "/metrics", headers=bearer(daemon.token)).body.decode()
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        found = [each.value for each in samples if each.name == name and labels.items() <= each.labels.items()]
+        return sum(found)
+
+    before = value("offbook_requests_total", verb="status", status="200"), value("offbook_requests_total", verb="other")
+    accepted = value("offbook_messages_total", outcome="accepted")
+    daemon.ask("status")
+    daemon.ask("noSuchVerb")
+    daemon.ask("onMessage", sessionId="counted", messages=[message(id="a"), message(id="b"), message(id="a")])
+    assert value("offbook_requests_total", verb="status", status="200") == before[0] + 1
+    assert value("offbook_requests_total", verb="other", status="404") > 0
+    assert value("offbook_messages_total", outcome="accepted") == accepted + 2
+    assert value("offbook_messages_total", outcome="duplicate") > 0
+    assert value("offbook_request_seconds_count", verb="status") > 0
+    assert value("offbook_build_info") == 1
+
+
+def test_a_path_makes_no_metric_of_its_own(daemon: Daemon) -> None:
+    """Whoever asks for a million paths must not fill the memory with a million counters."""
+    daemon.send("POST", "/v1/a-path-nobody-has", b"{}", bearer(daemon.token))
+    assert b"a-path-nobody-has" not in daemon.send("GET", "/metrics", headers=bearer(daemon.token)).body
+
+
+def test_the_document_is_openapi_3_1() -> None:
+    document = openapi_document()
+    assert document["openapi"] == "3.1.0"
+    schemathesis.openapi.from_dict(document).validate()
+    for schema in document["components"]["schemas"].values():
+        jsonschema_rs.meta.validate(schema)
+    assert {path.removeprefix("/v1/") for path in document["paths"]} == SHAPES.keys()
+
+
+def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
+    call = {"type": "tool-call", "id": "c", "name": "look", "arguments": {"at": [1]}}
+    turns = [
+        message(id="1"),
+        {"role": "assistant", "content": [call]},
+        {"role": "tool", "toolCallId": "c", "content": "x"},
+    ]
+    place = {"agentId": "documented", "sessionId": "s"}
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("ping", {}),
+        ("hooks/session-start", place),
+        ("onMessage", {**place, "messages": turns}),
+        ("onMessage", {**place, "message": message("other content", id="1")}),
+        ("getCompressedContext", {**place, "maxChars": 1}),
+        ("getCompressedContext", {**place, "maxChars": 10_000}),
+        ("hooks/session-start", place),
+        ("hooks/pre-compaction", {**place, "messages": [message(meta={"a": 1}, ts="2024-01-01T00:00:00Z")]}),
+        ("hooks/post-compaction", {**place, "newContext": [1]}),
+        ("hooks/session-end", {**place, "reason": "idle"}),
+        ("log", place),
+        ("status", {"agentId": "documented"}),
+        ("audit", {"agentId": "documented"}),
+    ]
+    assert {verb for verb, _ in asked} == SHAPES.keys()
+    for verb, fields in asked:
+        reply = daemon.ask(verb, **fields)
+        assert reply.status == 200, (verb, reply.body)
+        validator(verb, 200).validate(reply.json())
+    for verb in SHAPES:
+        validator(verb, 422).validate(daemon.ask(verb, surplus=1).json())
+
+
+def validator(verb: str, status: int) -> Any:
+    document = openapi_document()
+    content = document["paths"][f"/v1/{verb}"]["post"]["responses"][str(status)]["content"]
+    (schema,) = (each["schema"] for each in content.values())
+    return jsonschema_rs.Draft202012Validator({**schema, "components": document["components"]}, validate_formats=True)
+
+
+# ── secrets ──
+
+SECRETS = {
+    "github": "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
+    "aws": "AKIA" + "Q3EGWXYZ7PLMNOTR",
+    "anthropic": "sk-ant-api03-" + "Zx9" * 31 + "AA",
+    "password": "correct-Horse7battery",
+}
+
+
+def test_secrets_come_back_redacted_and_are_nowhere_on_the_disk() -> None:
+    texts = [f"github: {SECRETS['github']}", f"aws {SECRETS['aws']}", f"key {SECRETS['anthropic']}"]
+    texts.append(f"password: {SECRETS['password']}")
+    block = [{"type": "tool-result", "toolCallId": "c", "content": " and ".join(texts)}]
+    large = "All quiet. " * 10_000 + texts[0] + " All quiet." * 10
+    with running() as daemon:
+        for content in (*texts, block, large):
+            sent = {"role": "user", "content": content, "name": texts[0], "meta": {"note": texts[1]}}
+            assert daemon.ask("onMessage", sessionId="secrets", message=sent).status == 200
+        context = daemon.ask("getCompressedContext", sessionId="secrets", maxChars=1_000_000)
+        log = daemon.ask("log", sessionId="secrets")
+        assert b"[redacted:" in context.body
+        assert b"[redacted:" in log.body
+        daemon.stop()
+        kept = {path: path.read_bytes() for path in daemon.home.rglob("*") if path.is_file()}
+        kept |= {daemon.log: daemon.log.read_bytes()}
+        assert any(b"All quiet." in data for data in kept.values())
+    for name, secret in SECRETS.items():
+        for answer in (context, log):
+            assert secret.encode() not in answer.body, name
+        for path, data in kept.items():
+            assert secret.encode() not in data, f"{name} in {path.name}"
+
+
+def test_a_stop_leaves_no_socket_and_a_clean_exit() -> None:
+    with running() as daemon:
+        assert daemon.stop() == 0
+        assert not daemon.socket.exists()
+        with pytest.raises(OSError), socket.socket() as probe:
+            probe.connect(("127.0.0.1", daemon.port))

@@ -1,0 +1,97 @@
+"""`doctor`, `backup`, `restore`, `tls-cert` and `version` as they print. What they do is tested beside their modules."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from offbook.home import Home
+from tests.unit.cli.conftest import Run
+
+
+def test_the_doctor_prints_what_to_do_and_fails_without_a_provider(run: Run, stored: Home) -> None:
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert "fail  provider" in result.stdout
+    assert "→ offbook serve" in result.stdout
+    assert "ok    audit" in result.stdout
+    assert result.stdout.rstrip().endswith("1 failure")
+
+
+def test_the_doctor_as_json(run: Run, stored: Home) -> None:
+    stored.folder.chmod(0o755)
+    document = json.loads(run("doctor", "--quick", "--fix", "--json").stdout)
+    assert document["fixed"] == [f"{stored.folder} is now 0700"]
+    levels = {finding["check"]: finding["level"] for finding in document["findings"]}
+    assert (levels["provider"], levels["modes"]) == ("fail", "ok")
+    assert "audit" not in levels
+
+
+def test_the_doctor_makes_nothing(run: Run, home: Home) -> None:
+    assert run("doctor").exit_code == 1
+    assert not home.folder.exists()
+
+
+def test_a_backup_goes_here_under_a_dated_name(
+    run: Run, stored: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("backup")
+    assert result.exit_code == 0
+    (made,) = tmp_path.glob("offbook-*.tar.gz")
+    assert result.stdout.splitlines()[0] == str(made)
+    assert "11 messages of 2 agents, 1 large part" in result.stdout
+
+
+def test_a_backup_and_its_restoring_as_json(run: Run, stored: Home, tmp_path: Path) -> None:
+    made = json.loads(run("backup", str(tmp_path), "--json").stdout)
+    assert (made["messages"], made["largeParts"], made["missing"]) == (11, 1, [])
+    restored = json.loads(run("restore", made["file"], "--home", str(tmp_path / "new"), "--json").stdout)
+    assert (restored["messages"], restored["movedTo"], restored["faults"]) == (11, None, [])
+    assert restored["agents"] == made["agents"]
+
+
+def test_an_incomplete_backup_is_made_and_told(run: Run, stored: Home, tmp_path: Path) -> None:
+    next(path for path in stored.blobs.rglob("*") if path.is_file()).unlink()
+    result = run("backup", str(tmp_path / "made.tar.gz"))
+    assert result.exit_code == 1
+    assert "1 large part could not be backed up" in result.stderr
+    assert (tmp_path / "made.tar.gz").exists()
+
+
+def test_a_restore_prints_what_is_there_now(run: Run, stored: Home, tmp_path: Path) -> None:
+    run("backup", str(tmp_path / "made.tar.gz"))
+    refused = run("restore", str(tmp_path / "made.tar.gz"))
+    assert refused.exit_code == 1
+    assert "--force" in refused.stderr
+    result = run("restore", str(tmp_path / "made.tar.gz"), "--force")
+    assert result.exit_code == 0
+    assert "what was there before:" in result.stdout
+    assert "everything is as it was written" in result.stdout
+
+
+def test_a_backup_that_is_not_there_is_a_usage_error(run: Run) -> None:
+    assert run("restore", "missing.tar.gz").exit_code == 2
+
+
+def test_a_certificate_comes_with_the_command_that_serves_it(run: Run, tmp_path: Path) -> None:
+    result = run("tls-cert", "--out", str(tmp_path), "--host", "memory.local")
+    assert result.exit_code == 0
+    assert f"--tls-key {tmp_path / 'key.pem'}" in result.stdout
+    assert "https://memory.local:8770" in result.stdout
+    again = run("tls-cert", "--out", str(tmp_path))
+    assert again.exit_code == 1
+    assert "--force" in again.stderr
+    assert json.loads(run("tls-cert", "--out", str(tmp_path), "--force", "--json").stdout)["key"] == str(
+        tmp_path / "key.pem"
+    )
+
+
+def test_versions_are_told(run: Run) -> None:
+    from offbook.version import VERSION
+
+    assert json.loads(run("version", "--json").stdout)["offbook"] == VERSION
+    assert run("version").stdout.startswith("offbook  ")
+    assert VERSION in run("--version").stdout

@@ -1,0 +1,270 @@
+"""Each check finds what it is for, and says how to mend it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections import namedtuple
+from datetime import timedelta
+from pathlib import Path
+
+import apsw
+import pytest
+
+from offbook import doctor
+from offbook.doctor import Finding, examine, fix
+from offbook.doctor import folder as of_folder
+from offbook.doctor import machine as of_machine
+from offbook.doctor import provider as of_provider
+from offbook.doctor import record as of_record
+from offbook.embedded import open_memory
+from offbook.home import Home, Lock
+from offbook.settings import load
+from offbook.surfaces.outbox import Outbox
+from offbook.types import CaptureClaim, Message, now
+
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> Home:
+    async with open_memory(tmp_path / "home") as memory:
+        await memory.on_message(memory.scope("chat"), [Message(role="user", content="hello there")])
+        await memory.on_message(memory.scope("chat"), [Message(role="user", content="large " * 20_000)])
+    return Home(tmp_path / "home")
+
+
+async def levels(home: Home, **keywords: bool) -> dict[str, str]:
+    return {finding.check: finding.level for finding in await examine(home, {}, **keywords)}
+
+
+async def found(home: Home, check: str) -> Finding:
+    findings = [finding for finding in await examine(home, {}) if finding.check == check]
+    return max(findings, key=lambda finding: ("ok", "warn", "fail").index(finding.level))
+
+
+async def test_a_sound_folder_without_a_provider_fails_in_that_alone(home: Home) -> None:
+    assert {check for check, level in (await levels(home)).items() if level != "ok"} == {"provider"}
+
+
+async def test_whatever_is_not_ok_says_how_to_mend_it(home: Home, tmp_path: Path) -> None:
+    for place in (home, Home(tmp_path / "missing")):
+        assert all(finding.mend for finding in await examine(place, {}) if finding.level != "ok")
+
+
+async def test_a_folder_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> None:
+    assert (await found(Home(tmp_path / "missing"), "folder")).level == "warn"
+    assert not (tmp_path / "missing").exists()
+
+
+async def test_a_quick_look_leaves_out_what_grows(home: Home) -> None:
+    left_out = set(await levels(home)) - set(await levels(home, is_quick=True))
+    assert left_out == {"references", "integrity", "audit"}
+
+
+# ── the machine ──
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [("3.6.23", "ok"), ("3.7.0", "fail"), ("3.40.1", "fail"), ("3.51.2", "fail"), ("3.51.3", "ok"), ("3.54.1", "ok")],
+)
+def test_sqlite_with_the_wal_reset_bug_is_found(version: str, level: str) -> None:
+    assert of_machine.check_sqlite(version).level == level
+
+
+def test_an_old_python_is_found() -> None:
+    assert of_machine.check_python((3, 10, 1)).level == "fail"
+    assert of_machine.check_python((3, 14, 0)).level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("free", "total", "level"), [(2e9, 10e9, "ok"), (0.9e9, 10e9, "warn"), (4e9, 100e9, "warn"), (6e9, 100e9, "ok")]
+)
+def test_a_full_disk_is_found(
+    free: float, total: float, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_machine.shutil, "disk_usage", lambda path: Usage(total, total - free, free))
+    assert of_machine.check_space(Home(tmp_path)).level == level
+
+
+async def test_a_wrong_setting_is_found(home: Home) -> None:
+    home.config.write_text("minScore = 3\n")
+    finding = await found(home, "settings")
+    assert finding.level == "fail"
+    assert "minScore" in finding.what
+
+
+# ── the folder ──
+
+
+async def test_what_others_can_open_is_found_and_fixed(home: Home) -> None:
+    home.owner_token()
+    home.write_bound_tokens([])
+    home.folder.chmod(0o755)
+    home.token.chmod(0o644)
+    home.bound_tokens.chmod(0o640)
+    told = of_folder.check_modes(home)
+    assert [finding.level for finding in told] == ["fail"] * 3
+    assert f"chmod 600 {home.token}" in str(told[1].mend)
+    assert len(fix(home)) == 3
+    assert [finding.level for finding in of_folder.check_modes(home)] == ["ok"]
+    assert fix(home) == []
+
+
+def test_a_folder_of_somebody_else_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 4_711)
+    assert "belongs to user" in of_folder.check_folder(Home(tmp_path)).what
+
+
+async def test_what_is_not_ours_among_the_large_parts_is_found(home: Home) -> None:
+    (home.blobs / "notes.txt").write_text("mine")
+    assert (await found(home, "large parts")).level == "warn"
+
+
+async def test_what_a_crash_left_is_found_and_what_is_being_written_is_not(home: Home) -> None:
+    unfinished = home.blobs / "0123.tmp"
+    unfinished.write_bytes(b"x")
+    assert (await found(home, "large parts")).level == "ok"
+    os.utime(unfinished, (time.time() - 7_200,) * 2)
+    finding = await found(home, "large parts")
+    assert (finding.level, "-delete" in str(finding.mend)) == ("warn", True)
+
+
+def test_what_waits_in_an_outbox_is_found(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert [finding.level for finding in of_folder.check_outboxes(home)] == ["ok"]
+    outbox = Outbox(home.outboxes / "python", max_bytes=1_000_000)
+    for number in range(3):
+        outbox.append(b'{"n":%d}' % number)
+    outbox.peek(1, 1_000)
+    outbox.advance(1)
+    outbox.close()
+    (waiting,) = of_folder.check_outboxes(home)
+    assert (waiting.level, waiting.what, waiting.mend) == ("warn", "python: 2 to be delivered", "offbook flush")
+    (home.outboxes / "python" / "rejected.jsonl").write_text("{}\n")
+    assert "refused for good" in of_folder.check_outboxes(home)[1].what
+
+
+# ── the provider ──
+
+
+def test_a_stale_socket_is_found_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    home = Home(Path())
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("offbook.sock")
+    assert of_provider.check_lock(home, is_answering=False).level == "warn"
+    home.folder.chmod(0o700)
+    assert any("nobody listened" in done for done in fix(home))
+    assert not home.socket.exists()
+    assert of_provider.check_lock(home, is_answering=False).level == "ok"
+
+
+def test_the_socket_of_a_provider_that_runs_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    home = Home(Path())
+    lock = Lock(home)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("offbook.sock")
+        home.socket.chmod(0o600)
+    fix(home)
+    assert home.socket.exists()
+    lock.release()
+
+
+def test_a_process_that_owns_the_folder_and_does_not_answer_is_named(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    lock = Lock(home)
+    finding = of_provider.check_lock(home, is_answering=False)
+    assert (finding.level, str(os.getpid()) in finding.what) == ("fail", True)
+    lock.release()
+    assert of_provider.check_lock(home, is_answering=False).level == "ok"
+
+
+async def test_nobody_at_the_port_is_found(home: Home) -> None:
+    home.owner_token()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        settings = load(home.folder, environ={}, flags={"port": port}).settings
+        assert (await of_provider.check_port(home, settings)).level == "warn"
+    settings = load(home.folder, environ={}, flags={"port": 0}).settings
+    assert (await of_provider.check_port(home, settings)).level == "ok"
+
+
+# ── the record ──
+
+
+def tamper(home: Home, *statements: str) -> None:
+    connection = apsw.Connection(str(home.database))
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+async def test_a_newer_store_is_found(home: Home) -> None:
+    tamper(home, "PRAGMA user_version = 999")
+    finding = await found(home, "store")
+    assert (finding.level, "upgrade Offbook" in finding.what) == ("fail", True)
+
+
+async def test_a_torn_file_is_found(home: Home) -> None:
+    content = bytearray(home.database.read_bytes())
+    content[4_096:] = os.urandom(len(content) - 4_096)
+    home.database.write_bytes(content)
+    failed = {check for check, level in (await levels(home)).items() if level == "fail"}
+    assert failed >= {"integrity", "provider"}
+
+
+async def test_a_message_that_was_altered_is_found(home: Home) -> None:
+    tamper(home, "UPDATE messages SET content = '\"forged\"' WHERE seq = 1")
+    finding = await found(home, "audit")
+    assert (finding.level, "altered" in finding.what) == ("fail", True)
+
+
+@pytest.mark.parametrize("content", [None, b"another"])
+async def test_a_large_part_that_is_gone_or_damaged_is_found(content: bytes | None, home: Home) -> None:
+    path = next(path for path in home.blobs.rglob("*") if path.is_file())
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    assert (await found(home, "references")).level == "fail"
+
+
+async def test_what_never_arrived_is_found(home: Home) -> None:
+    async with open_memory(home.folder) as memory:
+        claim = CaptureClaim(client="plugin", first=5, last=5, sent=5)
+        await memory.on_message(memory.scope("chat"), [Message(role="user", content="the fifth")], claim=claim)
+        claim = CaptureClaim(client="plugin", first=9, last=9, sent=9)
+        await memory.on_message(memory.scope("chat"), [Message(role="user", content="the ninth")], claim=claim)
+    finding = await found(home, "capture")
+    assert finding.level == "warn"
+    assert "of 9 messages of plugin never arrived" in finding.what
+
+
+async def test_a_message_from_the_future_is_found(home: Home) -> None:
+    async with open_memory(home.folder) as memory:
+        tomorrow = Message(role="user", content="from tomorrow", ts=now() + timedelta(days=1))
+        await memory.on_message(memory.scope("chat"), [tomorrow])
+    finding = await found(home, "messages")
+    assert (finding.level, "in the future" in finding.what) == ("warn", True)
+
+
+async def test_no_messages_at_all_are_found(tmp_path: Path) -> None:
+    async with open_memory(tmp_path / "home"):
+        pass
+    assert (await found(Home(tmp_path / "home"), "messages")).level == "warn"
+
+
+async def test_it_looks_beside_writes_without_false_alarms(home: Home) -> None:
+    async with open_memory(home.folder) as memory:
+        for number in range(30):
+            await memory.on_message(memory.scope("chat"), [Message(role="user", content=f"message {number}")])
+            findings = await of_record.check_store(home)
+            assert {finding.level for finding in findings} == {"ok"}
+
+
+def test_the_names_it_offers() -> None:
+    assert doctor.__all__ == ["Finding", "Level", "examine", "fix"]

@@ -1,0 +1,214 @@
+"""The verbs, embedded: no daemon, a real store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from offbook.embedded import open_memory
+from offbook.errors import StoreOwned, WrongShape
+from offbook.frames import frame
+from offbook.memory import Memory
+from offbook.types import Caller, CaptureClaim, Message
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+BOB = Caller(name="token:bob")
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
+    async with open_memory(tmp_path, environ={}) as opened:
+        yield opened
+
+
+def user(text: str, **fields: object) -> Message:
+    return Message(role="user", content=text, **fields)  # type: ignore[arg-type]
+
+
+async def log_of(memory: Memory, session: str = "chat") -> list[object]:
+    return [line.message.content for line in (await memory.log(memory.scope(session))).messages]
+
+
+async def test_a_message_goes_in_and_comes_back(memory: Memory) -> None:
+    receipt = await memory.on_message(memory.scope("chat"), [user("My cat is called Ada.", id="1")])
+    assert (receipt.accepted, receipt.duplicates, receipt.first_seq, receipt.last_seq) == (1, 0, 1, 1)
+    assert await log_of(memory) == ["My cat is called Ada."]
+
+
+async def test_the_agent_is_taken_from_the_key(memory: Memory) -> None:
+    assert memory.scope("agent:ada:chat").agent_id == "ada"
+    assert memory.scope("chat").agent_id == "main"
+
+
+async def test_no_message_is_refused(memory: Memory) -> None:
+    with pytest.raises(WrongShape, match="empty"):
+        await memory.on_message(memory.scope("chat"), [])
+
+
+async def test_a_large_message_lies_outside_the_log_and_comes_back_whole(memory: Memory, tmp_path: Path) -> None:
+    text = "The beginning of a very long story. " + "é👋x" * 1_700_000
+    await memory.on_message(memory.scope("chat"), [user(text)])
+    assert await log_of(memory) == [text]
+    blobs = [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+    assert [path.stat().st_mode & 0o777 for path in blobs] == [0o600]
+    context = await memory.get_compressed_context(memory.scope("chat"), 2_000)
+    assert "The beginning of a very long story." in context.text
+    assert context.chars <= 2_000
+    assert context.parts[0].kind == "summary"
+
+
+async def test_a_text_outside_the_log_is_verbatim_in_a_context_with_room_for_it(memory: Memory) -> None:
+    text = "word " * 20_000
+    await memory.on_message(memory.scope("chat"), [user(text)])
+    context = await memory.get_compressed_context(memory.scope("chat"), 200_000)
+    assert context.messages[0].content == text
+    assert context.parts[0].kind == "verbatim"
+
+
+async def test_an_image_is_a_reference_in_a_context_and_whole_in_the_log(memory: Memory) -> None:
+    picture = {"type": "image", "mediaType": "image/png", "data": "iVBORw0KGgo" + "A" * 90_000}
+    await memory.on_message(memory.scope("chat"), [Message(role="user", content=[picture])])
+    context = await memory.get_compressed_context(memory.scope("chat"), 1_000_000)
+    assert context.chars < 500
+    assert await log_of(memory) == [[picture]]
+
+
+async def test_secrets_are_redacted_before_they_are_stored(memory: Memory, tmp_path: Path) -> None:
+    secret = "AKIA" + "ABCDEFGHIJKLMNOP"
+    large = {"type": "tool-result", "toolCallId": "c1", "content": "x " * 50_000 + secret}
+    await memory.on_message(memory.scope("chat"), [user(f"my key is {secret}, keep it safe")])
+    await memory.on_message(memory.scope("chat"), [Message(role="tool", content=[large])])
+    assert "[redacted:aws-key]" in str((await log_of(memory))[0])
+    status = await memory.status("main")
+    assert status.counts.redactions == 2
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path
+
+
+async def test_noise_is_kept_and_marked(memory: Memory) -> None:
+    await memory.on_message(memory.scope("chat"), [user("[cron:nightly] run the report"), user("The report is for Ada.")])
+    lines = (await memory.log(memory.scope("chat"))).messages
+    assert [line.noise for line in lines] == ["cron", None]
+    assert (await memory.status("main")).counts.noise == 1
+
+
+async def test_what_we_injected_is_not_captured_back(memory: Memory) -> None:
+    shown = frame("They told you: the cat is called Ada.", kind="recall", key=memory._frame_key)
+    await memory.on_message(memory.scope("chat"), [user(f"{shown}\nWhat is my cat called?")])
+    assert await log_of(memory) == ["What is my cat called?"]
+
+
+async def test_following_a_log_waits_for_the_next_message(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    await memory.on_message(scope, [user("the first one")])
+    following = asyncio.create_task(memory.log(scope, after_seq=1, wait_seconds=30))
+    await asyncio.sleep(0.05)
+    assert not following.done()
+    await memory.on_message(scope, [user("the second one")])
+    page = await asyncio.wait_for(following, 5)
+    assert [line.message.content for line in page.messages] == ["the second one"]
+    assert page.last_seq == 2
+    nothing = await memory.log(scope, after_seq=2, wait_seconds=0.05)
+    assert (nothing.messages, nothing.last_seq) == ([], 2)
+
+
+async def test_the_context_of_an_unknown_session_is_empty(memory: Memory) -> None:
+    context = await memory.get_compressed_context(memory.scope("nothing"), 1_000)
+    assert (context.text, context.messages, context.parts) == ("", [], [])
+
+
+async def test_a_context_reads_as_far_back_as_it_has_room(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    for start in range(0, 600, 100):
+        await memory.on_message(scope, [user(f"message number {number}") for number in range(start, start + 100)])
+    whole = await memory.get_compressed_context(scope, 1_000_000)
+    assert len(whole.messages) == 600
+    assert [(part.kind, part.first_seq, part.last_seq) for part in whole.parts] == [("verbatim", 1, 600)]
+    tail = await memory.get_compressed_context(scope, 5_000)
+    assert tail.messages[-1].content == "message number 599"
+    assert 4_500 < tail.chars <= 5_000
+
+
+async def test_a_session_starts_with_what_is_known_of_it(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    assert await memory.session_start(scope) is None
+    await memory.on_message(scope, [user("My cat is called Ada.")])
+    context = await memory.session_start(scope, max_chars=500)
+    assert context is not None
+    assert "Ada" in context.text
+
+
+async def test_lifecycle_is_marked_with_reasons(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    await memory.on_message(scope, [user("hello there, Ada")])
+    await memory.session_end(scope, reason="daily")
+    await memory.post_compaction(scope, {"text": "a summary"})
+    marks = await memory._store.marks(scope)
+    assert [(mark.kind, mark.reason) for mark in marks] == [("first", None), ("end", "daily"), ("post-compaction", None)]
+    (session,) = (await memory.status("main")).sessions
+    assert session.end_reason == "daily"
+
+
+async def test_before_a_compaction_only_what_is_missing_is_saved(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    known = [user("yes"), user("a question about tea"), user("yes")]
+    await memory.on_message(scope, known)
+    assert await memory.pre_compaction(scope, [*known, user("a new thought"), user("yes")]) == 2
+    assert await memory.pre_compaction(scope, [*known, user("a new thought"), user("yes")]) == 0
+    assert len(await log_of(memory)) == 5
+    assert await memory.pre_compaction(scope, [user("with an id", id="7"), user("with an id", id="7")]) == 1
+    assert await memory.pre_compaction(scope) == 0
+
+
+async def test_every_verb_leaves_one_event(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    verbs = {
+        "onMessage": memory.on_message(scope, [user("hello there")], by=BOB),
+        "getCompressedContext": memory.get_compressed_context(scope, 100, by=BOB),
+        "log": memory.log(scope, by=BOB),
+        "hooks/session-start": memory.session_start(scope, by=BOB),
+        "hooks/session-end": memory.session_end(scope, by=BOB),
+        "hooks/pre-compaction": memory.pre_compaction(scope, by=BOB),
+        "hooks/post-compaction": memory.post_compaction(scope, by=BOB),
+        "status": memory.status("main", by=BOB),
+        "audit": memory.audit("main", by=BOB),
+    }
+    for verb in verbs.values():
+        await verb
+    report = await memory.audit("main")
+    assert [event.verb for event in report.events] == [*verbs, "audit"]
+    assert {event.actor for event in report.events[:-1]} == {"token:bob"}
+    assert report.verified
+    assert report.head.hash == report.events[-1].hash
+
+
+async def test_audit_from_a_time_a_place_and_a_session(memory: Memory) -> None:
+    await memory.on_message(memory.scope("a"), [user("hello there")])
+    await memory.on_message(memory.scope("b"), [user("hello there")])
+    by_session = await memory.audit("main", session_id="a")
+    assert {event.session_id for event in by_session.events} == {"a"}
+    assert [event.seq for event in (await memory.audit("main", since=1, limit=1)).events] == [2]
+    assert (await memory.audit("main", since=datetime.now(UTC) + timedelta(hours=1))).events == []
+
+
+async def test_status_compares_what_was_sent_with_what_arrived(memory: Memory) -> None:
+    claim = CaptureClaim(client="laptop", first=3, last=3, sent=10)
+    await memory.on_message(memory.scope("chat"), [user("hello there")], claim=claim)
+    capture = (await memory.status("main")).capture
+    assert (capture.sent, capture.received, capture.missing, capture.waiting) == (10, 1, 2, 7)
+
+
+async def test_ping(memory: Memory) -> None:
+    health = await memory.ping()
+    assert (health.ok, health.store, health.backlog) == (True, "sqlite", 0)
+
+
+async def test_one_process_owns_a_folder(memory: Memory, tmp_path: Path) -> None:
+    with pytest.raises(StoreOwned, match="another Offbook"):
+        async with open_memory(tmp_path, environ={}):
+            pass
