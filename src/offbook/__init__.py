@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from offbook.memory import Memory
     from offbook.surfaces.client import AsyncClient, Client
     from offbook.types import CompressedContext, Message, Receipt, Scope
-    from offbook.version import VERSION as __version__
+
+    __version__: str
 
 __all__ = [
     "AsyncClient",

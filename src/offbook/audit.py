@@ -99,7 +99,8 @@ def counts_with(counts: Counts, event: AuditEvent) -> Counts:
     details = event.details
     return Counts(
         messages=counts.messages + details.get("accepted", 0),
-        chars=counts.chars + details.get("chars", 0),
+        # What was shown (a context) has its characters in its event, too; only what was stored is counted.
+        chars=counts.chars + (details.get("chars", 0) if "accepted" in details else 0),
         sessions=counts.sessions + details.get("opened", 0),
         noise=counts.noise + details.get("noise", 0),
         duplicates=counts.duplicates + details.get("duplicates", 0),

@@ -106,7 +106,10 @@ class _Listeners:
             allowed_hosts=self._allowed_hosts(),
         )
         listener = Listener(
-            surface, max_body_bytes=settings.max_request_bytes, keep_alive_seconds=settings.keep_alive_seconds
+            surface,
+            surface.admit,
+            max_body_bytes=settings.max_request_bytes,
+            keep_alive_seconds=settings.keep_alive_seconds,
         )
         self._listeners.append(listener)
         await listener.start(opened, None if is_socket else tls_context(settings.tls_cert, settings.tls_key))

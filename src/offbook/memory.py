@@ -17,10 +17,10 @@ import msgspec
 
 from offbook import ingest
 from offbook.audit import GENESIS, chain_faults
-from offbook.compression.tail import Piece, cost, fit_tail, piece_of
-from offbook.content import internalise, is_binary_path
 from offbook.errors import WrongShape
 from offbook.protocols import Blobs, Store
+from offbook.reading import SessionReader
+from offbook.redact import redact_text
 from offbook.scope import checked_key, resolve_agent, resolve_scope
 from offbook.settings import Settings
 from offbook.types import (
@@ -37,14 +37,12 @@ from offbook.types import (
     Entry,
     Health,
     LoggedMessage,
-    LogLine,
     LogPage,
     Mark,
     MarkKind,
     Message,
     Receipt,
     Scope,
-    Session,
     SessionGaps,
     Status,
     Tiers,
@@ -52,8 +50,6 @@ from offbook.types import (
 )
 from offbook.version import VERSION
 
-TAIL_PAGES = (16, 64, 256)
-"""How many messages are read at a time, newest first: few for a small context, more as it grows."""
 HEAVY_CHARS = 32_768
 """From here on a message is prepared in a thread, so that it does not hold up the others."""
 EVENTS_VERIFIED = 5_000
@@ -69,6 +65,7 @@ class Memory:
         self._settings = settings
         self._frame_key = frame_key
         self._started_at = now()
+        self._reader = SessionReader(store, blobs)
         self._followers: dict[Scope, list[asyncio.Future[None]]] = {}
 
     # ── who is meant ──
@@ -101,15 +98,20 @@ class Memory:
         *,
         after_seq: int = 0,
         limit: int = 100,
+        newest: bool = False,
         wait_seconds: float = 0.0,
         by: Caller = EMBEDDED,
     ) -> LogPage:
-        """The session's messages after `after_seq`, whole; waits for the next one where there is none yet."""
+        """The session's messages after `after_seq`, whole, the first or the newest `limit` of them; waits for the
+        next one where there is none yet."""
+        if newest:
+            session = await self._store.session(scope)
+            after_seq = max(after_seq, (session.last_seq if session else 0) - limit)
         page = await self._page(scope, after_seq, limit)
         if not page and wait_seconds > 0:
             await self._wait_for_message(scope, after_seq, min(wait_seconds, LONGEST_WAIT_SECONDS))
             page = await self._page(scope, after_seq, limit)
-        lines = [await self._line(scope, logged) for logged in page]
+        lines = [await self._reader.line(scope, logged) for logged in page]
         last_seq = page[-1].seq if page else after_seq
         await self._record(scope, "log", by, {"afterSeq": after_seq, "lastSeq": last_seq, "messages": len(page)})
         return LogPage(messages=lines, last_seq=last_seq)
@@ -120,7 +122,7 @@ class Memory:
         """The session in at most `max_chars` characters."""
         if max_chars < 1:
             raise WrongShape(f"`maxChars` is {max_chars}: ask for at least 1 character")
-        context = await self._context(scope, await self._store.session(scope), max_chars)
+        context = await self._reader.context(scope, await self._store.session(scope), max_chars)
         await self._record(scope, "getCompressedContext", by, _what_was_shown(context))
         return context
 
@@ -133,12 +135,13 @@ class Memory:
         session = await self._store.session(scope)
         context = None
         if session is not None and session.last_seq:
-            context = await self._context(scope, session, max_chars or self._default_chars(scope))
+            context = await self._reader.context(scope, session, max_chars or self._default_chars(scope))
         details = _what_was_shown(context) if context else {"context": None}
         await self._mark(scope, "start", _event("hooks/session-start", by, scope, details))
         return context
 
     async def session_end(self, scope: Scope, *, reason: str | None = None, by: Caller = EMBEDDED) -> None:
+        reason = redact_text(reason)[0] if reason else None
         details = {"reason": reason} if reason else {}
         await self._mark(scope, "end", _event("hooks/session-end", by, scope, details), reason=reason)
 
@@ -284,49 +287,6 @@ class Memory:
 
     async def _record(self, scope: Scope, verb: str, by: Caller, details: dict[str, Any]) -> None:
         await self._store.record(scope.agent_id, _event(verb, by, scope, details))
-
-    async def _context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
-        """Reads only as much of the log's end as can fit."""
-        pieces: list[Piece] = []
-        last_seq = before = 0
-        if session is not None:
-            last_seq, before = session.last_seq, session.last_seq + 1
-        spent, page_sizes = 0, list(TAIL_PAGES)
-        while before > 1 and spent <= max_chars:
-            size = page_sizes.pop(0) if len(page_sizes) > 1 else page_sizes[0]
-            for logged in await self._store.messages_before(scope, before_seq=before, limit=size):
-                pieces.append(await self._piece(scope, logged, max_chars))
-                spent += cost(pieces[-1])
-                before = logged.seq
-        generation = session.generation if session else 0
-        return fit_tail(scope, pieces, last_seq=last_seq, generation=generation, max_chars=max_chars)
-
-    async def _piece(self, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
-        """A message with its large texts put back where they could fit; images stay references."""
-        references = logged.entry.blobs
-        if not references or sum(reference.chars for reference in references) > max_chars:
-            return piece_of(logged)
-        if any(is_binary_path(logged.message.content, tuple(reference.path)) for reference in references):
-            return piece_of(logged)
-        return piece_of(logged, await self._whole(scope, logged))
-
-    async def _line(self, scope: Scope, logged: LoggedMessage) -> LogLine:
-        return LogLine(
-            seq=logged.seq,
-            received_at=logged.received_at,
-            message=await self._whole(scope, logged),
-            noise=logged.entry.noise,
-            redactions=logged.entry.redactions,
-        )
-
-    async def _whole(self, scope: Scope, logged: LoggedMessage) -> Message:
-        """The message as it came, its large parts back in their places."""
-        references = logged.entry.blobs
-        if not references:
-            return logged.message
-        data = {reference.sha256: await self._blobs.get(scope.agent_id, reference.sha256) for reference in references}
-        content = internalise(logged.message.content, references, data)
-        return msgspec.structs.replace(logged.message, content=content)
 
     async def _page(self, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
         return await self._store.messages(scope, after_seq=after_seq, limit=limit)

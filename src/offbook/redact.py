@@ -17,6 +17,8 @@ import msgspec
 from offbook.content import Path, is_binary_path, replace, strings
 from offbook.types import Message
 
+_ID_KEYS = frozenset({"id", "toolCallId", "tool_call_id", "tool_use_id", "toolUseId", "call_id"})
+_DATA_KEYS = frozenset({"arguments", "input", "args", "parameters", "output", "details"})
 ROUNDS = 4
 """What stands beside a secret may be recognised only once that is gone. Text without secrets takes one round."""
 
@@ -24,12 +26,7 @@ ROUNDS = 4
 def redact_text(text: str) -> tuple[str, dict[str, int]]:
     """The text without its secrets, and how many of each kind it had."""
     counts: Counter[str] = Counter()
-    for _ in range(ROUNDS):
-        redacted = _redact_once(text, counts)
-        if redacted == text:
-            break
-        text = redacted
-    return text, dict(counts)
+    return _redact(text, None, counts), dict(counts)
 
 
 def redact_message(message: Message) -> tuple[Message, dict[str, int]]:
@@ -47,6 +44,27 @@ def redact_message(message: Message) -> tuple[Message, dict[str, int]]:
     return (msgspec.structs.replace(message, **changed) if changed else message), dict(counts)
 
 
+def _redactions(value: Any, counts: Counter[str]) -> dict[Path, str]:
+    replacements: dict[Path, str] = {}
+    for path, text in strings(value):
+        is_id = bool(path) and path[-1] in _ID_KEYS and _DATA_KEYS.isdisjoint(path)
+        if is_id or is_binary_path(value, path):
+            continue
+        redacted = _redact(text, path[-1] if path else None, counts)
+        if redacted != text:
+            replacements[path] = redacted
+    return replacements
+
+
+def _redact(text: str, field: str | int | None, counts: Counter[str]) -> str:
+    for _ in range(ROUNDS):
+        redacted = _redact_once(text, field, counts)
+        if redacted == text:
+            break
+        text = redacted
+    return text
+
+
 # ── what is no secret after all ───────────────────────────────────────────────────────────────
 
 _MASKS = frozenset("*xX•●·.#-_?…")
@@ -59,8 +77,8 @@ _TALKS_OF_IT = re.compile(
     r"|change.?me|redacted|hidden|removed|omitted|enter|insert|replace|密码|密碼|パスワード"
 )
 _ORDINARY_WORD = re.compile(
-    r"(?i)(?:accepted|boolean|bytes|changed|correct|default|denied|disabled|empty|enabled|encrypted|expired|function|hashed"
-    r"|incorrect|integer|invalid|length|missing|needed|nothing|number|object|optional|pass|plaintext|please"
+    r"(?i)(?:accepted|boolean|bytes|changed|correct|default|denied|disabled|empty|enabled|encrypted|expired|hashed"
+    r"|function|incorrect|integer|invalid|length|missing|needed|nothing|number|object|optional|pass|plaintext|please"
     r"|protected|public|rejected|required|stored|strings?|unchanged|undefined|unknown|unset|updated?|varchar"
     r"|verified|wrong)\Z"
 )
@@ -69,7 +87,7 @@ _CODE = re.compile(r"[A-Za-z_$&*][\w$]*+(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*+)*+
 _TYPE_NAME = re.compile(r"(?:[A-Z][a-z]+)+")
 _PROPERTY = re.compile(r"(?i)(?:sha|md|aes|rsa|utf|base|bcrypt|pbkdf|argon|scrypt|[0-9]+-?(?:char|digit|bit|byte))")
 _NOT_A_START = tuple(":=>|(){},;&")
-_SECRET_KEY = re.compile(r"(?i)(?:api|auth|access|account|encryption|master|private|signing)[_-]?\Z")
+_SECRET_KEY = re.compile(r"(?i)(?:api|auth|access|account|encryption|master|private|signing)[_ -]?\Z")
 _PAGE_TOKEN = re.compile(r"(?i)(?:page|next|sync)[_-]?\Z")
 
 
@@ -83,10 +101,6 @@ def _has_digit(value: str) -> bool:
     return any(map(str.isdigit, value))
 
 
-def _looks_random(value: str) -> bool:
-    return len(value) >= 16 and _has_digit(value) and any(map(str.isalpha, value))
-
-
 def _is_given(match: re.Match[str], value: str) -> bool:
     return not _is_placeholder(value)
 
@@ -98,7 +112,13 @@ def _is_credentials(match: re.Match[str], value: str) -> bool:
 def _is_assigned(match: re.Match[str], value: str) -> bool:
     if _is_placeholder(value):
         return False
-    return _is_quoted_secret(match, value) if match["quoted"] is not None else _is_bare_secret(match, value)
+    if match["quoted"] is None:
+        return _is_bare_secret(match, value)
+    if not any(map(str.isspace, value)):
+        return True
+    # Several words are a passphrase only where the name is quoted too, as in JSON.
+    is_named_in_quotes = match["close"].rstrip("*]")[-1:] in ("'", '"')
+    return match.re is _PASSWORD.pattern and is_named_in_quotes and not _REMARK.search(value)
 
 
 def _is_assigned_key(match: re.Match[str], value: str) -> bool:
@@ -107,14 +127,8 @@ def _is_assigned_key(match: re.Match[str], value: str) -> bool:
 
 
 def _is_assigned_token(match: re.Match[str], value: str) -> bool:
-    return _looks_random(value) and not _PAGE_TOKEN.search(_before(match, 5)) and _is_assigned(match, value)
-
-
-def _is_quoted_secret(match: re.Match[str], value: str) -> bool:
-    if not any(map(str.isspace, value)):
-        return True
-    # Several words are a passphrase only where the name is quoted too, as in JSON.
-    return match["close"].rstrip("*]")[-1:] in ("'", '"') and not _REMARK.search(value)
+    looks_random = len(value) >= 16 and _has_digit(value) and any(map(str.isalpha, value))
+    return looks_random and not _PAGE_TOKEN.search(_before(match, 5)) and _is_assigned(match, value)
 
 
 def _is_bare_secret(match: re.Match[str], value: str) -> bool:
@@ -142,56 +156,57 @@ def _before(match: re.Match[str], chars: int) -> str:
 # ── rules ─────────────────────────────────────────────────────────────────────────────────────
 
 
+Verdict = Callable[[re.Match[str], str], bool]
+
+
 class _Rule(NamedTuple):
     kind: str
     pattern: re.Pattern[str]
     """The secret is its group `quoted`, `bare` or `value`, else all of it."""
-    is_secret: Callable[[re.Match[str], str], bool] | None = None
+    is_secret: Verdict | None
 
 
-def _rule(kind: str, pattern: str, is_secret: Callable[[re.Match[str], str], bool] | None = None) -> _Rule:
+def _rule(kind: str, pattern: str, is_secret: Verdict | None = None) -> _Rule:
     return _Rule(kind, re.compile(pattern), is_secret)
 
 
 # Random text of this length has a digit; hyphenated words that begin like a token have none.
-_DIGIT = r"(?=[A-Za-z_.-]*+[0-9])"
+_DIGIT = r"(?=[A-Za-z_.+/~-]{0,99}+[0-9])"
 
-# Known by their spelling, each behind a hint that is looked for only in the long unbroken runs of the text.
-_TOKEN_RULES = {
-    "offbook_": _rule("offbook-token", r"offbook_(?<![A-Za-z0-9_]offbook_)(?=[a-z_-]*+[A-Z0-9])[A-Za-z0-9_-]{32,}+"),
-    "sk-ant-": _rule("anthropic-key", r"sk-ant-[A-Za-z0-9_-]{16,}+"),
-    "sk-": _rule("openai-key", rf"sk-(?<![A-Za-z0-9_-]sk-){_DIGIT}[A-Za-z0-9_-]{{20,}}+"),
-    "A[KS]IA": _rule("aws-key", r"A[KS]IA(?<![A-Za-z0-9/+]....)[A-Z0-9]{16}(?![A-Za-z0-9/+])"),
-    "gh[pousr]_": _rule("github-token", r"gh[pousr]_[A-Za-z0-9_]{36,}+"),
-    "github_pat_": _rule("github-token", r"github_pat_[A-Za-z0-9_]{22,}+"),
-    "gl[a-z]{2,5}-": _rule(
-        "gitlab-token", rf"gl(?:pat|ptt|oas|[drf]t|cbt|soat|imt|agent)-{_DIGIT}[A-Za-z0-9_.-]{{20,}}+"
-    ),
-    "xox[a-z][.-]": _rule("slack-token", rf"xox[a-z](?:\.xox[a-z])?-{_DIGIT}[A-Za-z0-9-]{{10,}}+"),
-    "xapp-": _rule("slack-token", rf"xapp-{_DIGIT}[A-Za-z0-9-]{{10,}}+"),
-    r"hooks\.slack": _rule("slack-webhook", r"hooks\.slack\.com/[a-z]{5,12}/(?P<value>[A-Za-z0-9/_+-]{20,}+)"),
-    "/api/webhooks/": _rule("discord-webhook", r"/api/webhooks/[0-9]{15,20}/(?P<value>[A-Za-z0-9_-]{50,}+)"),
-    "AIza": _rule("google-key", r"AIza(?<![A-Za-z0-9]AIza)[A-Za-z0-9_-]{35,}+"),
-    r"ya29\.": _rule("google-oauth", r"ya29\.[A-Za-z0-9_-]{20,}+"),
-    "GOCSPX-": _rule("google-oauth", r"GOCSPX-[A-Za-z0-9_-]{20,}+"),
-    "1//0": _rule("google-oauth", rf"1//0(?<![A-Za-z0-9]1//0){_DIGIT}[A-Za-z0-9_-]{{30,}}+"),
-    "k_(?:live|test)_": _rule("stripe-key", rf"[sr](?<![A-Za-z0-9_][sr])k_(?:live|test)_{_DIGIT}[A-Za-z0-9]{{16,}}+"),
-    "whsec_": _rule("stripe-key", r"whsec_[A-Za-z0-9+/=]{24,}+"),
-    "SK[0-9a-f]{32}": _rule("twilio-key", r"SK(?<![A-Za-z0-9]SK)[0-9a-f]{32}(?![A-Za-z0-9])"),
-    r"SG\.": _rule("sendgrid-key", r"SG\.(?<![A-Za-z0-9]SG\.)[A-Za-z0-9_-]{16,32}+\.[A-Za-z0-9_-]{16,}+"),
-    "npm_": _rule("npm-token", r"npm_(?<![A-Za-z0-9]npm_)[A-Za-z0-9]{36,}+"),
-    "pypi-AgE": _rule("pypi-token", r"pypi-AgE[A-Za-z0-9_-]{30,}+"),
-    "hf_": _rule("huggingface-token", r"hf_(?<![A-Za-z0-9]hf_)[A-Za-z0-9]{30,}+"),
-    # The bot's number before the colon and the account before the first dot are not secret.
-    ":AA": _rule("telegram-bot-token", r":(?P<value>AA(?<=[0-9]{8}:AA)[A-Za-z0-9_-]{32,34})(?![A-Za-z0-9_-])"),
-    r"\.[A-Za-z0-9_-]{6}\.": _rule(
-        "discord-token",
-        r"\.(?:(?<=[MNO][A-Za-z0-9_-]{23}\.)|(?<=[MNO][A-Za-z0-9_-]{25}\.))"
-        rf"(?P<value>[A-Za-z0-9_-]{{6}}\.{_DIGIT}[A-Za-z0-9_-]{{27,}}+)",
-    ),
-    "eyJ": _rule("jwt", r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{10,}+(?:\.{1,2}[A-Za-z0-9_-]{10,}+){1,4}+"),
-}
-_ANY_HINT = re.compile("|".join(_TOKEN_RULES))
+# Known by their spelling: the kind, a hint that is looked for only in the long unbroken runs of the text, and the
+# pattern. The number before a bot's colon and the account before a first dot are no secret, and stay.
+_TOKENS = r"""
+offbook-token      offbook_       offbook_(?<![A-Za-z0-9_]offbook_)(?=[a-z_-]{0,99}+[A-Z0-9])[A-Za-z0-9_-]{32,}+
+anthropic-key      sk-ant-        sk-ant-[A-Za-z0-9_-]{16,}+
+openai-key         sk-            sk-(?<![A-Za-z0-9_-]sk-)DIGIT[A-Za-z0-9_-]{20,}+
+aws-key            A[KS]IA        A[KS]IA(?<![A-Za-z0-9/+]....)[A-Z0-9]{16}(?![A-Za-z0-9/+])
+github-token       gh[pousr]_     gh[pousr]_[A-Za-z0-9_]{36,}+
+github-token       github_pat_    github_pat_[A-Za-z0-9_]{22,}+
+gitlab-token       gl[a-z]{2,5}-  gl(?:[drf]t|pat|ptt|oas|cbt|soat|imt|agent)-DIGIT[A-Za-z0-9_-]{20,}+(?:\.\w++)*+
+slack-token        xox[a-z][.-]   xox[a-z](?:\.xox[a-z])?-DIGIT[A-Za-z0-9-]{10,}+
+slack-token        xapp-          xapp-DIGIT[A-Za-z0-9-]{10,}+
+slack-webhook      hooks\.slack   hooks\.slack\.com/[a-z]{5,12}/(?P<value>[A-Za-z0-9/_+-]{20,}+)
+discord-webhook    /api/webhooks  /api/webhooks/[0-9]{15,20}/(?P<value>[A-Za-z0-9_-]{50,}+)
+discord-token      \.[\w-]{6}\.   \.(?<=[MNO][A-Za-z0-9_-]{23}\.)(?P<value>[A-Za-z0-9_-]{6}\.DIGIT[A-Za-z0-9_-]{27,}+)
+discord-token      \.[\w-]{6}\.   \.(?<=[MNO][A-Za-z0-9_-]{25}\.)(?P<value>[A-Za-z0-9_-]{6}\.DIGIT[A-Za-z0-9_-]{27,}+)
+telegram-bot-token :AA            :(?P<value>AA(?<=[0-9]{8}:AA)[A-Za-z0-9_-]{32,34})(?![A-Za-z0-9_-])
+google-key         AIza           AIza(?<![A-Za-z0-9]AIza)[A-Za-z0-9_-]{35,}+
+google-oauth       ya29\.         ya29\.[A-Za-z0-9_-]{20,}+
+google-oauth       GOCSPX-        GOCSPX-[A-Za-z0-9_-]{20,}+
+google-oauth       1//0           1//0(?<![A-Za-z0-9]1//0)DIGIT[A-Za-z0-9_-]{30,}+
+stripe-key         k_live_        [sr](?<![A-Za-z0-9_][sr])k_live_DIGIT[A-Za-z0-9]{16,}+
+stripe-key         k_test_        [sr](?<![A-Za-z0-9_][sr])k_test_DIGIT[A-Za-z0-9]{16,}+
+stripe-key         whsec_         whsec_[A-Za-z0-9+/=]{24,}+
+twilio-key         SK[0-9a-f]{32} SK(?<![A-Za-z0-9]SK)[0-9a-f]{32}(?![A-Za-z0-9])
+sendgrid-key       SG\.           SG\.(?<![A-Za-z0-9]SG\.)[A-Za-z0-9_-]{16,32}+\.[A-Za-z0-9_-]{16,}+
+npm-token          npm_           npm_(?<![A-Za-z0-9]npm_)[A-Za-z0-9]{36,}+
+pypi-token         pypi-AgE       pypi-AgE[A-Za-z0-9_-]{30,}+
+huggingface-token  hf_            hf_(?<![A-Za-z0-9]hf_)[A-Za-z0-9]{30,}+
+jwt                eyJ            eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{10,}+(?:\.{1,2}[A-Za-z0-9_-]{10,}+){1,4}+
+"""
+_ROWS = [row.replace("DIGIT", _DIGIT).split() for row in _TOKENS.strip().splitlines()]
+_TOKEN_RULES = [(re.compile(hint), _rule(kind, pattern)) for kind, hint, pattern in _ROWS]
+_ANY_HINT = re.compile("|".join(hint.pattern for hint, _ in _TOKEN_RULES))
 
 _BREAK = r"(?:\s|\\+[nrt]|[\"'+,>|]){0,200}+"
 _PEM = r"(?:[A-Z0-9]+ ){0,4}?PRIVATE KEY(?: BLOCK)?-----"
@@ -216,9 +231,8 @@ _CREDENTIALS = (
     rf"(?i:authorization){_HEADER}(?i:bearer|basic|token|apikey)\s{{1,3}}(?P<value>(?:[\w~+/=-]|\.(?=\w)){{8,}}+)"
 )
 _AWS_SECRET = rf"(?i:secret[_-]?(?:access[_-]?)?key){_HEADER}(?P<value>[A-Za-z0-9/+]{{40}})(?![A-Za-z0-9/+=])"
-_PASSWORD = _rule("password", rf"(?i:pwd|pass(?:word|wd|phrase|code|wort|(?<=_pass))){_ASSIGNED}", _is_assigned)
+_PASSWORD = _rule("password", rf"(?i:pwd|pass(?:word|wd|phrase|code|wort|(?<=[_\"']pass))){_ASSIGNED}", _is_assigned)
 _URL_PASSWORD = _rule("url-password", r"://[^\s/:@\"'<>]{0,256}+:(?P<value>[^\s/@\"'<>]{1,256}+)@", _is_given)
-
 _SECRET = _rule("secret", rf"(?i:secret(?:[_-]?(?:access[_-]?)?key)?){_ASSIGNED}", _is_assigned)
 _ELEMENT = _rule("password", r"(?i:password)>(?P<value>[^<>\s]{6,200}+)</", _is_given)
 
@@ -246,40 +260,60 @@ Found = Iterator[tuple[int, int, str]]
 _RUN_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+="
 _CLASSES = bytes(ord("a") if code in _RUN_CHARS else ord(" ") for code in range(256))
 _SHORTEST_RUN = b"a" * 16
+_TELLING_FIELD = re.compile(r"(?i)authorization|secret|key|pass|pwd|token")
+_PLAIN = str.maketrans("\\\"'`\n", "_____")
 
 
-def _redact_once(text: str, counts: Counter[str]) -> str:
+def _redact_once(text: str, field: str | int | None, counts: Counter[str]) -> str:
+    secrets = [*_secrets(text), *(_secrets_of_field(field, text) if isinstance(field, str) else ())]
+    # Sorting is stable: where two rules name the same place, the one tried first tells the kind and the end.
+    secrets.sort(key=itemgetter(0))
     pieces: list[str] = []
-    end_of_last = 0
-    # Sorting is stable: where two rules name the same place, the one tried first tells the kind.
-    for start, end, kind in sorted(_secrets(text), key=itemgetter(0)):
+    start_of_last = end_of_last = 0
+    for start, end, kind in secrets:
         if start >= end_of_last:
             pieces += (text[end_of_last:start], f"[redacted:{kind}]")
             counts[kind] += 1
-            end_of_last = end
+            start_of_last, end_of_last = start, end
+        elif start > start_of_last:
+            end_of_last = max(end, end_of_last)
     return "".join((*pieces, text[end_of_last:])) if pieces else text
 
 
 def _secrets(text: str) -> Found:
     ascii_text = text.encode("ascii", "replace")  # one byte a character: places are the same in both
-    lowered = ascii_text.lower()
     runs = _long_runs(ascii_text)
     if runs:
         if b"PRIVATE KEY" in ascii_text:
             yield from _judged(_PRIVATE_KEY, _PRIVATE_KEY.pattern.finditer(text))
         if _ANY_HINT.search(runs):
-            for hint, rule in _TOKEN_RULES.items():
-                if re.search(hint, runs):
+            for hint, rule in _TOKEN_RULES:
+                if hint.search(runs):
                     yield from _judged(rule, rule.pattern.finditer(text))
     if b"@" in ascii_text:
         yield from _judged(_URL_PASSWORD, _URL_PASSWORD.pattern.finditer(text))
+    yield from _named(text, ascii_text.lower(), (*_NAMED_LONG_RULES, *_NAMED_RULES) if runs else _NAMED_RULES)
+    if not text.isascii() and any(word in text for word in _ABROAD):
+        yield from _judged(_PASSWORD_ABROAD, _PASSWORD_ABROAD.pattern.finditer(text))
+
+
+def _secrets_of_field(field: str, value: str) -> Found:
+    """What the name of its field tells of a value: read as it would stand in JSON."""
+    if _TELLING_FIELD.search(field):
+        head = f'"{field}": "'
+        written = f'{head}{value.translate(_PLAIN)}"'
+        lowered = written.encode("ascii", "replace").lower()
+        for start, end, kind in _named(written, lowered, (*_NAMED_LONG_RULES, *_NAMED_RULES)):
+            if start >= len(head):
+                yield start - len(head), end - len(head), kind
+
+
+def _named(text: str, lowered: bytes, rules_by_word: Iterable[tuple[bytes, tuple[_Rule, ...]]]) -> Found:
     # A pattern that ignores case is slow to search with; finding its first word in lower case is not.
-    for word, rules in (*_NAMED_LONG_RULES, *_NAMED_RULES) if runs else _NAMED_RULES:
+    for word, rules in rules_by_word:
         if word in lowered:
             for rule in rules:
                 yield from _judged(rule, _matches_at(word, lowered, rule.pattern, text))
-    if not text.isascii() and any(word in text for word in _ABROAD):
-        yield from _judged(_PASSWORD_ABROAD, _PASSWORD_ABROAD.pattern.finditer(text))
 
 
 def _long_runs(ascii_text: bytes) -> str:
@@ -305,55 +339,13 @@ def _matches_at(word: bytes, lowered: bytes, pattern: re.Pattern[str], text: str
 
 
 def _judged(rule: _Rule, matches: Iterable[re.Match[str]]) -> Found:
+    groups = rule.pattern.groupindex
+    group = "value" if "value" in groups else 0
     for match in matches:
-        start, end = _span_of_secret(match)
+        if "bare" in groups:
+            group = "bare" if match["quoted"] is None else "quoted"
+        start, end = match.span(group)
+        if group == "bare":
+            end = start + len(match["bare"].rstrip(".,;:!?)]}"))
         if rule.is_secret is None or rule.is_secret(match, match.string[start:end]):
             yield start, end, rule.kind
-
-
-def _span_of_secret(match: re.Match[str]) -> tuple[int, int]:
-    groups = match.re.groupindex
-    if "bare" not in groups:
-        return match.span("value" if "value" in groups else 0)
-    if match["quoted"] is not None:
-        return match.span("quoted")
-    return match.start("bare"), match.start("bare") + len(match["bare"].rstrip(".,;:!?)]}"))
-
-
-# ── structured data ───────────────────────────────────────────────────────────────────────────
-
-_ID_KEYS = frozenset({"id", "toolCallId", "tool_call_id", "tool_use_id", "toolUseId", "call_id"})
-_DATA_KEYS = frozenset({"arguments", "input", "args", "parameters", "output", "details"})
-_PASSWORD_FIELDS = ("password", "passwd", "passphrase", "passcode", "passwort", "pwd")
-_KEY_FIELDS = ("apikey", "accesskey", "secretkey", "privatekey", "authkey")
-_TOKEN_FIELDS = ("accesstoken", "authtoken", "refreshtoken", "apitoken", "bottoken", "idtoken", "sessiontoken")
-_SCHEME = re.compile(r"(?i)(?:bearer|basic|token)\s+\S{6,}\Z")
-
-
-def _redactions(value: Any, counts: Counter[str]) -> dict[Path, str]:
-    replacements: dict[Path, str] = {}
-    for path, text in strings(value):
-        if path and path[-1] in _ID_KEYS and _DATA_KEYS.isdisjoint(path):
-            continue
-        kind = _kind_by_name(path[-1], text) if path and isinstance(path[-1], str) else None
-        redacted, found = (f"[redacted:{kind}]", {kind: 1}) if kind else redact_text(text)
-        if found and not is_binary_path(value, path):
-            replacements[path] = redacted
-            counts.update(found)
-    return replacements
-
-
-def _kind_by_name(field: str, value: str) -> str | None:
-    """The kind of secret a field holds, by its name."""
-    name = field.lower().replace("_", "").replace("-", "").replace(" ", "")
-    if not 6 <= len(value) <= 4096 or _is_placeholder(value):
-        return None
-    if name == "pass" or name.endswith(_PASSWORD_FIELDS):
-        return "password" if len(value) <= 200 and not _REMARK.search(value) else None
-    if name.endswith("authorization"):
-        return "bearer-token" if _SCHEME.match(value) else None
-    if any(map(str.isspace, value)):
-        return None
-    is_key = name.endswith(_KEY_FIELDS) and _has_digit(value)
-    is_token = (name == "token" or name.endswith(_TOKEN_FIELDS)) and _looks_random(value)
-    return "secret" if name.endswith("secret") or is_key or is_token else None

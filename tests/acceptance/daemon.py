@@ -122,6 +122,23 @@ class Daemon:
         raise TimeoutError(f"offbook serve was not ready in {READY_SECONDS:g} s: {self.log.read_text()}")
 
 
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+def assert_problem(reply: Reply, status: int) -> dict[str, Any]:
+    assert reply.status == status, reply.body
+    assert reply.content_type == "application/problem+json"
+    problem: dict[str, Any] = reply.json()
+    assert problem["status"] == status
+    assert set(problem) == {"type", "title", "status", "detail", "retryable"}
+    return problem
+
+
+def message(text: str = "Hello.", **fields: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text, **fields}
+
+
 @contextmanager
 def running(environ: Mapping[str, str] | None = None) -> Iterator[Daemon]:
     """Starts it, waits until it answers, and stops it however the block ends."""

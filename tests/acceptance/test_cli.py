@@ -200,6 +200,16 @@ def test_status_tells_counts_sessions_and_what_is_missing(provider: Daemon) -> N
     assert json.loads(told(home, "status", "researcher", "--json"))["capture"]["missing"] > 0
 
 
+def test_reading_does_not_change_what_is_counted(provider: Daemon) -> None:
+    told(provider.home, "record", "counted", "exactly so many characters", "--agent", "counted")
+    before = json.loads(told(provider.home, "status", "counted", "--json"))["counts"]
+    told(provider.home, "context", "counted", "--agent", "counted")
+    told(provider.home, "log", "counted", "--agent", "counted")
+    after = json.loads(told(provider.home, "status", "counted", "--json"))["counts"]
+    assert before["chars"] == len("exactly so many characters")
+    assert {**after, "auditEvents": 0} == {**before, "auditEvents": 0}
+
+
 def test_sessions_are_listed(provider: Daemon) -> None:
     told(provider.home, "record", "listed", "hello there, you")
     assert "listed" in told(provider.home, "log")
@@ -224,7 +234,7 @@ def test_audit_lists_and_verifies_beside_the_provider(provider: Daemon) -> None:
     assert "everything is as it was written" in proof
 
 
-def test_verifying_while_messages_arrive_raises_no_false_alarm(provider: Daemon, start: Start) -> None:
+def test_verifying_while_messages_arrive_raises_no_false_alarm(provider: Daemon) -> None:
     is_over = threading.Event()
 
     def keep_writing() -> None:

@@ -77,6 +77,8 @@ class BrokenProvider:
             status = problem["status"] = 500
         if self.defect == "says another status":
             problem["status"] = 418
+        if self.defect == "does not say whether to retry":
+            del problem["retryable"]
         if self.defect == "names no field":
             problem["detail"] = "something is wrong"
         if self.defect == "calls everything a bad request":

@@ -83,7 +83,13 @@ DEFECTS = {
     "calls everything a bad request": "a-wrong-token-is-refused",
 }
 REFUSAL_CHECKS = [check.id for check in CHECKS if check.promise == 7]
-REFUSAL_DEFECTS = ["takes anything", "fails over bad input", "refuses in plain text", "says another status"]
+REFUSAL_DEFECTS = [
+    "takes anything",
+    "fails over bad input",
+    "refuses in plain text",
+    "says another status",
+    "does not say whether to retry",
+]
 
 
 @pytest.fixture(scope="module")

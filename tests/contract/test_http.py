@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import stat
 from collections.abc import Iterator
@@ -16,33 +15,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from offbook.home import BoundToken, Home, token_digest
 from offbook.surfaces.openapi import openapi_document
 from offbook.surfaces.wire import SHAPES
-from tests.acceptance.daemon import Daemon, Reply, running
+from tests.acceptance.daemon import Daemon, assert_problem, bearer, message, running
 
-LIMIT_BYTES = 100_000
 PATHS = ["/v1/ping", "/v1/openapi.json", "/metrics", "/v1/noSuchVerb", "/"]
 
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running({"OFFBOOK_SERVER_MAX_REQUEST_BYTES": str(LIMIT_BYTES)}) as started:
+    with running() as started:
         yield started
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token}"}
-
-
-def assert_problem(reply: Reply, status: int) -> dict[str, Any]:
-    assert reply.status == status, reply.body
-    assert reply.content_type == "application/problem+json"
-    problem: dict[str, Any] = reply.json()
-    assert problem["status"] == status
-    assert set(problem) == {"type", "title", "status", "detail", "retryable"}
-    return problem
-
-
-def message(text: str = "Hello.", **fields: Any) -> dict[str, Any]:
-    return {"role": "user", "content": text, **fields}
 
 
 # ── tokens ──
@@ -204,113 +185,6 @@ def test_a_preflight_is_refused(daemon: Daemon) -> None:
     reply = daemon.send("OPTIONS", "/v1/onMessage", headers=headers)
     assert reply.status in (401, 403, 405)
     assert not any(name.startswith("access-control-") for name in reply.headers)
-
-
-# ── HTTP ──
-
-
-@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE"])
-def test_other_methods_are_named_what_is_allowed(daemon: Daemon, method: str) -> None:
-    for verb, allowed in (("onMessage", "POST"), ("ping", "GET, POST")):
-        reply = daemon.send(method, f"/v1/{verb}", headers=bearer(daemon.token))
-        assert (reply.status, reply.headers["allow"]) == (405, allowed)
-        if method == "HEAD":
-            assert reply.body == b""
-        else:
-            assert_problem(reply, 405)
-
-
-@pytest.mark.parametrize(
-    "path", ["/v1/onmessage", "/v1/onMessage/", "//v1/onMessage", "/v1/../v1/onMessage", "/v2/ping"]
-)
-def test_paths_are_taken_to_the_letter(daemon: Daemon, path: str) -> None:
-    body = {"sessionId": "letters", "message": message()}
-    assert_problem(daemon.send("POST", path, body, bearer(daemon.token)), 404)
-
-
-def test_a_query_is_no_part_of_the_verb(daemon: Daemon) -> None:
-    assert daemon.send("GET", "/v1/ping?now", headers=bearer(daemon.token)).status == 200
-
-
-def test_a_body_over_the_limit_is_refused_whether_announced_or_not(daemon: Daemon) -> None:
-    body = b'{"sessionId":"large","message":{"role":"user","content":"' + b"x" * LIMIT_BYTES + b'"}}'
-    announced = daemon.send("POST", "/v1/onMessage", body, bearer(daemon.token))
-    assert "server.maxRequestBytes" in assert_problem(announced, 413)["detail"]
-    chunks = b"".join(
-        b"%x\r\n%s\r\n" % (len(part), part) for part in (body[at : at + 9_000] for at in range(0, len(body), 9_000))
-    )
-    head = f"POST /v1/onMessage HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {daemon.token}\r\n"
-    answer = exchange(daemon, head.encode() + b"transfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 413")
-    assert daemon.ask("getCompressedContext", sessionId="large", maxChars=100).json()["covers"]["lastSeq"] == 0
-
-
-def test_a_chunked_body_within_the_limit_is_taken(daemon: Daemon) -> None:
-    body = b'{"sessionId":"chunked","message":{"role":"user","content":"in pieces"}}'
-    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
-    head = f"POST /v1/onMessage HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {daemon.token}\r\n"
-    answer = exchange(daemon, head.encode() + b"transfer-encoding: chunked\r\n\r\n" + chunks)
-    assert answer.startswith(b"HTTP/1.1 200")
-    assert b'"accepted":1' in answer
-
-
-def test_a_connection_serves_many_requests_refused_ones_too(daemon: Daemon) -> None:
-    connection = daemon.connection(over_socket=True)
-    for number in range(20):
-        body = b"{" if number % 3 == 0 else b'{"sessionId":"kept","message":{"role":"user","content":"x"}}'
-        connection.request("POST", "/v1/onMessage", body)
-        before = connection.sock
-        response = connection.getresponse()
-        response.read()
-        assert response.status == (400 if number % 3 == 0 else 200)
-        assert connection.sock is before
-    connection.close()
-
-
-def test_pipelined_requests_are_answered_in_their_order(daemon: Daemon) -> None:
-    head = f"host: localhost\r\nauthorization: Bearer {daemon.token}\r\n"
-    first = b'{"sessionId":"piped","message":{"role":"user","content":"one"}}'
-    second = b'{"sessionId":"piped","message":{"role":"user","content":"two"}}'
-    requests = b"".join(
-        f"POST /v1/onMessage HTTP/1.1\r\n{head}content-length: {len(body)}\r\n\r\n".encode() + body
-        for body in (first, second)
-    )
-    last = f"GET /v1/ping HTTP/1.1\r\n{head}connection: close\r\n\r\n".encode()
-    answers = exchange(daemon, requests + last)
-    assert answers.count(b"HTTP/1.1 200") == 3
-    assert answers.index(b'"lastSeq":1') < answers.index(b'"lastSeq":2') < answers.index(b'"latencyMs"')
-
-
-def test_what_is_not_http_does_not_disturb_the_others(daemon: Daemon) -> None:
-    for garbage in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", b"hello\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"x" * 200_000):
-        exchange(daemon, garbage, ends=True)
-    assert daemon.ask("ping").status == 200
-
-
-def test_a_client_that_leaves_in_the_middle_leaves_nothing(daemon: Daemon) -> None:
-    head = f"host: localhost\r\nauthorization: Bearer {daemon.token}\r\ncontent-length: 1000\r\n\r\n"
-    exchange(daemon, f"POST /v1/onMessage HTTP/1.1\r\n{head}".encode() + b'{"sessionId":"half"', ends=True)
-    assert daemon.ask("getCompressedContext", sessionId="half", maxChars=100).json()["covers"]["lastSeq"] == 0
-
-
-def exchange(daemon: Daemon, request: bytes, *, ends: bool = False) -> bytes:
-    """What comes back for some bytes. `ends`: we say that no more will come."""
-
-    async def talk() -> bytes:
-        reader, writer = await asyncio.open_connection("127.0.0.1", daemon.port)
-        writer.write(request)
-        if ends:
-            writer.write_eof()
-        answer = b""
-        try:
-            while data := await asyncio.wait_for(reader.read(65_536), 1.0):
-                answer += data
-        except (TimeoutError, ConnectionError):
-            pass
-        writer.close()
-        return answer
-
-    return asyncio.run(talk())
 
 
 # ── capture reconciliation ──

@@ -262,7 +262,7 @@ def test_two_clients_of_one_process_share_one_outbox_and_one_thread(provider: Fa
         one.record("s", ("user", "three"))
         assert one.flush(10)
     assert provider.texts("s") == ["one", "two", "three"]
-    assert "offbook-delivery" not in [thread.name for thread in threading.enumerate()]
+    assert eventually(lambda: "offbook-delivery" not in [thread.name for thread in threading.enumerate()])
 
 
 NONSENSE: list[tuple[Any, Any]] = [

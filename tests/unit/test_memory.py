@@ -117,6 +117,14 @@ async def test_following_a_log_waits_for_the_next_message(memory: Memory) -> Non
     assert (nothing.messages, nothing.last_seq) == ([], 2)
 
 
+async def test_the_newest_of_a_log(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    await memory.on_message(scope, [user(f"message {number}") for number in range(1, 10)])
+    page = await memory.log(scope, limit=3, newest=True)
+    assert ([line.seq for line in page.messages], page.last_seq) == ([7, 8, 9], 9)
+    assert [line.seq for line in (await memory.log(scope, after_seq=8, limit=3, newest=True)).messages] == [9]
+
+
 async def test_the_context_of_an_unknown_session_is_empty(memory: Memory) -> None:
     context = await memory.get_compressed_context(memory.scope("nothing"), 1_000)
     assert (context.text, context.messages, context.parts) == ("", [], [])

@@ -286,18 +286,32 @@ def test_a_line_that_cannot_be_read_is_passed_over_counted_and_kept(tmp_path: Pa
     assert path.with_suffix(".damaged").exists()
 
 
-@pytest.mark.parametrize("state", [b"", b"{", b'{"cursor":"x"}', b"\xff\x00"])
-def test_without_its_state_everything_on_disk_is_delivered_again(tmp_path: Path, state: bytes) -> None:
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"cursor":"x"}', b"\xff\x00", b"1 2"])
+def test_without_its_cursor_everything_on_disk_is_delivered_again(tmp_path: Path, damage: bytes) -> None:
     outbox = opened(tmp_path / "box")
     for number in range(3):
         outbox.append(record_of(number), "a")
     outbox.peek(1, PLENTY)
     outbox.advance(1)
     outbox.abandon()
-    (outbox.folder / "state.json").write_bytes(state)
+    (outbox.folder / "state.json").write_bytes(damage)
+    (outbox.folder / "cursor").write_bytes(damage)
     outbox = opened(outbox.folder)
     assert everything(outbox) == [record_of(0), record_of(1), record_of(2)]
     assert (outbox.asked, outbox.asked_in("a")) == (3, 3)
+
+
+def test_what_is_asked_after_the_state_was_lost_does_not_look_delivered(tmp_path: Path) -> None:
+    outbox = opened(tmp_path / "box")
+    for number in range(3):
+        outbox.append(record_of(number))
+    outbox.peek(3, PLENTY)
+    outbox.advance(3)
+    outbox.close()
+    (outbox.folder / "state.json").unlink()
+    outbox = opened(outbox.folder)
+    outbox.append(record_of(3))
+    assert [each.ordinal for each in outbox.peek(9, PLENTY)] == [4]
 
 
 def test_a_segment_that_vanished_is_counted_and_does_not_stop_the_rest(tmp_path: Path) -> None:
@@ -405,14 +419,16 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert outbox.status()["dropped"] == 20 - sum(kept)
 
 
-def test_saving_the_state_may_fail_without_anybody_noticing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saving_the_cursor_may_fail_without_anybody_noticing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outbox = opened(tmp_path / "box")
     outbox.append(record_of(0))
     outbox.append(record_of(1))
     outbox.peek(9, PLENTY)
     with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", fails_with(errno.EROFS))
         patch.setattr(Path, "replace", fails_with(errno.EROFS))
         outbox.advance(1)
+        outbox.tend()
     assert "Read-only" in str(outbox.last_error)
     outbox.tend()
     assert everything(crashed(outbox)) == [record_of(1)]

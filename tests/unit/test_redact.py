@@ -333,7 +333,7 @@ def test_lone_surrogates_are_taken() -> None:
         "a", "-----BEGIN", BEGIN.format(""), BEGIN.format("") + "\nVersion: ", "eyJ", "eyJ.", "eyJaaaaaaaaaaaa.",
         "://", "://a:", "://a:b", "password=", 'password="', "password='", "password=\\", 'password=\\"', "password is ",
         "password: ", "password=aaaaaa,", "pwd", "secret_key=", "token=", "api_key:", "authorization: bearer ", "Bearer a",
-        "sk-", "gl" + "pat-", "xox" + "b-", "S" + "G.a.", ":AA", "M.", "1//0", "密码是", "[redacted:", "\\n", " ",
+        "sk-", "gl" + "pat-", "gl" + "pat-1.", "off" + "book_-", "sk" + "_live_-", "gh" + "p_", "xa" + "pp-", "1//0-", "AI" + "za", "np" + "m_", "hooks.slack.com/services/","xox" + "b-", "S" + "G.a.", ":AA", "M.", "1//0", "密码是", "[redacted:", "\\n", " ",
     ],
 )  # fmt: skip
 def test_no_input_takes_forever(unit: str) -> None:
@@ -366,7 +366,7 @@ def test_a_message_without_secrets_is_the_same_object() -> None:
         ({"access_token": R24}, {"access_token": "[redacted:secret]"}),
         (
             {"headers": {"Authorization": "Basic dXNlcjpwYXNz"}},
-            {"headers": {"Authorization": "[redacted:bearer-token]"}},
+            {"headers": {"Authorization": "Basic [redacted:bearer-token]"}},
         ),
         ({"command": "PGPASSWORD=hunter22 psql"}, {"command": "PGPASSWORD=[redacted:password] psql"}),
         ({"id": "gh" + "p_" + R36}, {"id": "[redacted:github-token]"}),

@@ -96,16 +96,28 @@ def pack(archive_path: Path, manifest: Manifest, database: Path, home: Path, adv
     document = msgspec.json.format(msgspec.json.encode(manifest))
     with _new_file(archive_path) as file:
         with tarfile.open(fileobj=file, mode="w:gz", compresslevel=COMPRESSION) as archive:
-            _add(archive, MANIFEST, len(document), BytesIO(document), manifest.created_at)
+            _add(archive, MANIFEST, len(document), BytesIO(document), manifest.created_at)  # first: it is read alone
             for each in manifest.files:
                 with (database if each.name == DATABASE else home / each.name).open("rb") as source:
-                    _add(archive, each.name, each.bytes, source, manifest.created_at)
-                advance(each.bytes)
+                    _add(archive, each.name, each.bytes, _Counted(source, advance), manifest.created_at)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _add(archive: tarfile.TarFile, name: str, size: int, source: IO[bytes], at: datetime) -> None:
+class _Counted:
+    """A file that tells how much of it was read."""
+
+    def __init__(self, source: IO[bytes], advance: Advance) -> None:
+        self._source = source
+        self._advance = advance
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._source.read(size)
+        self._advance(len(chunk))
+        return chunk
+
+
+def _add(archive: tarfile.TarFile, name: str, size: int, source: IO[bytes] | _Counted, at: datetime) -> None:
     member = tarfile.TarInfo(name)
     member.size, member.mode, member.mtime = size, 0o600, int(at.timestamp())
     archive.addfile(member, source)

@@ -56,7 +56,9 @@ def head_hash(value: str) -> str:
 
 @click.command("audit", epilog=EPILOG)
 @click.argument("agent", type=UTF8, required=False)
-@click.option("-n", "number", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many events.")
+@click.option(
+    "-n", "number", type=click.IntRange(1, 1_000), metavar="N", default=20, show_default=True, help="How many events."
+)
 @click.option("--session", type=UTF8, help="Only events of this session.")
 @click.option("--since", type=seq_or_time, metavar="SEQ|TIME", help="Only events after this one, or since this time.")
 @click.option("--verify", "wants_proof", is_flag=True, help="Verify every event and message, offline.")

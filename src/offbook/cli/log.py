@@ -37,7 +37,13 @@ With --json each message is one line.
 @click.command("log", epilog=EPILOG)
 @click.argument("session", type=UTF8, required=False)
 @click.option("-f", "--follow", is_flag=True, help="Wait for more and show it as it arrives; Ctrl-C ends it.")
-@click.option("-n", "number", type=click.IntRange(min=0), help="How many.  [default: the newest 20; all with --after]")
+@click.option(
+    "-n",
+    "number",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="How many.  [default: the newest 20; all with --after]",
+)
 @click.option("--after", "after_seq", type=click.IntRange(min=0), metavar="SEQ", help="Only what came after that one.")
 @common_options
 @pass_invocation

@@ -111,7 +111,11 @@ async def check_large_parts(store: SqliteStore, blobs: BlobFiles) -> Finding:
                 for reference in logged.entry.blobs:
                     await blobs.get(agent_id, reference.sha256)
                     looked_at += 1
-    return Finding(check="references", level="ok", what=f"the large parts of the newest messages are whole ({looked_at:,} looked at)")
+    return Finding(
+        check="references",
+        level="ok",
+        what=f"the large parts of the newest messages are whole ({looked_at:,} looked at)",
+    )
 
 
 async def check_integrity(store: SqliteStore) -> Finding:

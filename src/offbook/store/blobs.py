@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import secrets
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -41,7 +42,8 @@ class BlobFiles:
             unfinished.replace(path)
             _sync_folder(path.parent)
         except OSError as error:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StoreFull("the disk is full: free some space, then send it again; nothing was stored") from error
             if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):

@@ -84,7 +84,7 @@ class HttpSurface:
         return answer
 
     async def _answer(self, request: Request, verb: str) -> Answer:
-        call = Call(self._admit(request), request)
+        call = Call(self.admit(request), request)
         method, path = request.method, request.path
         if path == "/metrics" and method == "GET":
             return Answer(200, self._metrics.render(), CONTENT_TYPE.encode())
@@ -99,7 +99,8 @@ class HttpSurface:
         answer = await handler(wire.decode_request(verb, body), call)
         return Answer(200, wire.encode_answer(answer))
 
-    def _admit(self, request: Request) -> Caller:
+    def admit(self, request: Request) -> Caller:
+        """Who asks, from the head alone."""
         if not self._is_socket:
             guard.check_host(request.header(b"host"), self._allowed_hosts)
         guard.check_origin(request.header(b"origin"), self._allowed_hosts)
@@ -151,6 +152,7 @@ class HttpSurface:
             self._scope(request, call),
             after_seq=request.after_seq,
             limit=request.limit,
+            newest=request.newest,
             wait_seconds=request.wait_ms / 1_000,
             by=call.caller,
         )

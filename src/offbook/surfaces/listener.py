@@ -13,7 +13,7 @@ import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import cast
+from typing import NoReturn, cast
 
 import httptools
 
@@ -27,15 +27,20 @@ LINGER_SECONDS = 2.0
 """After a refusal in the middle of a body, so that the client can read why before the connection goes."""
 SWEEP_SECONDS = 5.0
 
+BODY_WORTH_ASKING = 65_536
+"""A body larger than this is read only after its head was admitted: a stranger cannot make us hold it."""
+
 Handler = Callable[[Request], Awaitable[Answer]]
+Admit = Callable[[Request], object]
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
 class Listener:
     """Serves one socket until closed."""
 
-    def __init__(self, handler: Handler, *, max_body_bytes: int, keep_alive_seconds: float) -> None:
+    def __init__(self, handler: Handler, admit: Admit, *, max_body_bytes: int, keep_alive_seconds: float) -> None:
         self.handler = handler
+        self.admit = admit
         self.max_body_bytes = max_body_bytes
         self.connections: set[Connection] = set()
         self.is_closing = False
@@ -115,12 +120,25 @@ class Connection(asyncio.Protocol):
         if not self._is_body:
             self._head_bytes += len(data)
         try:
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._feed(data)
+        except httptools.HttpParserError as error:
             self._refuse(self._refusal or InvalidInput(f"this is not a request we can read: {error}"))
             return
         if not self._is_body and self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse(TooLarge(f"the request's head is larger than {MAX_HEAD_BYTES:,} bytes: send fewer headers"))
+            self._refuse(self._head_too_large())
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            # Some clients offer HTTP/2 with every request. We decline by reading it as if they had not.
+            self._parser, head = httptools.HttpRequestParser(self), self._head_without_offer()
+            self._feed(head + data[offer.args[0] :])
+
+    def _head_without_offer(self) -> bytes:
+        kept = {name: value for name, value in self._headers.items() if name not in (b"upgrade", b"connection")}
+        lines = [b"%b: %b\r\n" % header for header in kept.items()]
+        return b"%b %b HTTP/1.1\r\n%b\r\n" % (self._method, self._url, b"".join(lines))
 
     def eof_received(self) -> bool:
         """A client that has said all it wants still gets its answers."""
@@ -137,7 +155,7 @@ class Connection(asyncio.Protocol):
     # ── the parser ──
 
     def _begin(self) -> None:
-        self._url = b""
+        self._url = self._method = b""
         self._headers: dict[bytes, bytes] = {}
         self._chunks: list[bytes] = []
         self._body_bytes = 0
@@ -151,14 +169,26 @@ class Connection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.lower()] = value
+        name = name.lower()
+        if name == b"host" and name in self._headers:
+            self._stop_parsing(InvalidInput("the request has two Host headers: send one"))
+        self._headers[name] = value
 
     def on_headers_complete(self) -> None:
         self._is_body = True
+        self._method = self._parser.get_method()
+        if sum(len(name) + len(value) for name, value in self._headers.items()) > MAX_HEAD_BYTES:
+            self._stop_parsing(self._head_too_large())
         announced = self._headers.get(b"content-length", b"")
-        if announced.isdigit() and int(announced) > self._listener.max_body_bytes:
-            self._stop_parsing(self._too_large(int(announced)))
-        elif self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport is not None:
+        size = int(announced) if announced.isdigit() else 0
+        if size > self._listener.max_body_bytes:
+            self._stop_parsing(self._too_large(size))
+        if size > BODY_WORTH_ASKING or b"transfer-encoding" in self._headers:
+            try:
+                self._listener.admit(self._request(b""))
+            except OffbookError as error:
+                self._stop_parsing(error)
+        if self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
@@ -168,19 +198,21 @@ class Connection(asyncio.Protocol):
             self._stop_parsing(self._too_large(self._body_bytes))
 
     def on_message_complete(self) -> None:
-        request = Request(
-            method=self._parser.get_method().decode(),
-            path=self._url.split(b"?", 1)[0].decode("latin-1"),
-            headers=self._headers,
-            body=self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks),
-        )
+        if self._parser.should_upgrade():
+            return
+        request = self._request(self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks))
         self._is_body, self._head_bytes = False, 0
         self._waiting.append((request, self._parser.should_keep_alive()))
         if len(self._waiting) > MOST_PIPELINED and self._transport is not None:
             self._transport.pause_reading()
         self._go_on()
 
-    def _stop_parsing(self, refusal: OffbookError) -> None:
+    def _request(self, body: bytes) -> Request:
+        url = self._url if self._url.startswith(b"/") else httptools.parse_url(self._url).path or b"/"
+        path = url.split(b"?", 1)[0].decode("latin-1")
+        return Request(method=self._method.decode(), path=path, headers=self._headers, body=body)
+
+    def _stop_parsing(self, refusal: OffbookError) -> NoReturn:
         """Raised through the parser, which says only that a callback failed; the reason is kept here."""
         self._refusal = refusal
         raise refusal
@@ -190,6 +222,9 @@ class Connection(asyncio.Protocol):
             f"the request is {size:,} bytes or more, the limit is {self._listener.max_body_bytes:,}: send fewer "
             "messages at a time, or raise `server.maxRequestBytes`"
         )
+
+    def _head_too_large(self) -> TooLarge:
+        return TooLarge(f"the request's head is larger than {MAX_HEAD_BYTES:,} bytes: send fewer headers")
 
     # ── answering, one at a time ──
 

@@ -172,9 +172,11 @@ class Outbox:
                 self._offset = 0
             self._waiting_bytes = sum(each.size for each in self._segments) - self._offset
             self._state.damaged += sum(each.damaged_lines for each in finished)
-        # Saved before the files go: what they say of the lanes is then in the state.
-        self._save()
-        self._retire(finished)
+        self._save_cursor()
+        if finished:
+            # Before the files go: what they say of the lanes is then in the state.
+            self._save()
+            self._retire(finished)
 
     def reject(self, queued: Queued, reason: str) -> None:
         """Set a record aside that the provider will never take, where a person can find it."""
@@ -245,6 +247,13 @@ class Outbox:
         for segment in self._segments:
             segment.close()
         self._files.release()
+
+    def _save_cursor(self) -> None:
+        try:
+            self._files.save_cursor(self._state)
+        except OSError as error:
+            self._is_unsaved = True
+            self._note(error)
 
     def _save(self) -> None:
         with self._save_lock:

@@ -66,6 +66,7 @@ class OutboxFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock: int | None = None
+        self._cursor: int | None = None
 
     # ── owning it ──
 
@@ -84,6 +85,7 @@ class OutboxFolder:
                 raise OutboxBusy(f"{self.path} is open in another process") from None
             raise
         self._lock = descriptor
+        self._cursor = os.open(self.path / "cursor", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return True
 
     @property
@@ -100,9 +102,11 @@ class OutboxFolder:
 
     def release(self) -> None:
         """Closing is enough, and all that a forked child may do: unlocking would unlock the parent."""
-        descriptor, self._lock = self._lock, None
-        if descriptor is not None:
-            os.close(descriptor)
+        descriptors = [self._cursor, self._lock]
+        self._cursor = self._lock = None
+        for descriptor in descriptors:
+            if descriptor is not None:
+                os.close(descriptor)
 
     def identity(self, proposed: str) -> str:
         """The client id kept here, or from now on `proposed`."""
@@ -119,10 +123,25 @@ class OutboxFolder:
 
     def load(self) -> State:
         try:
-            return msgspec.json.decode((self.path / "state.json").read_bytes(), type=State)
+            state = msgspec.json.decode((self.path / "state.json").read_bytes(), type=State)
         except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             # Delivery starts over with what is there; the provider knows the ids of what it has.
-            return State()
+            state = State()
+        try:
+            cursor, delivered, rejected = map(int, (self.path / "cursor").read_bytes().split())
+        except ValueError:
+            return state
+        if cursor > state.cursor:
+            state.cursor, state.delivered, state.rejected = cursor, delivered, rejected
+            state.asked = max(state.asked, cursor)  # what is asked next must not look delivered
+        return state
+
+    def save_cursor(self, state: State) -> None:
+        """Raises OSError."""
+        if self._cursor is None:
+            self._require_ours()
+        else:
+            os.pwrite(self._cursor, b"%020d %020d %020d\n" % (state.cursor, state.delivered, state.rejected), 0)
 
     def save(self, state: bytes) -> None:
         self._replace(self.path / "state.json", state)

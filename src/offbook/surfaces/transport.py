@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 import httptools
 import msgspec
@@ -104,8 +104,7 @@ class Connection(asyncio.Protocol):
     # ── asyncio's callbacks ──
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not subclasses
         self._is_open = True
 
     def data_received(self, data: bytes) -> None:

@@ -93,12 +93,16 @@ class SessionEnd(Value, frozen=True):
 
 
 class GetLog(Value, frozen=True):
-    """The session's messages after `afterSeq`, whole; waits up to `waitMs` for one where there is none."""
+    """The session's messages after `afterSeq`, whole; waits up to `waitMs` for one where there is none.
+
+    The first `limit` of them, or the `newest`.
+    """
 
     session_id: SessionId
     agent_id: AgentId | None = None
     after_seq: Seq = 0
     limit: Limit = 100
+    newest: bool = False
     wait_ms: Annotated[int, Meta(ge=0, le=60_000)] = 0
 
 

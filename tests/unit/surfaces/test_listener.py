@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from offbook.surfaces.listener import MAX_HEAD_BYTES, Listener
+from offbook.errors import Forbidden
+from offbook.surfaces.listener import BODY_WORTH_ASKING, MAX_HEAD_BYTES, Listener
 from offbook.surfaces.messages import Answer, Request
 
-LIMIT = 10_000
+LIMIT = 100_000
 
 
 class Served:
@@ -37,18 +38,25 @@ async def echo(request: Request) -> Answer:
     return Answer(200, f"{request.method} {request.path} {len(request.body)} ".encode() + request.body[:100])
 
 
+def admit(request: Request) -> None:
+    if request.path == "/forbidden":
+        raise Forbidden("not for you")
+
+
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     opened = socket.create_server(("127.0.0.1", 0))
     opened.setblocking(False)
-    listener = Listener(echo, max_body_bytes=LIMIT, keep_alive_seconds=30)
+    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=30)
     await listener.start(opened)
     yield Served(listener, opened.getsockname()[1])
     await listener.close(1)
 
 
 def post(path: str, body: bytes, *more: str) -> bytes:
-    head = "".join(f"{line}\r\n" for line in (f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *more))
+    head = "".join(
+        f"{line}\r\n" for line in (f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *more)
+    )
     return head.encode() + b"\r\n" + body
 
 
@@ -99,7 +107,9 @@ async def test_http_1_0_is_answered_and_closed(served: Served) -> None:
 
 async def test_expect_continue(served: Served) -> None:
     reader, writer = await served.connect()
-    writer.write(b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n")
+    writer.write(
+        b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
+    )
     assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
     writer.write(b"hi")
     assert (await reader.read()).endswith(b"POST /a 2 hi")
@@ -111,7 +121,9 @@ async def test_expect_continue(served: Served) -> None:
     [
         post("/a", b"x" * (LIMIT + 1)),
         b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\n",
-        b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3000\r\n" + b"x" * 0x3000 + b"\r\n0\r\n\r\n",
+        b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n30000\r\n"
+        + b"x" * 0x30000
+        + b"\r\n0\r\n\r\n",
         b"GET /a HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * (MAX_HEAD_BYTES + 1),
     ],
     ids=["body", "announced", "chunked", "head"],
@@ -127,6 +139,33 @@ async def test_what_is_not_http_is_refused(served: Served, raw: bytes) -> None:
     answer = await served.ask(raw)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b'"retryable":false' in answer
+
+
+async def test_a_large_body_is_read_only_where_its_head_is_admitted(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(f"POST /forbidden HTTP/1.1\r\nHost: x\r\nContent-Length: {BODY_WORTH_ASKING + 1}\r\n\r\n".encode())
+    assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 403 ")
+    writer.close()
+
+
+async def test_an_offer_to_upgrade_is_declined_and_the_request_answered(served: Served) -> None:
+    offer = ("Upgrade: h2c", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA", "Connection: Upgrade, HTTP2-Settings")
+    reader, writer = await served.connect()
+    writer.write(post("/a", b"hello", *offer) + post("/b", b"you", "Connection: close"))
+    answer = await asyncio.wait_for(reader.read(), 5)
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert b"POST /a 5 hello" in answer
+    assert answer.endswith(b"POST /b 3 you")
+    writer.close()
+
+
+async def test_two_hosts_are_refused(served: Served) -> None:
+    assert (await served.ask(post("/a", b"", "Host: y"))).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_a_whole_url_is_a_path_too(served: Served) -> None:
+    answer = await served.ask(b"GET http://localhost:1/a?b=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.endswith(b"GET /a 0 ")
 
 
 async def test_what_came_before_a_refusal_is_answered(served: Served) -> None:
@@ -156,7 +195,7 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(served: Served) -> 
 async def test_silent_connections_are_closed() -> None:
     opened = socket.create_server(("127.0.0.1", 0))
     opened.setblocking(False)
-    listener = Listener(echo, max_body_bytes=LIMIT, keep_alive_seconds=0.0)
+    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=0.0)
     await listener.start(opened)
     reader, writer = await asyncio.open_connection("127.0.0.1", opened.getsockname()[1])
     await asyncio.sleep(0.05)

@@ -14,7 +14,7 @@ PAGES_WORTH_MOVING = 4_000
 PAGES_TOO_MANY = 16_000
 """64 MB: under constant load a passive checkpoint never catches up with the end, so the writer steps in."""
 RESTART_MILLISECONDS = 100
-"""How long the writer waits for readers then. A backup may read for minutes: the WAL grows on, and is tried again later."""
+"""How long the writer waits for readers then. A backup may read for minutes: the WAL grows on and is tried again."""
 IDLE_SECONDS = 2.0
 
 

@@ -9,25 +9,21 @@ add what has come since the note. After a rollback `forget` drops the lot.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import apsw
 import msgspec
 
-from offbook.audit import GENESIS, batch_hash, counts_with, message_hash, micros, moment, seal
-from offbook.store.sqlite import reads
-from offbook.store.sqlite.places import MOST_MESSAGES, place_of
+from offbook.audit import counts_with, message_hash, micros, moment, seal
+from offbook.store.sqlite.places import place_of
+from offbook.store.sqlite.rows import AgentRow, SessionRow, Stored, agent_row, session_row, with_outcome
 from offbook.types import (
     AuditDraft,
     AuditEvent,
     AuditHead,
     CaptureClaim,
     Conflict,
-    Counts,
     Entry,
     Mark,
     Receipt,
@@ -53,39 +49,6 @@ VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 _INSERT_EVENT = """
 INSERT INTO audit (agent, seq, at, verb, actor, session, details, previous, hash) VALUES (?,?,?,?,?,?,?,?,?)
 """
-
-
-@dataclass
-class AgentRow:
-    agent: int
-    name: str
-    audit: AuditHead
-    counts: Counts
-    noted_seq: int
-
-
-@dataclass
-class SessionRow:
-    session: int
-    is_new: bool
-    last_seq: int
-    last_at: int
-    chars: int
-
-
-@dataclass
-class Stored:
-    """What happened to the entries of one append."""
-
-    seqs: list[int] = field(default_factory=list)
-    hashes: list[bytes] = field(default_factory=list)
-    accepted: list[Entry] = field(default_factory=list)
-    accepted_seqs: list[int] = field(default_factory=list)
-    conflicts: list[Conflict] = field(default_factory=list)
-
-    @property
-    def duplicates(self) -> int:
-        return len(self.seqs) - len(self.accepted)
 
 
 class Ledger:
@@ -118,7 +81,7 @@ class Ledger:
             self._add_mark(session, mark)
         if claim is not None:
             self._reconcile(agent, claim, received_at)
-        self._chain(agent, _with_outcome(event, session, stored), received_at)
+        self._chain(agent, with_outcome(event, session, stored), received_at)
         session.is_new = False
         return Receipt(
             accepted=len(stored.accepted),
@@ -133,7 +96,7 @@ class Ledger:
         agent = self._agent(scope.agent_id)
         session = self._session(scope, agent, mark.at)
         self._add_mark(session, mark)
-        self._chain(agent, _with_outcome(event, session, Stored()), at)
+        self._chain(agent, with_outcome(event, session, Stored()), at)
         session.is_new = False
 
     def record(self, agent_id: str, event: AuditDraft) -> AuditEvent:
@@ -306,42 +269,15 @@ class Ledger:
 
     def _agent(self, name: str) -> AgentRow:
         known = self._agents.get(name)
-        if known is not None:
-            return known
-        self._connection.execute(
-            "INSERT INTO agents (name, noted_hash) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", (name, GENESIS.hash)
-        )
-        (agent,) = self._connection.execute("SELECT agent FROM agents WHERE name = ?", (name,)).fetchone()
-        row = AgentRow(
-            agent=agent,
-            name=name,
-            audit=reads.audit_head(self._connection, name),
-            counts=reads.counts(self._connection, name),
-            noted_seq=reads.noted_audit_head(self._connection, name).seq,
-        )
-        self._agents[name] = row
-        return row
+        if known is None:
+            known = self._agents[name] = agent_row(self._connection, name)
+        return known
 
     def _session(self, scope: Scope, agent: AgentRow, started_at: datetime) -> SessionRow:
         known = self._sessions.get(scope)
-        if known is not None:
-            return known
-        self._connection.execute(
-            "INSERT INTO sessions (agent, key, started_at) VALUES (?,?,?) ON CONFLICT (agent, key) DO NOTHING",
-            (agent.agent, scope.session_id, micros(started_at)),
-        )
-        is_new = bool(self._connection.changes())
-        (session,) = self._connection.execute(
-            "SELECT session FROM sessions WHERE agent = ? AND key = ?", (agent.agent, scope.session_id)
-        ).fetchone()
-        newest = self._connection.execute(
-            "SELECT seq, ts, chars_through FROM messages WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1",
-            (place_of(session, 0), place_of(session, MOST_MESSAGES)),
-        ).fetchone()
-        last_seq, last_at, chars = newest or (0, micros(started_at), 0)
-        row = SessionRow(session=session, is_new=is_new, last_seq=last_seq, last_at=last_at, chars=chars)
-        self._sessions[scope] = row
-        return row
+        if known is None:
+            known = self._sessions[scope] = session_row(self._connection, agent, scope.session_id, started_at)
+        return known
 
     def _note_agent(self, agent: AgentRow) -> None:
         self._connection.execute(
@@ -349,29 +285,3 @@ class Ledger:
             (_sorted_json.encode(agent.counts).decode(), agent.audit.seq, agent.audit.hash, agent.agent),
         )
         agent.noted_seq = agent.audit.seq
-
-
-def _with_outcome(event: AuditDraft, session: SessionRow, stored: Stored) -> AuditDraft:
-    """The event says what was stored, where, and the hash that vouches for it; never the text. Counts that are
-    nothing are left out."""
-    redactions = Counter[str]()
-    for entry in stored.accepted:
-        redactions.update(entry.redactions)
-    outcome: dict[str, Any] = {
-        "opened": int(session.is_new),
-        "duplicates": stored.duplicates,
-        "chars": sum(entry.chars for entry in stored.accepted),
-        "noise": sum(entry.noise is not None for entry in stored.accepted),
-        "blobs": sum(len(entry.blobs) for entry in stored.accepted),
-        "redactions": dict(redactions),
-        "conflicts": [{"id": conflict.id, "seq": conflict.seq} for conflict in stored.conflicts],
-    }
-    details = {**event.details, **{name: value for name, value in outcome.items() if value}}
-    if stored.accepted:
-        details |= {
-            "accepted": len(stored.accepted),
-            "firstSeq": stored.accepted_seqs[0],
-            "lastSeq": stored.accepted_seqs[-1],
-            "hash": batch_hash(stored.hashes),
-        }
-    return msgspec.structs.replace(event, details=details)

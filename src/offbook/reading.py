@@ -1,0 +1,60 @@
+"""From the log to what is shown: whole messages, and as much of a session's end as fits."""
+
+from __future__ import annotations
+
+import msgspec
+
+from offbook.compression.tail import Piece, cost, fit_tail, piece_of
+from offbook.content import internalise, is_binary_path
+from offbook.protocols import Blobs, Store
+from offbook.types import CompressedContext, LoggedMessage, LogLine, Message, Scope, Session
+
+TAIL_PAGES = (16, 64, 256)
+"""How many messages are read at a time, newest first: few for a small context, more as it grows."""
+
+
+class SessionReader:
+    def __init__(self, store: Store, blobs: Blobs) -> None:
+        self._store = store
+        self._blobs = blobs
+
+    async def context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
+        """Reads only as much of the log's end as can fit."""
+        pieces: list[Piece] = []
+        last_seq = session.last_seq if session else 0
+        before, spent, page_sizes = last_seq + 1, 0, list(TAIL_PAGES)
+        while before > 1 and spent <= max_chars:
+            size = page_sizes.pop(0) if len(page_sizes) > 1 else page_sizes[0]
+            for logged in await self._store.messages_before(scope, before_seq=before, limit=size):
+                pieces.append(await self._piece(scope, logged, max_chars))
+                spent += cost(pieces[-1])
+                before = logged.seq
+        generation = session.generation if session else 0
+        return fit_tail(scope, pieces, last_seq=last_seq, generation=generation, max_chars=max_chars)
+
+    async def line(self, scope: Scope, logged: LoggedMessage) -> LogLine:
+        return LogLine(
+            seq=logged.seq,
+            received_at=logged.received_at,
+            message=await self.whole(scope, logged),
+            noise=logged.entry.noise,
+            redactions=logged.entry.redactions,
+        )
+
+    async def whole(self, scope: Scope, logged: LoggedMessage) -> Message:
+        """The message as it came, its large parts back in their places."""
+        references = logged.entry.blobs
+        if not references:
+            return logged.message
+        data = {reference.sha256: await self._blobs.get(scope.agent_id, reference.sha256) for reference in references}
+        content = internalise(logged.message.content, references, data)
+        return msgspec.structs.replace(logged.message, content=content)
+
+    async def _piece(self, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
+        """A message with its large texts put back where they could fit; images stay references."""
+        references = logged.entry.blobs
+        if not references or sum(reference.chars for reference in references) > max_chars:
+            return piece_of(logged)
+        if any(is_binary_path(logged.message.content, tuple(reference.path)) for reference in references):
+            return piece_of(logged)
+        return piece_of(logged, await self.whole(scope, logged))

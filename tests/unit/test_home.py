@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offbook.errors import SettingsError, StoreOwned, StoreReadOnly
+from offbook.home import BoundToken, Home, Lock, TokenBook, token_digest
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(tmp_path / "home")
+    made.prepare()
+    return made
+
+
+def test_the_folder_and_the_token_are_for_their_owner_only(home: Home) -> None:
+    token = home.owner_token()
+    assert token.startswith("offbook_")
+    assert home.owner_token() == token
+    assert home.folder.stat().st_mode & 0o777 == 0o700
+    assert home.token.stat().st_mode & 0o777 == 0o600
+
+
+def test_looking_at_a_home_makes_nothing(tmp_path: Path) -> None:
+    Home(tmp_path / "home")
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("in the way")
+    with pytest.raises(StoreReadOnly, match="OFFBOOK_HOME"):
+        Home(tmp_path / "home").prepare()
+
+
+def test_a_path_too_long_for_a_socket_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="shorter"):
+        Home(tmp_path / ("x" * 120)).check_socket_path()
+
+
+def test_one_owner_at_a_time(home: Home) -> None:
+    lock = Lock(home)
+    with pytest.raises(StoreOwned, match="another Offbook"):
+        Lock(home)
+    lock.release()
+    lock.release()
+    Lock(home).release()
+
+
+def test_a_revoked_token_is_forgotten_at_once(home: Home) -> None:
+    book = TokenBook(home)
+    owner = home.owner_token()
+    assert book.callers()[token_digest(owner)].agents is None
+    bound = BoundToken(name="ada", digest=token_digest("t"), agents=["ada"], created_at="2026-11-15T00:00:00Z")
+    home.write_bound_tokens([bound])
+    assert book.callers()[token_digest("t")].agents == frozenset({"ada"})
+    assert home.bound_tokens.stat().st_mode & 0o777 == 0o600
+    home.write_bound_tokens([])
+    assert token_digest("t") not in book.callers()
+
+
+def test_a_broken_token_file_is_named(home: Home) -> None:
+    home.bound_tokens.write_text("not json")
+    with pytest.raises(SettingsError, match="tokens.json"):
+        home.read_bound_tokens()
