@@ -21,6 +21,10 @@ check: $(READY)
 unit: $(READY)
 	$(BIN)/python -m pytest
 
+## bench: measure what is promised of speed and safety (BENCH="--quick", BENCH="--only acknowledge")
+bench: $(READY)
+	$(BIN)/python -m benchmarks $(BENCH)
+
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
 

@@ -10,9 +10,13 @@ import apsw
 from offbook.audit import message_hash, micros
 from offbook.ingest import fingerprint
 from offbook.store.sqlite.connection import migrations
-from offbook.store.sqlite.ledger import _INSERT_MESSAGE
 from offbook.store.sqlite.places import place_of
 from offbook.types import Entry, Message, now
+
+_INSERT = """
+INSERT INTO messages (place, session, seq, id, role, content, ts, received_at, chars, chars_through, fingerprint, hash)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?)
+"""
 
 
 class BareSqlite:
@@ -36,7 +40,7 @@ class BareSqlite:
         for row in rows:
             started = perf_counter_ns()
             execute("BEGIN IMMEDIATE")
-            execute(_INSERT_MESSAGE, row)
+            execute(_INSERT, row)
             execute("COMMIT")
             taken.append((perf_counter_ns() - started) / 1_000)
         return taken
@@ -49,7 +53,6 @@ class BareSqlite:
         message = Message(role="user", content=content, id=f"bare-{self._seq:012}", ts=now())
         at = micros(now())
         entry = Entry(message=message, chars=len(content), fingerprint=fingerprint(message))
-        nothing = (None,) * 8
         totals = (entry.chars, entry.chars * self._seq, entry.fingerprint, message_hash(self._seq, now(), entry))
         stored = f'"{content}"'
-        return (place_of(1, self._seq), 1, self._seq, message.id, message.role, stored, at, at, *nothing, *totals)
+        return (place_of(1, self._seq), 1, self._seq, message.id, message.role, stored, at, at, *totals)

@@ -10,6 +10,7 @@ from time import perf_counter_ns
 from typing import NamedTuple, cast
 
 import uvloop
+from tests.acceptance.daemon import Daemon
 
 from benchmarks.exchange import answer_in, request
 from benchmarks.provider import cpu_seconds, running_in
@@ -19,7 +20,6 @@ from benchmarks.samples import percentile
 from benchmarks.texts import KILOBYTE, text
 from benchmarks.trials.reckoning import all_faults, logged_ids
 from offbook.types import Scope
-from tests.acceptance.daemon import Daemon
 
 TITLE = "64 writers at once, one 1 KB message a request, each durable before its answer"
 
@@ -99,9 +99,7 @@ def _requests(number: int, writer: int, each: int, content: str) -> list[bytes]:
     scope = scope_of(writer)
     owner = {"sessionId": scope.session_id, "agentId": scope.agent_id}
     ids = [f"{number}-{writer}-{index:08}" for index in range(each)]
-    return [
-        request("onMessage", {**owner, "message": {"id": id_, "role": "user", "content": content}}) for id_ in ids
-    ]
+    return [request("onMessage", {**owner, "message": {"id": id_, "role": "user", "content": content}}) for id_ in ids]
 
 
 async def _round(daemon: Daemon, prepared: list[list[bytes]]) -> Round:

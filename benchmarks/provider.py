@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from benchmarks.exchange import BlockingConnection, request
 from tests.acceptance.daemon import READY_SECONDS, Daemon
+
+from benchmarks.exchange import BlockingConnection, request
 
 OFFBOOK = str(Path(sys.executable).with_name("offbook"))
 POLL_SECONDS = 0.001

@@ -10,8 +10,7 @@ import msgspec
 
 from benchmarks.trials.requests import Acknowledgement, Planned, content_of
 from offbook.home import Home
-from offbook.memory import Memory
-from offbook.settings import Settings
+from offbook.reading import SessionReader
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
 from offbook.types import LoggedMessage, Scope
@@ -64,7 +63,7 @@ async def reckon(home: Path, acknowledgements: Iterable[Acknowledgement], sent: 
     faults = await all_faults(home)
     stored = acknowledged_messages = 0
     async with opened(home) as store:
-        memory = Memory(store, BlobFiles(Home(home).blobs), Settings(), frame_key=await store.installation_key())
+        reader = SessionReader(store, BlobFiles(Home(home).blobs))
         planned = _by_scope(sent)
         for scope, requests in planned.items():
             log = [logged async for logged in _log(store, scope)]
@@ -73,7 +72,7 @@ async def reckon(home: Path, acknowledgements: Iterable[Acknowledgement], sent: 
             faults += _log_faults(scope, log)
             faults += _acknowledgement_faults(seqs, answered)
             faults += _order_faults(seqs, requests)
-            faults += await _content_faults(memory, scope, log, requests)
+            faults += await _content_faults(reader, scope, log, requests)
             stored += len(log)
             acknowledged_messages += sum(len(each.planned.ids) for each in answered)
         faults += await _capture_faults(store, acknowledged)
@@ -131,22 +130,20 @@ def _acknowledgement_faults(seqs: dict[str, int], acknowledged: Iterable[Acknowl
 
 
 def _order_faults(seqs: dict[str, int], requests: Iterable[Planned]) -> list[str]:
-    """What one writer sent one after the other lies in that order."""
+    """What one writer sent one after the other lies in that order; what it sent again stays where it was."""
     reached: dict[str, int] = {}
     faults = []
-    for planned in requests:
-        for id_ in planned.ids:
-            seq = seqs.get(id_)
-            if seq is None or planned.repeats:
-                continue
-            if seq <= reached.get(planned.writer, 0):
-                faults.append(f"{id_}: stored as {seq}, after {reached[planned.writer]}")
-            reached[planned.writer] = seq
+    firsts = dict.fromkeys((planned.writer, id_) for planned in requests for id_ in planned.ids)
+    for writer, id_ in firsts:
+        seq = seqs.get(id_)
+        if seq is not None and seq <= reached.get(writer, 0):
+            faults.append(f"{id_}: stored as {seq}, after {reached[writer]}")
+        reached[writer] = max(reached.get(writer, 0), seq or 0)
     return faults
 
 
 async def _content_faults(
-    memory: Memory, scope: Scope, log: Iterable[LoggedMessage], requests: Iterable[Planned]
+    reader: SessionReader, scope: Scope, log: Iterable[LoggedMessage], requests: Iterable[Planned]
 ) -> list[str]:
     """Every message is what was sent, its large parts back in place; nothing is there that nobody sent."""
     chars = {id_: planned.chars for planned in requests for id_ in planned.ids}
@@ -155,7 +152,7 @@ async def _content_faults(
         id_ = logged.message.id or ""
         if id_ not in chars:
             faults.append(f"{scope.session_id}: {id_!r} was never sent")
-        elif (await memory._whole(scope, logged)).content != content_of(id_, chars[id_]):
+        elif (await reader.whole(scope, logged)).content != content_of(id_, chars[id_]):
             faults.append(f"{id_}: the content is not what was sent")
     return faults
 

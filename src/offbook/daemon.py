@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import signal
 import socket
 import ssl
@@ -52,6 +53,9 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
         try:
             address = await listeners.start()
+            # What was loaded stays: the collector need not look at it again.
+            gc.collect()
+            gc.freeze()
             log.info("listening", action="daemon.start", socket=address.socket, url=address.url, version=VERSION)
             on_ready(address)
             await stop.wait()

@@ -1,5 +1,122 @@
-"""PLACEHOLDER until the real module lands; overwrite me."""
+"""What a host says to itself. Kept in the log and marked; recall and compression leave it out.
+
+The strings are those of the npm package `openclaw` 2026.9.6 (`dist/`, file names without their hash); those that
+only older versions write are marked so.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from offbook.content import REASONING_TYPES, block_text, is_call, is_result, text_of
+from offbook.frames import is_framed
 from offbook.types import Message
 
+SHORTEST_SUBSTANCE_CHARS = 10
+LONGEST_MONOLOGUE_CHARS = 240
+"""A line that begins with "Let me" and goes on for longer explains something."""
+LONGEST_ACKNOWLEDGEMENT_CHARS = 300
+"""`DEFAULT_HEARTBEAT_ACK_MAX_CHARS` in heartbeat.mjs: with no more beside the token, the host drops a reply."""
+WIDE_LETTER_CHARS = 3
+"""A Chinese character says about as much as three Latin letters."""
 
-def noise_kind(message: Message) -> str | None: return None
+# `LEADING_TIMESTAMP_ENVELOPE_RE` in history-image-prune.mjs.
+_STAMP = re.compile(r"\s*\[[A-Za-z]{3} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]\n]{0,40}\]\s*")
+# `sourcePromptPrefix` of a job, and `INTERNAL_WAKE_TRANSCRIPT_PROMPTS.cron` in heartbeat.mjs.
+_CRON = re.compile(r"\[cron:[^\]]+\]|\[OpenClaw cron wake\]")
+# `INTERNAL_WAKE_TRANSCRIPT_PROMPTS.heartbeat` and `HEARTBEAT_PROMPT` there; the last two are of older hosts.
+_HEARTBEAT = re.compile(
+    r"\[OpenClaw heartbeat poll\]|Follow the heartbeat monitor scratch context|Read HEARTBEAT\.md if it exists"
+    r"|Run the following periodic tasks \(only those due"
+)
+_HEARTBEAT_TOKEN = "HEARTBEAT_OK"  # noqa: S105 - what a model answers, nothing secret
+# `INTER_SESSION_PROMPT_PREFIX_BASE` in input-provenance.mjs; the skips end an exchange between two agents.
+_ROUTING = re.compile(r"\[Inter-session message\b|(?:ANNOUNCE_SKIP|REPLY_SKIP)\s*\Z")
+# The other wakes of heartbeat.mjs, runtime-context-prompt.mjs, the flush of memory-core and the prompt of a reset.
+_RUNTIME = re.compile(
+    r"\[OpenClaw (?:exec completion|session event)\]|Continue the OpenClaw runtime event\.\s*\Z"
+    r"|OpenClaw runtime (?:context|event)[^\n]{0,300}\s{1,4}This context is runtime-generated, not user-authored"
+    r"|\[Internal task completion event\]|Pre-compaction memory flush\b|A new session was started via /new or /reset"
+)
+# internal-runtime-context.mjs. A block without its end runs to the end, as it does for the host.
+_CONTEXT_BEGIN = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
+_CONTEXT_END = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
+_MONOLOGUE = re.compile(r"Let me (?!know\b)[^\n]+\Z", re.IGNORECASE)
+
+
+def noise_kind(message: Message) -> str | None:
+    """What kind of noise a message is; None where it says something.
+
+    A call or a result never is: left out, it would orphan its other half. A picture says something however few
+    words go with it.
+    """
+    if _is_part_of_an_exchange(message):
+        return None
+    text = text_of(message.content).strip()
+    stamp = _STAMP.match(text)
+    said = text[stamp.end() :] if stamp else text
+    kind = _kind_by_marker(message, said)
+    if kind is not None or not _is_only_text(message):
+        return kind
+    if message.role == "assistant" and len(said) <= LONGEST_MONOLOGUE_CHARS and _MONOLOGUE.match(said):
+        return "monologue"
+    return "short" if _weight(said) < SHORTEST_SUBSTANCE_CHARS else None
+
+
+def _kind_by_marker(message: Message, said: str) -> str | None:
+    if is_framed(said):
+        return "injected"
+    if _CRON.match(said):
+        return "cron"
+    if _HEARTBEAT.match(said) or _is_acknowledgement(message, said):
+        return "heartbeat"
+    if _ROUTING.match(said) or _provenance(message) == "inter_session":
+        return "routing"
+    if _RUNTIME.match(said) or _is_runtime_context(said):
+        return "runtime"
+    return None
+
+
+def _is_acknowledgement(message: Message, said: str) -> bool:
+    if _HEARTBEAT_TOKEN not in said or message.role != "assistant":
+        return said == _HEARTBEAT_TOKEN
+    # As the host does: markup around the token does not count, and punctuation may follow it.
+    bare = said.strip("*`~_ \n")
+    is_at_an_edge = bare.startswith(_HEARTBEAT_TOKEN) or bare.rstrip(".!。").endswith(_HEARTBEAT_TOKEN)
+    return is_at_an_edge and len(bare) - len(_HEARTBEAT_TOKEN) <= LONGEST_ACKNOWLEDGEMENT_CHARS
+
+
+def _is_runtime_context(said: str) -> bool:
+    """Whether nothing is left outside the host's internal context."""
+    if not said.startswith(_CONTEXT_BEGIN):
+        return False
+    return not said.rpartition(_CONTEXT_END)[2].strip() if _CONTEXT_END in said else True
+
+
+def _provenance(message: Message) -> str | None:
+    provenance = (message.meta or {}).get("provenance")
+    kind = provenance.get("kind") if isinstance(provenance, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _is_part_of_an_exchange(message: Message) -> bool:
+    if message.role == "tool" or "tool_calls" in (message.meta or {}):
+        return True
+    blocks = [] if isinstance(message.content, str) else message.content
+    return any(is_call(block) or is_result(block) or "tool_calls" in block for block in blocks)
+
+
+def _is_only_text(message: Message) -> bool:
+    blocks = [] if isinstance(message.content, str) else message.content
+    return all(block_text(block) is not None or block.get("type") in REASONING_TYPES for block in blocks)
+
+
+def _weight(said: str) -> int:
+    if len(said) >= SHORTEST_SUBSTANCE_CHARS:
+        return len(said)
+    return sum(WIDE_LETTER_CHARS if _is_wide_letter(letter) else 1 for letter in said)
+
+
+def _is_wide_letter(letter: str) -> bool:
+    return unicodedata.category(letter) == "Lo" and unicodedata.east_asian_width(letter) in ("W", "F")

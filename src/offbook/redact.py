@@ -38,6 +38,8 @@ def redact_message(message: Message) -> tuple[Message, dict[str, int]]:
     changed: dict[str, Any] = {}
     for field in ("content", "name", "meta"):
         value = getattr(message, field)
+        if value is None:
+            continue
         replacements = _redactions(value, counts)
         if replacements:
             changed[field] = replace(value, replacements)
@@ -227,9 +229,7 @@ _ASSIGNED = (
     r"(?P<quoted>(?:(?!(?P=slashes)(?P=quote))(?:\\[^\n]|[^\\\n])){6,1000}+)(?P=slashes)(?P=quote)|" + _BARE + ")"
 )
 _HEADER = r"[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,4}"
-_CREDENTIALS = (
-    rf"(?i:authorization){_HEADER}(?i:bearer|basic|token|apikey)\s{{1,3}}(?P<value>(?:[\w~+/=-]|\.(?=\w)){{8,}}+)"
-)
+_CREDENTIALS = rf"(?i:authorization){_HEADER}(?i:bearer|basic|token) (?P<value>(?:[\w~+/=-]|\.(?=\w)){{8,}}+)"
 _AWS_SECRET = rf"(?i:secret[_-]?(?:access[_-]?)?key){_HEADER}(?P<value>[A-Za-z0-9/+]{{40}})(?![A-Za-z0-9/+=])"
 _PASSWORD = _rule("password", rf"(?i:pwd|pass(?:word|wd|phrase|code|wort|(?<=[_\"']pass))){_ASSIGNED}", _is_assigned)
 _URL_PASSWORD = _rule("url-password", r"://[^\s/:@\"'<>]{0,256}+:(?P<value>[^\s/@\"'<>]{1,256}+)@", _is_given)
@@ -345,7 +345,6 @@ def _judged(rule: _Rule, matches: Iterable[re.Match[str]]) -> Found:
         if "bare" in groups:
             group = "bare" if match["quoted"] is None else "quoted"
         start, end = match.span(group)
-        if group == "bare":
-            end = start + len(match["bare"].rstrip(".,;:!?)]}"))
+        end = start + len(match["bare"].rstrip(".,;:!?)]}")) if group == "bare" else end
         if rule.is_secret is None or rule.is_secret(match, match.string[start:end]):
             yield start, end, rule.kind

@@ -123,7 +123,7 @@ def _stretch_faults(scope: Scope, stretch: Stretch, rows: dict[int, LoggedMessag
         yield Fault(what="message is missing", agent_id=scope.agent_id, session_id=scope.session_id, seq=seq)
     if not missing and batch_hash(rows[seq].hash for seq in seqs) != stretch.hash:
         yield Fault(
-            what=f"messages {stretch.first_seq} to {stretch.last_seq} are not what audit event {stretch.event_seq} says",
+            what=f"messages {stretch.first_seq} to {stretch.last_seq} are not those of audit event {stretch.event_seq}",
             agent_id=scope.agent_id,
             session_id=scope.session_id,
             seq=stretch.first_seq,

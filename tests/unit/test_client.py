@@ -455,6 +455,27 @@ def test_a_full_outbox_drops_counts_and_goes_on(away: FakeProvider, caplog: pyte
     assert away.claims()[-1] | {"client": ""} == {"client": "", "first": "101", "last": "101", "sent": "101"}
 
 
+def test_a_slow_provider_holds_nobody_up_and_gets_nothing_twice(provider: FakeProvider) -> None:
+    provider.delay_seconds = 1.0
+    client = Client()
+    record_all(client, texts_from(0, 3))
+    client.close(timeout_seconds=0.05)
+    provider.delay_seconds = 0.0
+    with Client() as client:
+        record_all(client, texts_from(3, 6))
+        assert client.flush(10)
+    assert provider.texts("s") == texts_from(0, 6)
+
+
+def test_without_a_disk_it_is_delivered_from_memory(provider: FakeProvider, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with Client(provider.url, home=tmp_path / "file") as client:
+        record_all(client, texts_from(0, 20))
+        assert client.flush(10)
+        assert client.outbox_status()["last_error"]
+    assert provider.texts("s") == texts_from(0, 20)
+
+
 # ── claims and batches ──
 
 

@@ -6,7 +6,6 @@ import asyncio
 import atexit
 import logging
 import os
-import random
 import threading
 from collections import deque
 from collections.abc import Coroutine
@@ -170,7 +169,7 @@ class Delivery:
                 self._failures = 0
             self._answer_flushes()
             if self._failures:
-                self._pause(pause_seconds(self._failures, random.random()))  # noqa: S311 - jitter
+                self._pause(pause_seconds(self._failures, chance=os.urandom(1)[0] / 255))
             elif not self.outbox.waiting and not self._leftovers:
                 self._rest()
         runner.run(_close(transport))
@@ -181,13 +180,14 @@ class Delivery:
             assert task is not None
             self._attempting = runner.get_loop(), task
             await asyncio.sleep(0)  # for connections that were closed while the loop stood still
-            await delivering
+            if not self._is_closing:
+                await delivering
 
         try:
             runner.run(attempt())
             self._failures, self.last_error = 0, None
         except asyncio.CancelledError:
-            delivering.close()
+            pass  # by `close`
         except ProviderError as error:
             self._note(error.detail)
         except Exception as error:
@@ -195,6 +195,7 @@ class Delivery:
             self._note(repr(error))
         finally:
             self._attempting = None
+            delivering.close()
 
     async def _deliver_leftover(self, transport: Transport) -> None:
         """What a process of the same client left that has ended since. Live ones deliver their own."""
@@ -266,7 +267,7 @@ def join_delivery(destination: Destination, user: object) -> Delivery:
     """The delivery of this process for `destination`, opened if need be. Raises OutboxBusy."""
     with _deliveries_lock:
         delivery = _deliveries.get(destination)
-        if delivery is None or delivery.has_ended:
+        if delivery is None or delivery.outbox.is_closed:
             outbox = open_outbox(destination.home, destination.client, max_bytes=destination.max_bytes)
             delivery = _deliveries[destination] = Delivery(destination, outbox)
         delivery.users.add(id(user))
@@ -292,17 +293,16 @@ def _close_all() -> None:
     for delivery, flush in zip(deliveries, flushes, strict=True):
         with suppress(TimeoutError, CancelledError):
             flush.result(CLOSE_FLUSH_SECONDS)
+        with suppress(TimeoutError):
             delivery.close().result(CLOSE_FLUSH_SECONDS)
 
 
 def _forget_after_fork() -> None:
-    """In a forked child the threads are gone and the outboxes are the parent's."""
+    """In a forked child the threads are gone, and the outboxes, the parent's, are closed already."""
     global _deliveries_lock  # noqa: PLW0603 - another thread of the parent may have held it
     _deliveries_lock = threading.Lock()
-    for delivery in _deliveries.values():
-        delivery.outbox.abandon()
-        # Kept, so that nothing of the parent's event loop is finalised here: it would reach into the parent's.
-        _inherited.append(delivery)
+    # Kept, so that nothing of the parent's event loop is finalised here: it would reach into the parent's.
+    _inherited.extend(_deliveries.values())
     _deliveries.clear()
 
 

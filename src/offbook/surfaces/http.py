@@ -79,8 +79,7 @@ class HttpSurface:
             answer = problem_answer(OffbookError("an unexpected error; the daemon's log has the details"))
             log.exception("failed", action="request.fail", verb=verb or path)
         label = verb if verb in self._verbs else "other"
-        self._metrics.requests.labels(label, answer.status).inc()
-        self._metrics.seconds.labels(label).observe(time.perf_counter() - started)
+        self._metrics.answered(label, answer.status, time.perf_counter() - started)
         return answer
 
     async def _answer(self, request: Request, verb: str) -> Answer:
@@ -120,10 +119,11 @@ class HttpSurface:
             by=call.caller,
             claim=None if header is None else wire.capture_claim(header, len(messages)),
         )
-        self._metrics.messages.labels("accepted").inc(receipt.accepted)
-        self._metrics.messages.labels("duplicate").inc(receipt.duplicates)
+        self._metrics.accepted.inc(receipt.accepted)
+        if receipt.duplicates:
+            self._metrics.duplicates.inc(receipt.duplicates)
         if receipt.conflicts:
-            self._metrics.messages.labels("conflict").inc(len(receipt.conflicts))
+            self._metrics.conflicts.inc(len(receipt.conflicts))
             log.warning("same id, other content", action="message.conflict", conflicts=len(receipt.conflicts))
         return receipt
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -13,28 +14,35 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Metrics:
     def __init__(self, version: str, queued_writes: Callable[[], int]) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
+        self._requests = Counter(
             "offbook_requests",
             "Requests answered, by verb and HTTP status.",
             ["verb", "status"],
             registry=self.registry,
         )
-        self.seconds = Histogram(
+        self._seconds = Histogram(
             "offbook_request_seconds",
             "Time from a request's last byte to its answer.",
             ["verb"],
             buckets=LATENCY_BUCKETS,
             registry=self.registry,
         )
-        self.messages = Counter("offbook_messages", "Messages taken, by outcome.", ["outcome"], registry=self.registry)
-        for outcome in ("accepted", "duplicate", "conflict"):
-            self.messages.labels(outcome)
-        Gauge("offbook_queued_writes", "Writes waiting for the writer thread.", registry=self.registry).set_function(
-            queued_writes
-        )
+        messages = Counter("offbook_messages", "Messages taken, by outcome.", ["outcome"], registry=self.registry)
+        self.accepted = messages.labels("accepted")
+        self.duplicates = messages.labels("duplicate")
+        self.conflicts = messages.labels("conflict")
+        # Looking a label up costs more than counting: each is looked up once.
+        self._requests_of = cache(self._requests.labels)
+        self._seconds_of = cache(self._seconds.labels)
+        waiting = Gauge("offbook_queued_writes", "Writes waiting for the writer thread.", registry=self.registry)
+        waiting.set_function(queued_writes)
         Gauge("offbook_build_info", "The version that runs.", ["version"], registry=self.registry).labels(version).set(
             1
         )
+
+    def answered(self, verb: str, status: int, seconds: float) -> None:
+        self._requests_of(verb, status).inc()
+        self._seconds_of(verb).observe(seconds)
 
     def render(self) -> bytes:
         return generate_latest(self.registry)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 
@@ -57,6 +58,7 @@ class Outbox:
         self._waiting = 0
         self._waiting_bytes = 0
         self._peeked: deque[tuple[int, Segment, int]] = deque()
+        _opened.add(self)
         try:
             self._recover()
         except OSError as error:
@@ -66,8 +68,12 @@ class Outbox:
         self._files.claim()
         self.client_id = self._files.identity(self.client_id)
         self._state = self._files.load()
-        segments, self._offset, self._waiting, self._waiting_bytes = self._files.recover(self._state)
-        self._segments.extend(segments)
+        found = self._files.recover(self._state)
+        self._offset, self._waiting, self._waiting_bytes = found.offset, found.waiting, found.waiting_bytes
+        self._segments.extend(found.segments)
+        if found.finished:
+            self._save()
+            self._retire(found.finished)
 
     # ── asking ──
 
@@ -239,7 +245,7 @@ class Outbox:
         self._release()
 
     def abandon(self) -> None:
-        """Let go without a trace: after a fork, in the child, the outbox is the parent's."""
+        """Let go without a trace, as the end of the process would."""
         self._is_closed = True
         self._release()
 
@@ -314,3 +320,15 @@ class Outbox:
             "rejected": state.rejected,
             "damaged": state.damaged,
         }
+
+
+_opened: WeakSet[Outbox] = WeakSet()
+
+
+def _abandon_after_fork() -> None:
+    """In a forked child the outboxes are the parent's; a lock that stayed open here would outlive it."""
+    for outbox in list(_opened):
+        outbox.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_after_fork)

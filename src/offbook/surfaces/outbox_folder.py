@@ -57,6 +57,7 @@ class Recovery(NamedTuple):
     """What an earlier process left: `offset` is where the first record that waits begins."""
 
     segments: list[Segment]
+    finished: list[Segment]
     offset: int
     waiting: int
     waiting_bytes: int
@@ -129,7 +130,7 @@ class OutboxFolder:
             state = State()
         try:
             cursor, delivered, rejected = map(int, (self.path / "cursor").read_bytes().split())
-        except ValueError:
+        except (FileNotFoundError, ValueError):
             return state
         if cursor > state.cursor:
             state.cursor, state.delivered, state.rejected = cursor, delivered, rejected
@@ -172,6 +173,7 @@ class OutboxFolder:
     def recover(self, state: State) -> Recovery:
         """Find what waits and bring `state` up to it. A line that a crash tore is cut off."""
         segments: list[Segment] = []
+        finished: list[Segment] = []
         offset = waiting = waiting_bytes = 0
         for path in self.segment_paths():
             content = path.read_bytes()
@@ -190,13 +192,13 @@ class OutboxFolder:
                     done = done if found else end
             if not found:
                 state.damaged += segment.damaged_lines
-                segment.remove()
+                finished.append(segment)
                 continue
             offset = offset if segments else done
             segments.append(segment)
             waiting += found
             waiting_bytes += segment.size
-        return Recovery(segments, offset, waiting, waiting_bytes - offset)
+        return Recovery(segments, finished, offset, waiting, waiting_bytes - offset)
 
     def set_aside(self, queued: Queued, reason: str) -> None:
         """Keep a record that no provider will take where a person can find it. Raises OSError."""

@@ -33,17 +33,20 @@ def outgoing(message: MessageLike) -> Outgoing:
 
     Whether its fields are right is the provider's to say: a client that guesses would lose messages.
     """
-    if isinstance(message, Message):
-        return Outgoing(encoded(message), message.id is not None, message.ts is not None)
-    if isinstance(message, Mapping):
-        if "role" not in message or "content" not in message:
-            raise WrongShape("a message needs `role` and `content`")
-        fields = {name: value for name, value in message.items() if value is not None}
-        return Outgoing(encoded(fields or dict(message)), "id" in fields, "ts" in fields)
     if isinstance(message, tuple) and len(message) == 2:
         role, text = message
         return Outgoing(encoded({"role": role, "content": text}), has_id=False, has_ts=False)
-    raise WrongShape(f"a message is a Message, a mapping or (role, text), not {type(message).__name__}")
+    if isinstance(message, Message):
+        return Outgoing(encoded(message), message.id is not None, message.ts is not None)
+    if not isinstance(message, Mapping):
+        raise WrongShape(f"a message is a Message, a mapping or (role, text), not {type(message).__name__}")
+    if "role" not in message or "content" not in message:
+        raise WrongShape("a message needs `role` and `content`")
+    fields = dict(message)
+    for name in ("id", "ts"):
+        if fields.get(name) is None:
+            fields.pop(name, None)
+    return Outgoing(encoded(fields), "id" in fields, "ts" in fields)
 
 
 def encoded(value: Any) -> bytes:

@@ -39,11 +39,13 @@ class Recorder:
             self._log_once(f"{type(error).__name__}: {error}")
 
     def _record(self, session_id: str, message: MessageLike, agent_id: str | None) -> None:
-        if not isinstance(session_id, str) or not isinstance(agent_id, str | None):
+        if not isinstance(session_id, str) or not (agent_id is None or isinstance(agent_id, str)):
             raise WrongShape("`session_id` and `agent_id` are strings")
         content = outgoing(message)
         session = encoded(session_id)
-        lane = without_surrogates(resolve_agent(session_id, None, "") if agent_id is None else agent_id)
+        lane = resolve_agent(session_id, None, "") if agent_id is None else agent_id
+        if not lane.isascii():
+            lane = without_surrogates(lane)
         owner = b"" if agent_id is None else b'"agentId":%b,' % encoded(agent_id)
 
         def envelope(ordinal: int) -> bytes:

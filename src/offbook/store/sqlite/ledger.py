@@ -11,11 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from functools import reduce
 
 import apsw
 import msgspec
 
 from offbook.audit import counts_with, message_hash, micros, moment, seal
+from offbook.errors import StoreCorrupt
 from offbook.store.sqlite.places import place_of
 from offbook.store.sqlite.rows import AgentRow, SessionRow, Stored, agent_row, session_row, with_outcome
 from offbook.types import (
@@ -23,7 +25,6 @@ from offbook.types import (
     AuditEvent,
     AuditHead,
     CaptureClaim,
-    Conflict,
     Entry,
     Mark,
     Receipt,
@@ -45,6 +46,7 @@ _INSERT_MESSAGE = """
 INSERT INTO messages (place, session, seq, id, role, content, ts, received_at, name, tool_call_id, model, origin,
                       meta, noise, redactions, blobs, chars, chars_through, fingerprint, hash)
 VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+ON CONFLICT (session, id) WHERE id IS NOT NULL DO NOTHING
 """
 _INSERT_EVENT = """
 INSERT INTO audit (agent, seq, at, verb, actor, session, details, previous, hash) VALUES (?,?,?,?,?,?,?,?,?)
@@ -135,32 +137,27 @@ class Ledger:
 
     def _store(self, session: SessionRow, entries: Sequence[Entry], received_at: datetime, gaps: SessionGaps) -> Stored:
         stored = Stored()
+        previous = moment(session.last_at) if session.last_seq else None
         for entry in entries:
-            known = self._known(session, entry.message.id)
-            if known is not None:
-                seq, fingerprint = known
-                stored.seqs.append(seq)
-                if fingerprint != entry.fingerprint:
-                    stored.conflicts.append(Conflict(id=entry.message.id or "", seq=seq))
+            row_hash = self._insert(session, entry, received_at)
+            if row_hash is None:
+                stored.note_known(entry, *self._known(session, entry))
                 continue
             if not stored.accepted:
-                self._mark_gap(session, entry.message.ts or received_at, gaps)
-            stored.hashes.append(self._insert(session, entry, received_at))
-            stored.accepted.append(entry)
-            stored.accepted_seqs.append(session.last_seq)
-            stored.seqs.append(session.last_seq)
+                self._mark_gap(session, previous, entry.message.ts or received_at, gaps)
+            stored.note_new(entry, session.last_seq, row_hash)
         return stored
 
-    def _known(self, session: SessionRow, message_id: str | None) -> tuple[int, bytes] | None:
-        if message_id is None or session.last_seq == 0:
-            return None
-        row = self._connection.execute(
-            "SELECT seq, fingerprint FROM messages WHERE session = ? AND id = ?",
-            (session.session, message_id),
+    def _known(self, session: SessionRow, entry: Entry) -> tuple[int, bytes]:
+        row: tuple[int, bytes] | None = self._connection.execute(
+            "SELECT seq, fingerprint FROM messages WHERE session = ? AND id = ?", (session.session, entry.message.id)
         ).fetchone()
-        return (row[0], row[1]) if row else None
+        if row is None:
+            raise StoreCorrupt(f"the index of message ids disagrees with the log at {entry.message.id!r}")
+        return row
 
-    def _insert(self, session: SessionRow, entry: Entry, received_at: datetime) -> bytes:
+    def _insert(self, session: SessionRow, entry: Entry, received_at: datetime) -> bytes | None:
+        """The row's hash; None where the session holds a message of this id already."""
         message = entry.message
         if message.ts is None:
             entry = msgspec.structs.replace(entry, message=msgspec.structs.replace(message, ts=received_at))
@@ -193,29 +190,34 @@ class Ledger:
                 row_hash,
             ),
         )
+        if not self._connection.changes():
+            return None
         session.last_seq = seq
         session.last_at = ts
         session.chars += entry.chars
         self._touch(session)
         return row_hash
 
-    def _mark_gap(self, session: SessionRow, said_at: datetime, gaps: SessionGaps) -> None:
-        earlier = moment(session.last_at) if session.last_seq else None
+    def _mark_gap(self, session: SessionRow, earlier: datetime | None, said_at: datetime, gaps: SessionGaps) -> None:
+        """Called when the first message after the silence is in: the mark lies before it."""
         kind = gaps.between(earlier, said_at)
         if kind != "continuous":
-            self._add_mark(session, Mark(kind=kind, at=said_at))
+            self._insert_mark(session, session.last_seq - 1, Mark(kind=kind, at=said_at))
 
     def _add_mark(self, session: SessionRow, mark: Mark) -> None:
-        self._connection.execute(
-            "INSERT INTO marks (session, seq, at, kind, reason) VALUES (?,?,?,?,?)",
-            (session.session, session.last_seq, micros(mark.at), mark.kind, mark.reason),
-        )
+        self._insert_mark(session, session.last_seq, mark)
         if mark.kind == "end":
             self._connection.execute(
                 "UPDATE sessions SET ended_at = ?, end_reason = ?, ended_seq = ? WHERE session = ?",
                 (micros(mark.at), mark.reason, session.last_seq, session.session),
             )
         self._touch(session)
+
+    def _insert_mark(self, session: SessionRow, seq: int, mark: Mark) -> None:
+        self._connection.execute(
+            "INSERT INTO marks (session, seq, at, kind, reason) VALUES (?,?,?,?,?)",
+            (session.session, seq, micros(mark.at), mark.kind, mark.reason),
+        )
 
     def _touch(self, session: SessionRow) -> None:
         """Last touched comes last, so that the notes are written in the order of activity."""
@@ -261,7 +263,7 @@ class Ledger:
             ),
         )
         agent.audit = AuditHead(seq=event.seq, hash=event.hash)
-        agent.counts = counts_with(agent.counts, event)
+        agent.uncounted.append(event)
         self._unnoted[agent.agent] = agent
         return event
 
@@ -280,6 +282,8 @@ class Ledger:
         return known
 
     def _note_agent(self, agent: AgentRow) -> None:
+        agent.counts = reduce(counts_with, agent.uncounted, agent.counts)
+        agent.uncounted.clear()
         self._connection.execute(
             "UPDATE agents SET counts = ?, noted_seq = ?, noted_hash = ? WHERE agent = ?",
             (_sorted_json.encode(agent.counts).decode(), agent.audit.seq, agent.audit.hash, agent.agent),

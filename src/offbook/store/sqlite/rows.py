@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,7 +14,7 @@ import msgspec
 from offbook.audit import GENESIS, batch_hash, micros
 from offbook.store.sqlite import reads
 from offbook.store.sqlite.places import MOST_MESSAGES, place_of
-from offbook.types import AuditDraft, AuditHead, Conflict, Counts, Entry
+from offbook.types import AuditDraft, AuditEvent, AuditHead, Conflict, Counts, Entry
 
 
 @dataclass
@@ -23,6 +24,8 @@ class AgentRow:
     audit: AuditHead
     counts: Counts
     noted_seq: int
+    uncounted: list[AuditEvent] = field(default_factory=list)
+    """Events that `counts` does not hold yet."""
 
 
 @dataclass
@@ -43,6 +46,17 @@ class Stored:
     accepted: list[Entry] = field(default_factory=list)
     accepted_seqs: list[int] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
+
+    def note_new(self, entry: Entry, seq: int, row_hash: bytes) -> None:
+        self.seqs.append(seq)
+        self.accepted.append(entry)
+        self.accepted_seqs.append(seq)
+        self.hashes.append(row_hash)
+
+    def note_known(self, entry: Entry, seq: int, fingerprint: bytes) -> None:
+        self.seqs.append(seq)
+        if fingerprint != entry.fingerprint:
+            self.conflicts.append(Conflict(id=entry.message.id or "", seq=seq))
 
     @property
     def duplicates(self) -> int:
@@ -80,24 +94,29 @@ def session_row(connection: apsw.Connection, agent: AgentRow, key: str, started_
 def with_outcome(event: AuditDraft, session: SessionRow, stored: Stored) -> AuditDraft:
     """The event says what was stored, where, and the hash that vouches for it; never the text. Counts that are
     nothing are left out."""
-    redactions = Counter[str]()
-    for entry in stored.accepted:
-        redactions.update(entry.redactions)
-    outcome: dict[str, Any] = {
-        "opened": int(session.is_new),
-        "duplicates": stored.duplicates,
-        "chars": sum(entry.chars for entry in stored.accepted),
-        "noise": sum(entry.noise is not None for entry in stored.accepted),
-        "blobs": sum(len(entry.blobs) for entry in stored.accepted),
-        "redactions": dict(redactions),
-        "conflicts": [{"id": conflict.id, "seq": conflict.seq} for conflict in stored.conflicts],
-    }
-    details = {**event.details, **{name: value for name, value in outcome.items() if value}}
+    details = dict(event.details)
     if stored.accepted:
         details |= {
             "accepted": len(stored.accepted),
+            "chars": sum([entry.chars for entry in stored.accepted]),
             "firstSeq": stored.accepted_seqs[0],
             "lastSeq": stored.accepted_seqs[-1],
             "hash": batch_hash(stored.hashes),
         }
+    for name, value in _rarities(session, stored):
+        if value:
+            details[name] = value
     return msgspec.structs.replace(event, details=details)
+
+
+def _rarities(session: SessionRow, stored: Stored) -> Iterator[tuple[str, Any]]:
+    """What most events have nothing of."""
+    yield "opened", int(session.is_new)
+    yield "duplicates", stored.duplicates
+    for entry in stored.accepted:
+        if entry.noise or entry.blobs or entry.redactions:
+            yield "noise", sum(entry.noise is not None for entry in stored.accepted)
+            yield "blobs", sum(len(entry.blobs) for entry in stored.accepted)
+            yield "redactions", dict(sum((Counter(entry.redactions) for entry in stored.accepted), Counter[str]()))
+            break
+    yield "conflicts", [{"id": conflict.id, "seq": conflict.seq} for conflict in stored.conflicts]
