@@ -1,11 +1,11 @@
 """Offbook: the memory that every serious AI agent runs on.
 
-    from offbook import Client
+from offbook import Client
 
-    with Client() as memory:                                   # a running daemon, over its socket
-        memory.record("chat", ("user", "My cat is called Ada."))  # returns at once, delivered in the background
+with Client() as memory:                                   # a running daemon, over its socket
+    memory.record("chat", ("user", "My cat is called Ada."))  # returns at once, delivered in the background
 
-    from offbook import AsyncClient, open_memory               # the same, async; or without a daemon
+from offbook import AsyncClient, open_memory               # the same, async; or without a daemon
 """
 
 from __future__ import annotations

@@ -62,5 +62,5 @@ def test_a_revoked_token_is_forgotten_at_once(home: Home) -> None:
 
 def test_a_broken_token_file_is_named(home: Home) -> None:
     home.bound_tokens.write_text("not json")
-    with pytest.raises(SettingsError, match="tokens.json"):
+    with pytest.raises(SettingsError, match=r"tokens\.json"):
         home.read_bound_tokens()

@@ -91,7 +91,9 @@ async def test_secrets_are_redacted_before_they_are_stored(memory: Memory, tmp_p
 
 
 async def test_noise_is_kept_and_marked(memory: Memory) -> None:
-    await memory.on_message(memory.scope("chat"), [user("[cron:nightly] run the report"), user("The report is for Ada.")])
+    await memory.on_message(
+        memory.scope("chat"), [user("[cron:nightly] run the report"), user("The report is for Ada.")]
+    )
     lines = (await memory.log(memory.scope("chat"))).messages
     assert [line.noise for line in lines] == ["cron", None]
     assert (await memory.status("main")).counts.noise == 1
@@ -157,7 +159,11 @@ async def test_lifecycle_is_marked_with_reasons(memory: Memory) -> None:
     await memory.session_end(scope, reason="daily")
     await memory.post_compaction(scope, {"text": "a summary"})
     marks = await memory._store.marks(scope)
-    assert [(mark.kind, mark.reason) for mark in marks] == [("first", None), ("end", "daily"), ("post-compaction", None)]
+    assert [(mark.kind, mark.reason) for mark in marks] == [
+        ("first", None),
+        ("end", "daily"),
+        ("post-compaction", None),
+    ]
     (session,) = (await memory.status("main")).sessions
     assert session.end_reason == "daily"
 

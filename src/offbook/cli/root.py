@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from difflib import get_close_matches
 from importlib import import_module, util
 from typing import Any, NamedTuple
 
@@ -81,6 +82,17 @@ class LazyGroup(click.Group):
         command = import_module(_module_of(name)).command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            nearest = get_close_matches(args[0], self.list_commands(ctx), 1)
+            if nearest and "did you mean" not in error.message.lower():
+                error.message += f" Did you mean {nearest[0]!r}?"
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names = self.list_commands(ctx)

@@ -241,6 +241,10 @@ class Connection(asyncio.Protocol):
                 answer = await self._listener.handler(request)
                 stays = keeps_alive and not self._is_last and not self._listener.is_closing
                 self._send(answer, is_head=request.method == "HEAD", keeps_alive=stays or bool(self._waiting))
+        except BaseException:
+            # A handler answers whatever happens; where one did not, a closed connection beats a silent one.
+            self.abort()
+            raise
         finally:
             self._task = None
             if self._transport is not None:
