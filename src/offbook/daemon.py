@@ -61,6 +61,7 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
             await stop.wait()
         finally:
             log.info("stopping", action="daemon.stop")
+            memory.stop_waiting()
             await listeners.close()
     log.info("stopped", action="daemon.stopped")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -66,6 +66,7 @@ class Memory:
         self._frame_key = frame_key
         self._started_at = now()
         self._reader = SessionReader(store, blobs)
+        self._is_stopping = False
         self._followers: dict[Scope, list[asyncio.Future[None]]] = {}
 
     # ── who is meant ──
@@ -108,7 +109,7 @@ class Memory:
             session = await self._store.session(scope)
             after_seq = max(after_seq, (session.last_seq if session else 0) - limit)
         page = await self._page(scope, after_seq, limit)
-        if not page and wait_seconds > 0:
+        if not page and wait_seconds > 0 and not self._is_stopping:
             await self._wait_for_message(scope, after_seq, min(wait_seconds, LONGEST_WAIT_SECONDS))
             page = await self._page(scope, after_seq, limit)
         lines = [await self._reader.line(scope, logged) for logged in page]
@@ -277,9 +278,7 @@ class Memory:
         receipt = await self._store.append(
             scope, entries, event, gaps=self._gaps(scope.agent_id), claim=claim, mark=mark
         )
-        for follower in self._followers.pop(scope, ()):
-            if not follower.done():
-                follower.set_result(None)
+        self._wake(self._followers.pop(scope, ()))
         return receipt
 
     async def _mark(self, scope: Scope, kind: MarkKind, event: AuditDraft, reason: str | None = None) -> None:
@@ -287,6 +286,17 @@ class Memory:
 
     async def _record(self, scope: Scope, verb: str, by: Caller, details: dict[str, Any]) -> None:
         await self._store.record(scope.agent_id, _event(verb, by, scope, details))
+
+    def stop_waiting(self) -> None:
+        """Answer those who wait for a message with what there is: the provider is about to stop."""
+        self._is_stopping = True
+        for followers in list(self._followers.values()):
+            self._wake(followers)
+
+    def _wake(self, followers: Iterable[asyncio.Future[None]]) -> None:
+        for follower in followers:
+            if not follower.done():
+                follower.set_result(None)
 
     async def _page(self, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
         return await self._store.messages(scope, after_seq=after_seq, limit=limit)

@@ -111,11 +111,11 @@ def test_what_is_recorded_is_in_the_log_and_in_the_context(provider: Daemon) -> 
     home = provider.home
     assert told(home, "record", "cats", "My cat is called Ada.") == "cats: 1 message stored (#1)\n"
     assert "(#2)" in told(home, "record", "cats", "--role", "assistant", stdin="What a\nlovely name.\n")
-    assert "(#3)" in told(home, "record", "cats", "-", "--name", "bob", "--ts", "2026-01-31T12:00:00Z", stdin="She is")
+    assert "(#3)" in told(home, "record", "cats", "-", "--name", "bob", "--ts", "2026-01-31T12:00:00Z", stdin="She is three years old")
     log = told(home, "log", "cats")
     assert "user       My cat is called Ada." in log
     assert "assistant  What a\n" + " " * 28 + "lovely name.\n" in log
-    assert "user bob   She is" in log
+    assert "user bob   She is three years old" in log
     context = offbook(home, "context", "cats", "--max-chars", "500")
     assert "My cat is called Ada." in context.stdout
     assert "messages 1 to 3 of cats for agent main" in context.stderr

@@ -119,6 +119,14 @@ async def test_following_a_log_waits_for_the_next_message(memory: Memory) -> Non
     assert (nothing.messages, nothing.last_seq) == ([], 2)
 
 
+async def test_nobody_waits_for_a_provider_that_stops(memory: Memory) -> None:
+    following = asyncio.create_task(memory.log(memory.scope("chat"), wait_seconds=30))
+    await asyncio.sleep(0.05)
+    memory.stop_waiting()
+    assert (await asyncio.wait_for(following, 5)).messages == []
+    assert (await asyncio.wait_for(memory.log(memory.scope("chat"), wait_seconds=30), 5)).messages == []
+
+
 async def test_the_newest_of_a_log(memory: Memory) -> None:
     scope = memory.scope("chat")
     await memory.on_message(scope, [user(f"message {number}") for number in range(1, 10)])

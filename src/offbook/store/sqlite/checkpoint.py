@@ -64,6 +64,8 @@ class Checkpointer:
 
 def _checkpoint(connection: apsw.Connection, mode: int) -> None:
     try:
+        # A connection that has read nothing yet knows of no WAL, and would move nothing without an error.
+        _ = connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
         connection.wal_checkpoint(mode=mode)
     except (apsw.BusyError, apsw.LockedError, apsw.FullError, apsw.IOError):
         # A reader is in the way, or there is no room: the WAL stays as it is and the next round tries again.

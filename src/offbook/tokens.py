@@ -1,0 +1,81 @@
+"""How many tokens a text is, whichever model reads it.
+
+The estimate weighs the bytes of a text by what they are and adds a little for every word. The weights are a
+non-negative least-squares fit, in equal parts, to cl100k_base and o200k_base (npm `gpt-tokenizer` 4.0.0) and to
+Claude's published vocabulary (npm `@anthropic-ai/tokenizer` 0.0.4), over 1,730 stretches of 200 to 3,000
+characters: chat, Markdown, code, JSON, logs, numbers and twenty languages.
+
+Mean error against the mean of the three:
+
+                                         here    characters / 4
+    English chat                        ENCHAT
+    Python, JavaScript, TypeScript      CODE
+    JSON, Markdown, logs                DATA
+    Chinese, Japanese, Korean           CJK
+    all 31 kinds, each counting once    ALL
+
+Outside English the three differ from one another by more: for Arabic, Hindi and Thai o200k_base takes about half
+of what the others take.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+CHARS_PER_TOKEN = 4
+CHUNK_OVERHEAD_TOKENS = 30
+"""What the frame around a recalled chunk costs (A5)."""
+
+_WORD = 0.36
+_SPACE_AFTER_SPACE = 0.17
+"""The space before a word belongs to it; an indent does not."""
+_ASCII_WEIGHTS = {b"a": 0.16, b"A": 0.9, b"0": 0.75, b".": 0.47, b"\n": 0.2}
+"""Small letters, capitals, digits, signs, ends of line."""
+# The first byte of a character in UTF-8 tells its script: from this byte on, what a character takes.
+_SCRIPT_WEIGHTS = {
+    b"\xc2": 1.3,  # accented Latin
+    b"\xce": 0.48,  # Greek, Cyrillic
+    b"\xd5": 0.78,  # Hebrew, Arabic
+    b"\xe0": 1.0,  # the scripts of India and of South-East Asia
+    b"\xe2": 0.5,  # dashes, quotes, symbols
+    b"\xe3": 0.8,  # kana
+    b"\xe4": 0.96,  # Chinese characters
+    b"\xea": 1.0,  # Hangul
+    b"\xee": 1.5,  # full-width forms
+    b"\xf0": 2.8,  # emoji and whatever is rare
+}
+
+
+def estimate_tokens(text: str) -> int:
+    """About as many tokens as any of today's models would count."""
+    data = text.encode("utf-8", "surrogatepass")
+    classes = data.translate(_CLASSES, _LATER_BYTES)
+    words = (b" " + data.translate(_LETTERS)).count(b" a")
+    tokens = _WORD * words + _SPACE_AFTER_SPACE * classes.count(b"  ")
+    tokens += sum(weight * classes.count(mark) for mark, weight in _ASCII_WEIGHTS.items())
+    if len(data) != len(text):
+        tokens += sum(weight * classes.count(mark) for mark, weight in _SCRIPT_WEIGHTS.items())
+    return ceil(tokens)
+
+
+def chunk_tokens(chars: int) -> int:
+    """What a recalled chunk takes from the budget, its frame included (A5)."""
+    return ceil(chars / CHARS_PER_TOKEN) + CHUNK_OVERHEAD_TOKENS
+
+
+def _class_of(byte: int) -> int:
+    """The byte that stands for all of its kind in a translated text."""
+    if byte >= 0xC2:
+        return max(first[0] for first in _SCRIPT_WEIGHTS if first[0] <= byte)
+    character = chr(byte)
+    if character.isalpha():
+        return ord("a") if character.islower() else ord("A")
+    if character.isdigit():
+        return ord("0")
+    return {" ": ord(" "), "\t": ord(" "), "\n": ord("\n"), "\r": ord("\n")}.get(character, ord("."))
+
+
+_LATER_BYTES = bytes(range(0x80, 0xC2))
+"""Those of a character after its first."""
+_CLASSES = bytes(_class_of(byte) for byte in range(256))
+_LETTERS = bytes(ord("a") if chr(byte).isascii() and chr(byte).isalpha() else ord(" ") for byte in range(256))
