@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from offbook.client.clients import AsyncClient, Client
     from offbook.embedded import open_memory
     from offbook.errors import OffbookError
     from offbook.memory import Memory
-    from offbook.surfaces.client import AsyncClient, Client
     from offbook.types import CompressedContext, Message, Receipt, Scope
 
     __version__: str
@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncClient": "offbook.surfaces.client",
-    "Client": "offbook.surfaces.client",
+    "AsyncClient": "offbook.client.clients",
+    "Client": "offbook.client.clients",
     "CompressedContext": "offbook.types",
     "Memory": "offbook.memory",
     "Message": "offbook.types",

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from offbook.home import Home, Lock
+from offbook.home import Home, Lock, home_folder
 from offbook.memory import Memory
-from offbook.settings import Settings, home_folder, load
+from offbook.settings import Settings, load
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
 

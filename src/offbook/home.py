@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,14 @@ class Lock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def home_folder(environ: Mapping[str, str]) -> Path:
+    """`OFFBOOK_HOME`, or `~/.offbook`."""
+    try:
+        return Path(environ.get("OFFBOOK_HOME") or "~/.offbook").expanduser().absolute()
+    except RuntimeError as error:
+        raise SettingsError("the home folder is not known; set OFFBOOK_HOME") from error
 
 
 def token_digest(token: str) -> str:

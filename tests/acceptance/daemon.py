@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from offbook.surfaces.endpoint import Endpoint
+from offbook.client.endpoint import Endpoint
 
 READY_SECONDS = 30.0
 STOP_SECONDS = 20.0

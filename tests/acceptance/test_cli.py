@@ -17,7 +17,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from offbook.surfaces.client import Client
+from offbook.client.clients import Client
 from tests.acceptance.daemon import Daemon, running
 
 OFFBOOK = str(Path(sys.executable).with_name("offbook"))
@@ -111,7 +111,9 @@ def test_what_is_recorded_is_in_the_log_and_in_the_context(provider: Daemon) -> 
     home = provider.home
     assert told(home, "record", "cats", "My cat is called Ada.") == "cats: 1 message stored (#1)\n"
     assert "(#2)" in told(home, "record", "cats", "--role", "assistant", stdin="What a\nlovely name.\n")
-    assert "(#3)" in told(home, "record", "cats", "-", "--name", "bob", "--ts", "2026-01-31T12:00:00Z", stdin="She is three years old")
+    assert "(#3)" in told(
+        home, "record", "cats", "-", "--name", "bob", "--ts", "2026-01-31T12:00:00Z", stdin="She is three years old"
+    )
     log = told(home, "log", "cats")
     assert "user       My cat is called Ada." in log
     assert "assistant  What a\n" + " " * 28 + "lovely name.\n" in log

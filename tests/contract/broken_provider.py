@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
+from offbook.client.endpoint import Endpoint
 from offbook.content import render, tool_calls, tool_results
 from offbook.errors import Forbidden, OffbookError, TooLarge, Unauthorized, UnknownVerb, WrongMethod
 from offbook.scope import resolve_agent, resolve_scope
 from offbook.surfaces import wire
-from offbook.surfaces.endpoint import Endpoint
 from offbook.types import AuditEvent, AuditHead, AuditReport, CompressedContext, Message, Part, Receipt, Scope, Span
 
 TOKEN = "the-right-token"

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from offbook.cli.conformance import command
+from offbook.client.endpoint import Endpoint
 from offbook.conformance import CHECKS, PROMISES, run
 from offbook.conformance.check import Check
 from offbook.errors import ProviderRefused, ProviderUnavailable
-from offbook.surfaces.endpoint import Endpoint
 from tests.acceptance.daemon import Daemon, running
 from tests.contract.broken_provider import TOKEN, BrokenProvider, serving
 

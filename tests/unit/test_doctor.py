@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from offbook import doctor
+from offbook.client.outbox import Outbox
 from offbook.doctor import Finding, examine, fix
 from offbook.doctor import folder as of_folder
 from offbook.doctor import machine as of_machine
@@ -21,7 +22,6 @@ from offbook.doctor import record as of_record
 from offbook.embedded import open_memory
 from offbook.home import Home, Lock
 from offbook.settings import load
-from offbook.surfaces.outbox import Outbox
 from offbook.types import CaptureClaim, Message, now
 
 Usage = namedtuple("Usage", "total used free")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from offbook.errors import SettingsError, StoreOwned, StoreReadOnly
-from offbook.home import BoundToken, Home, Lock, TokenBook, token_digest
+from offbook.home import BoundToken, Home, Lock, TokenBook, home_folder, token_digest
 
 
 @pytest.fixture
@@ -64,3 +64,17 @@ def test_a_broken_token_file_is_named(home: Home) -> None:
     home.bound_tokens.write_text("not json")
     with pytest.raises(SettingsError, match=r"tokens\.json"):
         home.read_bound_tokens()
+
+
+def test_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert home_folder({}) == tmp_path / ".offbook"
+    assert home_folder({"OFFBOOK_HOME": ""}) == tmp_path / ".offbook"
+    assert home_folder({"OFFBOOK_HOME": "~/elsewhere"}) == tmp_path / "elsewhere"
+    assert home_folder({"OFFBOOK_HOME": "/data"}) == Path("/data")
+    assert home_folder({"OFFBOOK_HOME": "here"}) == Path.cwd() / "here"
+
+
+def test_a_home_that_is_not_known() -> None:
+    with pytest.raises(SettingsError, match="OFFBOOK_HOME"):
+        home_folder({"OFFBOOK_HOME": "~nobody-of-this-name/offbook"})

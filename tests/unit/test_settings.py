@@ -22,11 +22,10 @@ from offbook.settings import (
     LoadedSettings,
     Settings,
     catalogue,
-    home_folder,
     load,
 )
-from offbook.settings_sources import snake
-from offbook.settings_values import LONGEST_DURATION, Setting, as_text, duration
+from offbook.settings.sources import snake
+from offbook.settings.values import LONGEST_DURATION, Setting, as_text, duration
 
 ALL = list(catalogue())
 BY_NAME = {setting.name: setting for setting in ALL}
@@ -818,17 +817,3 @@ def test_a_broken_file_does_not_hide_the_other_problems(tmp_path: Path) -> None:
 
 
 # ── the data folder ───────────────────────────────────────────────────────────────────────────
-
-
-def test_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert home_folder({}) == tmp_path / ".offbook"
-    assert home_folder({"OFFBOOK_HOME": ""}) == tmp_path / ".offbook"
-    assert home_folder({"OFFBOOK_HOME": "~/elsewhere"}) == tmp_path / "elsewhere"
-    assert home_folder({"OFFBOOK_HOME": "/data"}) == Path("/data")
-    assert home_folder({"OFFBOOK_HOME": "here"}) == Path.cwd() / "here"
-
-
-def test_a_home_that_is_not_known() -> None:
-    with pytest.raises(SettingsError, match="OFFBOOK_HOME"):
-        home_folder({"OFFBOOK_HOME": "~nobody-of-this-name/offbook"})

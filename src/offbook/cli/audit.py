@@ -96,7 +96,7 @@ def _list(invocation: Invocation, agent: str | None, number: int, session: str |
     import msgspec
 
     from offbook.cli.output import print_json
-    from offbook.surfaces.answers import known_fields
+    from offbook.client.answers import known_fields
     from offbook.types import AuditReport
 
     with invocation.client() as client:

@@ -69,7 +69,7 @@ def _named(loaded: LoadedSettings, rows: list[Row], name: str) -> list[Row]:
 
 
 def _document(row: Row) -> dict[str, Any]:
-    from offbook.settings_values import as_text
+    from offbook.settings.values import as_text
 
     value = as_text(row.value) if isinstance(row.value, timedelta) else row.value
     return {"name": row.name, "value": value, "origin": row.origin, "description": row.description}
@@ -77,7 +77,7 @@ def _document(row: Row) -> dict[str, Any]:
 
 def _show(rows: list[Row], name: str | None) -> None:
     from offbook.cli.output import printable, table
-    from offbook.settings_values import as_text
+    from offbook.settings.values import as_text
 
     if name is not None and len(rows) == 1:
         (row,) = rows

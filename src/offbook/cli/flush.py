@@ -28,7 +28,7 @@ themselves when they run again; this is for those that do not.
 def command(invocation: Invocation) -> None:
     """Deliver what clients could not send while nobody answered."""
     from offbook.cli.output import print_json
-    from offbook.surfaces.client import deliver_outboxes
+    from offbook.client.clients import deliver_outboxes
 
     with invocation.client() as client:
         client.ping()  # nobody there is exit status 3, not an outbox that stays as it is

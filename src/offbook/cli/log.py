@@ -10,7 +10,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.surfaces.client import Client
+    from offbook.client.clients import Client
     from offbook.types import LogLine
 
 NEWEST_SHOWN = 20
@@ -73,7 +73,7 @@ def _list_sessions(invocation: Invocation, client: Client) -> None:
 
     from offbook.cli.output import print_json, printable
     from offbook.cli.status import show_sessions
-    from offbook.surfaces.answers import known_fields
+    from offbook.client.answers import known_fields
     from offbook.types import Status
 
     document = client.status()
@@ -134,8 +134,7 @@ class Reader:
                 time.sleep(RETRY_SECONDS)
 
     def _newest_seq(self) -> int:
-        # The smallest context there is says how far the session goes, whichever session it is.
-        return self._client.get_compressed_context(self._session, 1).covers.last_seq
+        return int(self._client.log(self._session, limit=1, newest=True)["lastSeq"])
 
     def _page(self, *, limit: int, wait_ms: int = 0) -> int:
         page = self._client.log(self._session, self._after_seq, limit, wait_ms)
@@ -149,7 +148,7 @@ class Reader:
         import msgspec
 
         from offbook.cli.output import print_json_line
-        from offbook.surfaces.answers import known_fields
+        from offbook.client.answers import known_fields
         from offbook.types import LogLine
 
         if self._is_json:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from offbook.client.clients import Client
+    from offbook.client.endpoint import Endpoint
     from offbook.home import Home
-    from offbook.surfaces.client import Client
-    from offbook.surfaces.endpoint import Endpoint
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -41,8 +41,7 @@ class Invocation:
 
     @property
     def home(self) -> Home:
-        from offbook.home import Home
-        from offbook.settings import home_folder
+        from offbook.home import Home, home_folder
 
         return Home(home_folder(self.environ))
 
@@ -52,18 +51,18 @@ class Invocation:
 
     @property
     def endpoint(self) -> Endpoint:
-        from offbook.surfaces.endpoint import default_endpoint
+        from offbook.client.endpoint import default_endpoint
 
         return default_endpoint(self.environ)
 
     @property
     def token(self) -> str | None:
-        from offbook.surfaces.endpoint import default_token
+        from offbook.client.endpoint import default_token
 
         return default_token(self.endpoint, self.environ)
 
     def client(self, *, timeout_seconds: float = 10.0) -> Client:
-        from offbook.surfaces.client import Client
+        from offbook.client.clients import Client
 
         return Client(
             self.endpoint,

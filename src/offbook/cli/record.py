@@ -13,7 +13,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.surfaces.client import Client
+    from offbook.client.clients import Client
     from offbook.types import Message, Receipt
 
 MESSAGES_AT_A_TIME = 500

@@ -90,9 +90,9 @@ class LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             nearest = get_close_matches(args[0], self.list_commands(ctx), 1)
-            if nearest and "did you mean" not in error.message.lower():
-                error.message += f" Did you mean {nearest[0]!r}?"
-            raise
+            if not nearest or "did you mean" in error.message.lower():
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {nearest[0]!r}?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names = self.list_commands(ctx)

@@ -28,7 +28,7 @@ def command(invocation: Invocation, agent: str | None) -> None:
     import msgspec
 
     from offbook.cli.output import print_json
-    from offbook.surfaces.answers import known_fields
+    from offbook.client.answers import known_fields
     from offbook.types import Status
 
     with invocation.client() as client:

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from offbook.client.answers import content_of, value_of
+from offbook.client.endpoint import Endpoint
+from offbook.client.transport import Answer, Transport
 from offbook.conformance.raw import RawAnswer, exchange, request_bytes
-from offbook.surfaces.answers import content_of, value_of
-from offbook.surfaces.endpoint import Endpoint
-from offbook.surfaces.transport import Answer, Transport
 from offbook.types import AuditReport, CompressedContext, Message, Receipt, Scope
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from contextlib import suppress
 import httptools
 import msgspec
 
+from offbook.client.endpoint import Endpoint
 from offbook.errors import ProviderUnavailable
-from offbook.surfaces.endpoint import Endpoint
 
 PAUSE_SECONDS = 0.1
 """Between two pieces of a request: a provider that has seen enough gets to say so."""

@@ -9,6 +9,8 @@ from types import ModuleType
 
 import msgspec
 
+from offbook.client.answers import content_of
+from offbook.client.endpoint import Endpoint
 from offbook.conformance.check import Check, NotApplicable, Unmet
 from offbook.conformance.checks import (
     answers,
@@ -24,8 +26,6 @@ from offbook.conformance.checks import (
 from offbook.conformance.provider import NotOffered, Provider
 from offbook.conformance.report import Outcome, Report, Result
 from offbook.errors import OffbookError
-from offbook.surfaces.answers import content_of
-from offbook.surfaces.endpoint import Endpoint
 
 PROMISES = {
     0: "Every verb answers in the contract's shape.",

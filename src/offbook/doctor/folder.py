@@ -10,10 +10,10 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+from offbook.client.outbox_folder import OutboxFolder
+from offbook.client.segment import queued_of
 from offbook.doctor.finding import Finding
 from offbook.home import Home
-from offbook.surfaces.outbox_folder import OutboxFolder
-from offbook.surfaces.segment import queued_of
 from offbook.types import now
 
 UNFINISHED_AFTER = timedelta(hours=1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ssl
 
+from offbook.client.answers import content_of
+from offbook.client.endpoint import Endpoint
+from offbook.client.transport import Transport
 from offbook.doctor.finding import Finding
 from offbook.doctor.folder import lock_holder
 from offbook.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from offbook.home import Home
 from offbook.settings import Settings
-from offbook.surfaces.answers import content_of
-from offbook.surfaces.endpoint import Endpoint
-from offbook.surfaces.transport import Transport
 
 ANSWER_SECONDS = 5.0
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from offbook.client.answers import known_fields, value_of
 from offbook.conformance.check import check, expect, expect_that
 from offbook.conformance.messages import said, unique_word
 from offbook.conformance.provider import PLENTY_CHARS, Provider, named
-from offbook.surfaces.answers import known_fields, value_of
 from offbook.types import CompressedContext, Health
 
 

@@ -8,12 +8,12 @@ import os
 from concurrent.futures import Future
 from typing import Any
 
+from offbook.client.delivery import Delivery, Destination, join_delivery, leave_delivery
+from offbook.client.outbox import OutboxBusy, OutboxClosed
+from offbook.client.outboxes import folders_that_wait
+from offbook.client.outgoing import MessageLike, encoded, outgoing, without_surrogates
 from offbook.errors import OffbookError, WrongShape
 from offbook.scope import resolve_agent
-from offbook.surfaces.delivery import Delivery, Destination, join_delivery, leave_delivery
-from offbook.surfaces.outbox import OutboxBusy, OutboxClosed
-from offbook.surfaces.outboxes import folders_that_wait
-from offbook.surfaces.outgoing import MessageLike, encoded, outgoing, without_surrogates
 
 REASONS_REMEMBERED = 100
 

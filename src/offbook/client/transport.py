@@ -14,21 +14,11 @@ from typing import TYPE_CHECKING, Self, cast
 import httptools
 import msgspec
 
+from offbook.client.endpoint import Endpoint
 from offbook.errors import InvalidInput, ProviderUnavailable
-from offbook.surfaces.endpoint import Endpoint, default_endpoint, default_token, home_folder
 
 if TYPE_CHECKING:
     import ssl
-
-__all__ = [
-    "Answer",
-    "AnswerLost",
-    "Endpoint",
-    "Transport",
-    "default_endpoint",
-    "default_token",
-    "home_folder",
-]
 
 CONNECTIONS_PER_TRANSPORT = 32
 MAX_ANSWER_BYTES = 64 * 1024 * 1024

@@ -17,16 +17,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from offbook.client import courier as courier_module
+from offbook.client.clients import AsyncClient, Client, deliver_outboxes
+from offbook.client.courier import batches, concerns_messages
+from offbook.client.delivery import LONGEST_PAUSE_SECONDS, pause_seconds
+from offbook.client.outbox import Outbox
+from offbook.client.outgoing import outgoing, without_surrogates
+from offbook.client.segment import Queued
 from offbook.errors import InvalidInput, ProviderRefused, ProviderUnavailable
-from offbook.surfaces import courier as courier_module
-from offbook.surfaces.client import AsyncClient, Client, deliver_outboxes
-from offbook.surfaces.courier import batches, concerns_messages
-from offbook.surfaces.delivery import LONGEST_PAUSE_SECONDS, pause_seconds
-from offbook.surfaces.outbox import Outbox
-from offbook.surfaces.outgoing import outgoing, without_surrogates
-from offbook.surfaces.segment import Queued
 from offbook.types import Message
-from tests.unit.fake_provider import BUSY, DROP, HANG_UP, UNAUTHORIZED, WRONG_SHAPE, FakeProvider
+from tests.unit.client.fake_provider import BUSY, DROP, HANG_UP, UNAUTHORIZED, WRONG_SHAPE, FakeProvider
 
 
 @pytest.fixture(autouse=True)
@@ -178,7 +178,7 @@ def test_a_client_name_is_a_plain_word(name: str) -> None:
 
 
 def test_importing_the_client_loads_nothing_heavy() -> None:
-    code = "import sys, offbook.surfaces.client; print(sorted({'apsw','uvicorn','structlog','rich','click','uvloop'} & set(sys.modules)))"
+    code = "import sys, offbook.client.clients; print(sorted({'apsw','uvicorn','structlog','rich','click','uvloop'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -587,7 +587,7 @@ def run(code: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
 
 RECORD_FOR_EVER = """
 import os, sys
-from offbook.surfaces.client import Client
+from offbook.client.clients import Client
 client = Client(client="host")
 for number in range(10**6):
     client.record("s", ("user", f"message {number}"))
@@ -617,7 +617,7 @@ def test_what_was_recorded_survives_kill_9_and_arrives_once(away: FakeProvider, 
 
 def test_an_ending_process_delivers_what_it_recorded(provider: FakeProvider) -> None:
     code = """
-from offbook.surfaces.client import Client
+from offbook.client.clients import Client
 client = Client(client="host")
 for number in range(100):
     client.record("s", ("user", f"message {number}"))
@@ -630,7 +630,7 @@ for number in range(100):
 def test_two_processes_of_one_client_have_an_outbox_each(provider: FakeProvider, tmp_path: Path) -> None:
     code = """
 import sys
-from offbook.surfaces.client import Client
+from offbook.client.clients import Client
 with Client(client="host") as client:
     for number in range(100):
         client.record(sys.argv[1], ("user", f"message {number}"))
@@ -745,7 +745,7 @@ def test_a_forked_child_that_outlives_its_parent_does_not_hold_its_outbox(
 ) -> None:
     code = """
 import os, sys, time
-from offbook.surfaces.client import Client
+from offbook.client.clients import Client
 client = Client("/nowhere", client="host")
 client.record("s", ("user", "message 0"))
 if os.fork() == 0:

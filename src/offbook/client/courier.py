@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from offbook.client.answers import value_of
+from offbook.client.outbox import Outbox
+from offbook.client.segment import Queued
+from offbook.client.transport import AnswerLost, Transport
 from offbook.errors import PROBLEM_TYPE_PREFIX, ProviderRefused
-from offbook.surfaces.answers import value_of
-from offbook.surfaces.outbox import Outbox
-from offbook.surfaces.segment import Queued
-from offbook.surfaces.transport import AnswerLost, Transport
 from offbook.types import Receipt
 
 BATCH_RECORDS = 200

@@ -8,19 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from offbook.client.answers import content_of, known_fields, value_of
+from offbook.client.endpoint import Endpoint, default_endpoint, default_token
+from offbook.client.transport import CONNECTIONS_PER_TRANSPORT, Answer, AnswerLost, Transport
 from offbook.errors import InvalidInput, ProviderRefused, ProviderUnavailable
-from offbook.surfaces.answers import content_of, known_fields, value_of
-from offbook.surfaces.transport import (
-    CONNECTIONS_PER_TRANSPORT,
-    Answer,
-    AnswerLost,
-    Endpoint,
-    Transport,
-    default_endpoint,
-    default_token,
-)
 from offbook.types import CompressedContext, Receipt
-from tests.unit.fake_provider import BUSY, DROP, HANG_UP, FakeProvider
+from tests.unit.client.fake_provider import BUSY, DROP, HANG_UP, FakeProvider
 
 
 @pytest.fixture(params=["unix", "tcp"])
@@ -220,7 +213,7 @@ async def test_garbage_is_nobody(provider: FakeProvider, garbage: bytes) -> None
 
 
 async def test_an_endless_answer_is_cut_off(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("offbook.surfaces.transport.MAX_ANSWER_BYTES", 1000)
+    monkeypatch.setattr("offbook.client.transport.MAX_ANSWER_BYTES", 1000)
     provider.plan.append(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5000)
     async with transport_to(provider) as transport:
         with pytest.raises(ProviderUnavailable, match="longer than"):

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from offbook.client.segment import Queued, Segment, queued_of
 from offbook.errors import OffbookError
-from offbook.surfaces.segment import Queued, Segment, queued_of
 from offbook.types import now
 
 REJECTED_MAX_BYTES = 64 * 1024 * 1024

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
 from offbook.errors import InvalidInput
+from offbook.home import home_folder
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -61,10 +61,6 @@ def _tcp_endpoint(parts: SplitResult, host: str, port: int | None) -> Endpoint:
     if parts.scheme == "https":
         return Endpoint(scheme="https", path=path, host=host, port=443 if port is None else port)
     return Endpoint(scheme="http", path=path, host=host, port=80 if port is None else port)
-
-
-def home_folder(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("OFFBOOK_HOME") or "~/.offbook").expanduser()
 
 
 def default_endpoint(environ: Mapping[str, str]) -> Endpoint:

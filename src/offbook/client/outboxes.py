@@ -6,12 +6,12 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from offbook.client.courier import Courier
+from offbook.client.endpoint import Endpoint
+from offbook.client.outbox import Outbox, OutboxBusy
+from offbook.client.outbox_folder import OutboxFolder
+from offbook.client.transport import Transport
 from offbook.errors import ProviderError
-from offbook.surfaces.courier import Courier
-from offbook.surfaces.endpoint import Endpoint
-from offbook.surfaces.outbox import Outbox, OutboxBusy
-from offbook.surfaces.outbox_folder import OutboxFolder
-from offbook.surfaces.transport import Transport
 
 MAX_BYTES = 268_435_456
 """The default of the setting `outbox.maxBytes`."""

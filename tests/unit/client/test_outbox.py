@@ -18,9 +18,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from offbook.surfaces import outbox as outbox_module
-from offbook.surfaces.outbox import Outbox, OutboxBusy, OutboxClosed, Queued
-from offbook.surfaces.segment import line_of, queued_of
+from offbook.client import outbox as outbox_module
+from offbook.client.outbox import Outbox, OutboxBusy, OutboxClosed, Queued
+from offbook.client.segment import line_of, queued_of
 
 PLENTY = 10_000_000
 
@@ -186,7 +186,7 @@ def test_a_refused_record_is_set_aside_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_what_was_refused_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("offbook.surfaces.outbox_folder.REJECTED_MAX_BYTES", 10)
+    monkeypatch.setattr("offbook.client.outbox_folder.REJECTED_MAX_BYTES", 10)
     outbox = opened(tmp_path / "box")
     outbox.reject(Queued(1, record_of(1), "", 1), "no")
     assert "is full" in str(outbox.last_error)
@@ -224,7 +224,7 @@ def test_what_append_returned_for_survives_kill_9(tmp_path: Path) -> None:
     code = """
 import os, sys
 from pathlib import Path
-from offbook.surfaces.outbox import Outbox
+from offbook.client.outbox import Outbox
 outbox = Outbox(Path(sys.argv[1]), max_bytes=10**8, segment_bytes=5000)
 for number in range(10**6):
     if not outbox.append(b'{"n":%d}' % number):

@@ -14,12 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from offbook.client.courier import BATCH_RECORDS, Courier
+from offbook.client.endpoint import Endpoint
+from offbook.client.outbox import Outbox, OutboxBusy
+from offbook.client.outboxes import folders_that_wait, open_outbox
+from offbook.client.transport import Transport
 from offbook.errors import ProviderError
-from offbook.surfaces.courier import BATCH_RECORDS, Courier
-from offbook.surfaces.endpoint import Endpoint
-from offbook.surfaces.outbox import Outbox, OutboxBusy
-from offbook.surfaces.outboxes import folders_that_wait, open_outbox
-from offbook.surfaces.transport import Transport
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 30.0

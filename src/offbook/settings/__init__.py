@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Meta
 
 from offbook.errors import SettingsError
-from offbook.settings_sources import Catalogue, Given, Reading, dotted, read_toml, unknown
-from offbook.settings_values import as_text, replaced, shown
+from offbook.settings.sources import Catalogue, Given, Reading, dotted, read_toml, unknown
+from offbook.settings.values import as_text, replaced, shown
 from offbook.types import MAX_AGENT_BYTES, Value
 
 CONFIG_FILE = "config.toml"
@@ -263,14 +263,6 @@ class LoadedSettings(Value, frozen=True):
 def catalogue() -> Catalogue:
     """Every setting, for the loader, `offbook config` and the reference page."""
     return Catalogue(Settings, short_names=SHORT_NAMES, reserved=RESERVED_VARIABLES)
-
-
-def home_folder(environ: Mapping[str, str]) -> Path:
-    """`OFFBOOK_HOME`, or `~/.offbook`."""
-    try:
-        return Path(environ.get("OFFBOOK_HOME") or "~/.offbook").expanduser().absolute()
-    except RuntimeError as error:
-        raise SettingsError("the home folder is not known; set OFFBOOK_HOME") from error
 
 
 def load(

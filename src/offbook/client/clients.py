@@ -20,15 +20,16 @@ from urllib.parse import quote
 
 import msgspec
 
+from offbook.client.answers import content_of, value_of
+from offbook.client.delivery import CLOSE_FLUSH_SECONDS, Destination
+from offbook.client.endpoint import Endpoint, default_endpoint, default_token
+from offbook.client.loop_thread import LoopThread
+from offbook.client.outboxes import MAX_BYTES, deliver_outboxes
+from offbook.client.outgoing import MessageLike, encoded, outgoing
+from offbook.client.recorder import Recorder
+from offbook.client.transport import Answer, Transport
 from offbook.errors import InvalidInput
-from offbook.surfaces.answers import content_of, value_of
-from offbook.surfaces.delivery import CLOSE_FLUSH_SECONDS, Destination
-from offbook.surfaces.endpoint import Endpoint, default_endpoint, default_token, home_folder
-from offbook.surfaces.loop_thread import LoopThread
-from offbook.surfaces.outboxes import MAX_BYTES, deliver_outboxes
-from offbook.surfaces.outgoing import MessageLike, encoded, outgoing
-from offbook.surfaces.recorder import Recorder
-from offbook.surfaces.transport import Answer, Transport
+from offbook.home import home_folder
 from offbook.types import CompressedContext, Receipt
 
 __all__ = ["AsyncClient", "Client", "Endpoint", "MessageLike", "deliver_outboxes"]
@@ -43,7 +44,7 @@ class Saved(msgspec.Struct):
 
 
 class AsyncClient:
-    """Every verb of the contract, and `record`. Safe to share between tasks; `record` between threads.
+    """Verbs as methods, any other through `call`, and `record`. Tasks may share it; threads may share `record`.
 
     `client` names the outbox in `home`, which is delivered to whatever endpoint the next client of that
     name uses: give programs that talk to different providers different names or homes.
@@ -167,10 +168,11 @@ class AsyncClient:
         limit: int = 100,
         wait_ms: int = 0,
         *,
+        newest: bool = False,
         agent_id: str | None = None,
     ) -> dict[str, Any]:
-        """The session's messages after `after_seq`; waits up to `wait_ms` for one to come."""
-        body = self._of(session_id, agent_id, afterSeq=after_seq, limit=limit, waitMs=wait_ms)
+        """The session's messages after `after_seq`, the first or the `newest`; waits up to `wait_ms` for one."""
+        body = self._of(session_id, agent_id, afterSeq=after_seq, limit=limit, newest=newest, waitMs=wait_ms)
         return value_of(await self._post("log", body, extra_seconds=wait_ms / 1000), dict[str, Any])
 
     async def call(self, verb: str, body: dict[str, Any] | None = None) -> Any:
@@ -288,9 +290,10 @@ class Client:
         limit: int = 100,
         wait_ms: int = 0,
         *,
+        newest: bool = False,
         agent_id: str | None = None,
     ) -> dict[str, Any]:
-        return self._run(self._client.log(session_id, after_seq, limit, wait_ms, agent_id=agent_id))
+        return self._run(self._client.log(session_id, after_seq, limit, wait_ms, newest=newest, agent_id=agent_id))
 
     def call(self, verb: str, body: dict[str, Any] | None = None) -> Any:
         return self._run(self._client.call(verb, body))

@@ -16,9 +16,9 @@ from weakref import WeakSet
 
 import msgspec
 
+from offbook.client.outbox_folder import Lane, OutboxBusy, OutboxFolder, State
+from offbook.client.segment import Queued, Segment, line_of, queued_of
 from offbook.errors import OffbookError
-from offbook.surfaces.outbox_folder import Lane, OutboxBusy, OutboxFolder, State
-from offbook.surfaces.segment import Queued, Segment, line_of, queued_of
 
 __all__ = ["Outbox", "OutboxBusy", "OutboxClosed", "Queued"]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from offbook.errors import SettingsError
-from offbook.settings_values import ENVIRONMENT_PREFIX, Setting, settings_of, shown
+from offbook.settings.values import ENVIRONMENT_PREFIX, Setting, settings_of, shown
 
 LEAST_LIKENESS = 0.6
 LAST_PART_WEIGHT = 0.9
