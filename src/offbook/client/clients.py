@@ -172,7 +172,7 @@ class AsyncClient:
         agent_id: str | None = None,
     ) -> dict[str, Any]:
         """The session's messages after `after_seq`, the first or the `newest`; waits up to `wait_ms` for one."""
-        body = self._of(session_id, agent_id, afterSeq=after_seq, limit=limit, newest=newest, waitMs=wait_ms)
+        body = self._of(session_id, agent_id, afterSeq=after_seq, limit=limit, newest=newest or None, waitMs=wait_ms)
         return value_of(await self._post("log", body, extra_seconds=wait_ms / 1000), dict[str, Any])
 
     async def call(self, verb: str, body: dict[str, Any] | None = None) -> Any:
