@@ -25,6 +25,10 @@ unit: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(BENCH)
 
+## docs: write the reference pages again from the code (a test compares them)
+docs: $(READY)
+	$(BIN)/python -m offbook.reference
+
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
 

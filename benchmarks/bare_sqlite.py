@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from time import perf_counter_ns
 
@@ -32,12 +33,14 @@ class BareSqlite:
         self._connection.execute("INSERT INTO sessions (session, agent, key, started_at) VALUES (1, 1, 'chat', 0)")
         self._seq = 0
 
-    def insert(self, count: int, content: str) -> list[float]:
+    def insert(self, count: int, content: str, *, pause_seconds: float = 0.0) -> list[float]:
         """Microseconds of each transaction. The rows are made beforehand: only SQLite is timed."""
         rows = [self._row(content) for _ in range(count)]
         execute = self._connection.execute
         taken = []
         for row in rows:
+            if pause_seconds:
+                time.sleep(pause_seconds)
             started = perf_counter_ns()
             execute("BEGIN IMMEDIATE")
             execute(_INSERT, row)

@@ -33,7 +33,7 @@ def _findings(report: KillReport) -> Findings:
             Bar(
                 "kills that hit a large message, a batch",
                 "some of each",
-                f"{report.hit.get('large', 0) + report.hit.get('large batch', 0)}, {report.hit.get('batch', 0)}",
+                f"{report.hit.get('large', 0)}, {report.hit.get('batch', 0)}",
                 bool(report.hit.get("large") and report.hit.get("batch")),
             ),
         ],

@@ -56,6 +56,19 @@ def check(message: Message) -> Message:
     """Refuse what could not be stored or given back; bring the time to UTC."""
     if message.id is not None:
         checked_key(message.id, "message.id", MAX_KEY_BYTES)
+    if not _is_plain(message):
+        _check_structure(message)
+    return message if message.ts is None else msgspec.structs.replace(message, ts=in_utc(message.ts))
+
+
+def _is_plain(message: Message) -> bool:
+    """Most messages are a text and nothing else, and ASCII: there is nothing in them to go wrong."""
+    content = message.content
+    has_labels = message.name or message.tool_call_id or message.model or message.origin
+    return isinstance(content, str) and content.isascii() and not has_labels and message.meta is None
+
+
+def _check_structure(message: Message) -> None:
     for part, value in (("content", message.content), ("meta", message.meta)):
         if depth(value) > MAX_DEPTH:
             raise WrongShape(f"`message.{part}` is nested more than {MAX_DEPTH} levels deep: flatten it")
@@ -69,7 +82,6 @@ def check(message: Message) -> Message:
         value = getattr(message, name)
         if value is not None and "\x00" in value:
             raise WrongShape(f"`message.{name}` holds a NUL character: leave it out")
-    return message if message.ts is None else msgspec.structs.replace(message, ts=in_utc(message.ts))
 
 
 def in_utc(ts: datetime, field: str = "message.ts") -> datetime:

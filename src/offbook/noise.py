@@ -42,6 +42,8 @@ _RUNTIME = re.compile(
 # internal-runtime-context.mjs. A block without its end runs to the end, as it does for the host.
 _CONTEXT_BEGIN = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
 _CONTEXT_END = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
+_MARKERS_BEGIN_WITH = frozenset("[<FRACOP")
+"""The first letters of all that is matched at the beginning, frames too. Most messages begin with another."""
 _MONOLOGUE = re.compile(r"Let me (?!know\b)[^\n]+\Z", re.IGNORECASE)
 
 
@@ -65,6 +67,8 @@ def noise_kind(message: Message) -> str | None:
 
 
 def _kind_by_marker(message: Message, said: str) -> str | None:
+    if said[:1] not in _MARKERS_BEGIN_WITH and _HEARTBEAT_TOKEN not in said and message.meta is None:
+        return None
     if is_framed(said):
         return "injected"
     if _CRON.match(said):

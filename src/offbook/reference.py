@@ -25,7 +25,7 @@ from offbook import audit, errors
 from offbook.cli.root import root
 from offbook.reference_shapes import code, fields_table, struct_info, structs_of, table, told_on_the_wire, type_in_words
 from offbook.settings import RESERVED_VARIABLES, SHORT_NAMES, catalogue
-from offbook.settings_values import Setting, as_text
+from offbook.settings.values import Setting, as_text
 from offbook.surfaces.openapi import CAPTURE_HEADER, PROBLEMS, openapi_document
 from offbook.surfaces.wire import SHAPES
 from offbook.types import AuditEvent
@@ -141,7 +141,8 @@ def _settings_table(settings: Iterable[Setting]) -> str:
 @cache
 def settings_in_effect() -> frozenset[str]:
     """The settings some module reads: `….server.port`, or `port` of something called `server` or `settings`."""
-    sources = [path for path in Path(offbook.__file__).parent.rglob("*.py") if not path.name.startswith("settings")]
+    package = Path(offbook.__file__).parent
+    sources = [path for path in package.rglob("*.py") if path.parent != package / "settings"]
     read = {pair for path in sources for pair in _attributes(ast.parse(path.read_text(encoding="utf-8")))}
     return frozenset(
         setting.name
@@ -180,13 +181,13 @@ def verbs_page() -> str:
         "## Errors",
         "Every verb can answer with these, as RFC 9457 problem documents; [errors](errors.md) has them all.",
         _errors_table(sorted(PROBLEMS, key=lambda error: error.status)),
-        "# Values",
+        "## Values",
         *(part for struct in structs if struct not in requests for part in _value(struct)),
     )
 
 
 def _verb(verb: str, request: type[Any], answer: Any) -> Iterator[str]:
-    yield f"## `{verb}`"
+    yield f"## POST /v1/{verb}"
     yield told_on_the_wire(request)
     is_empty = not struct_info(request).fields
     yield "The body may be empty." if is_empty else fields_table(request, is_request=True)
@@ -196,7 +197,7 @@ def _verb(verb: str, request: type[Any], answer: Any) -> Iterator[str]:
 
 
 def _value(struct: type[Any]) -> Iterator[str]:
-    yield f"## {struct.__name__}"
+    yield f"### {struct.__name__}"
     if told := told_on_the_wire(struct):
         yield told
     yield fields_table(struct)
@@ -222,9 +223,10 @@ ERRORS = """
 `type` is `{prefix}` and the slug below. `detail` says what was wrong and what to do. Where `retryable` is true the same
 request may succeed later; where it is false it will not, until something is mended. All five fields are always there.
 
-In Python these are classes, most of them in `offbook.errors`. A client raises `ProviderUnavailable` where nobody answers
-and `ProviderRefused` where a problem document came: `document` holds it, `is_retryable` is what it says. On the command
-line an error is one line on stderr; with `--json` it is such a document on stdout, those that no provider sends as well.
+In Python these are classes, most of them in `offbook.errors`. A client raises `ProviderUnavailable` where nobody
+answers and `ProviderRefused` where a problem document came: `document` holds it, `is_retryable` is what it says. On the
+command line an error is one line on stderr; with `--json` it is such a document on stdout, also where no provider sent
+it.
 """
 
 
@@ -282,13 +284,13 @@ def all_errors() -> tuple[type[errors.OffbookError], ...]:
 
 def _children(error: type[errors.OffbookError]) -> list[type[errors.OffbookError]]:
     """In the order they are written; those of other modules after those of `errors`."""
-    written = [name for name in vars(errors) if name.istitle() or name[0].isupper()]
-    ours = [child for child in error.__subclasses__() if child.__module__.startswith("offbook.")]
-    return sorted(ours, key=lambda child: (child.__module__ != errors.__name__, _at(child, written), child.__name__))
+    written = list(vars(errors))
 
+    def place(child: type[errors.OffbookError]) -> tuple[int, str]:
+        name = child.__name__
+        return (written.index(name) if vars(errors).get(name) is child else len(written)), name
 
-def _at(error: type[errors.OffbookError], written: list[str]) -> int:
-    return written.index(error.__name__) if error.__name__ in written else len(written)
+    return sorted((child for child in error.__subclasses__() if child.__module__.startswith("offbook.")), key=place)
 
 
 def _tree(error: type[errors.OffbookError], indent: str = "") -> str:
@@ -353,8 +355,8 @@ def _prose(text: str) -> Iterator[str]:
 
 AUDIT = """
 Every verb that reads or writes leaves one event in the chain of its agent, durable before the answer leaves; `ping`
-leaves none. `offbook audit` and the verb [`audit`](verbs.md#audit) show events; `offbook audit --verify` proves all of
-it. What that can and cannot show: [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
+leaves none. `offbook audit` and the verb [`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves
+all of it. What that can and cannot show: [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
 """
 EVENTS = """
 `previous` of the first event is 64 zeros. `actor` is `local` over the socket, `owner` with the owner's token,

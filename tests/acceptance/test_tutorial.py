@@ -1,0 +1,137 @@
+"""Runs the tutorial as a reader would: every block in order, in one shell, against a provider of its own.
+
+`bash` blocks are sourced, `python` blocks are run by `python`; both must succeed. A `text` block after one of
+them is what it prints, with `…` for anything: within a line, or as a line of its own for any lines.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+BLOCK_SECONDS = 30.0
+END = "=== end of block, status "
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_JOB_NOTICE = re.compile(r"^\S+: line \d+: +\d+ (?:Terminated|Killed)\b.*\n(?: +.*\n)*", re.MULTILINE)
+"""What a shell without a terminal says of a process that a signal ended; with one it says so at the prompt."""
+
+
+class Step(NamedTuple):
+    line: int
+    language: str
+    source: str
+    printed: str | None
+
+
+def steps(page: str) -> Iterator[Step]:
+    blocks = list(_BLOCK.finditer(page))
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+        language, source = block.groups()
+        if language == "text":
+            continue
+        assert language in ("bash", "python"), f"the tutorial has a block of {language}, which nothing runs"
+        printed = following[2] if following is not None and following[1] == "text" else None
+        yield Step(page.count("\n", 0, block.start()) + 1, language, source, printed)
+
+
+def pattern(printed: str) -> re.Pattern[str]:
+    """`…` is any text of a line; alone on a line, any lines. Spaces around it may be more than they are here."""
+    lines = []
+    for line in printed.strip("\n").split("\n"):
+        words = [re.escape(part.strip(" ")) for part in line.split("…")]
+        lines.append(r"(?:.*\n)*?" if line == "…" else r".*".join(words) + r"\n")
+    return re.compile("".join(lines))
+
+
+class Shell:
+    """One bash for all blocks: what one exports or starts, the next one has."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(("OFFBOOK_", "BASH_ENV"))}
+        environ |= {"PATH": f"{Path(sys.executable).parent}:{environ['PATH']}", "TMPDIR": str(folder)}
+        self._process = subprocess.Popen(
+            ["bash", "--norc", "--noprofile"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environ,
+            cwd=folder,
+            text=True,
+            start_new_session=True,
+        )
+        self._lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+
+    def run(self, step: Step) -> tuple[str, int]:
+        """What a block prints, and its exit status."""
+        script = self._folder / f"line-{step.line}.sh"
+        is_python = step.language == "python"
+        script.write_text(f"python - <<'END OF BLOCK'\n{step.source}END OF BLOCK\n" if is_python else step.source)
+        assert self._process.stdin is not None
+        self._process.stdin.write(f'. {script} < /dev/null; echo "{END}$?"\n')
+        self._process.stdin.flush()
+        printed = ""
+        while True:
+            try:
+                line = self._lines.get(timeout=BLOCK_SECONDS)
+            except queue.Empty:
+                pytest.fail(f"the block at line {step.line} did not end; it printed:\n{printed}")
+            if END in line:
+                before, _, status = line.partition(END)
+                return _JOB_NOTICE.sub("", printed + before), int(status)
+            printed += line
+
+    def close(self) -> None:
+        """Ends the shell and whatever it started."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    # Not pytest's folder: the path of a Unix socket may have 107 bytes only.
+    folder = Path(tempfile.mkdtemp(prefix="ob"))
+    shell = Shell(folder)
+    yield shell
+    shell.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.timeout(120)
+def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
+    for step in steps(TUTORIAL.read_text(encoding="utf-8")):
+        printed, status = shell.run(step)
+        assert status == 0, f"the block at line {step.line} ended with {status}:\n{printed}"
+        if step.printed is None:
+            assert printed == "", f"the block at line {step.line} prints what the tutorial does not show:\n{printed}"
+        else:
+            told = f"the block at line {step.line} should print:\n{step.printed}\nand printed:\n{printed}"
+            assert pattern(step.printed).fullmatch(printed), told
+
+
+def test_dots_stand_for_anything_and_nothing_else_does() -> None:
+    shown = pattern("── … ──\n…  #1     user\n…\nlast (a.b)\n")
+    assert shown.fullmatch("── Monday ──\n08:00:00  #1     user\nx\ny\nlast (a.b)\n")
+    assert shown.fullmatch("── Monday ──\n08:00:00  #1     user\nlast (a.b)\n")
+    assert not shown.fullmatch("── Monday ──\n08:00:00  #2     user\nlast (a.b)\n")
+    assert not shown.fullmatch("── Monday ──\n08:00:00  #1     user\nlast (axb)\n")
