@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
+from benchmarks.bare_sqlite import BareSqlite
 from benchmarks.exchange import BlockingConnection, request
 from benchmarks.provider import OFFBOOK, environ_of, running_in
 from benchmarks.results import Bar, Findings
 from benchmarks.run import Run
-from benchmarks.samples import flat, percentile
+from benchmarks.samples import percentile
 from benchmarks.stores import AGENT, store_with
 from benchmarks.texts import KILOBYTE, text
 
@@ -23,28 +25,42 @@ CONTENT = text("backup", KILOBYTE)
 LONGEST_SECONDS = 900
 
 
-class PacedWriter:
-    """One message every five milliseconds, so that both sides see the same load."""
+class Samples(NamedTuple):
+    """Milliseconds."""
 
-    def __init__(self, socket: Path) -> None:
+    provider: list[float]
+    bare: list[float]
+
+    def add(self, other: Samples) -> None:
+        self.provider.extend(other.provider)
+        self.bare.extend(other.bare)
+
+
+class PacedWriter:
+    """One message every five milliseconds, and one row of bare SQLite right after it: what the machine and the
+    disk do to anybody shows in both."""
+
+    def __init__(self, socket: Path, bare: BareSqlite) -> None:
         self._connection = BlockingConnection(socket)
+        self._bare = bare
         self._numbers = count()
 
-    def write_while(self, is_wanted: Callable[[], bool]) -> list[float]:
-        """Milliseconds of each answer since it was due: a stall counts for all that would have come during it."""
-        taken: list[float] = []
+    def write_while(self, is_wanted: Callable[[], bool]) -> Samples:
+        taken = Samples([], [])
         due = time.perf_counter()
         while is_wanted():
             message = {"id": f"paced-{next(self._numbers)}", "role": "user", "content": CONTENT}
             sent = request("onMessage", {"sessionId": "paced", "agentId": AGENT, "message": message})
-            due += 1 / PACE_PER_SECOND
+            due = max(due + 1 / PACE_PER_SECOND, time.perf_counter())
             time.sleep(max(0.0, due - time.perf_counter()))
+            started = time.perf_counter()
             answer = self._connection.exchange(sent)
-            taken.append((time.perf_counter() - due) * 1_000)
+            taken.provider.append((time.perf_counter() - started) * 1_000)
+            taken.bare.extend(micros / 1_000 for micros in self._bare.insert(1, CONTENT))
             assert answer.status == 200, answer
         return taken
 
-    def write_for(self, seconds: float) -> list[float]:
+    def write_for(self, seconds: float) -> Samples:
         until = time.monotonic() + seconds
         return self.write_while(lambda: time.monotonic() < until)
 
@@ -52,25 +68,24 @@ class PacedWriter:
 def measure(run: Run) -> Findings:
     messages = run.choose(100_000, 1_000_000)
     home = store_with(run, messages)
-    quiet: list[list[float]] = []
-    busy: list[list[float]] = []
+    quiet, busy = Samples([], []), Samples([], [])
     took: list[float] = []
-    wal_bytes: list[int] = []
+    bare = BareSqlite(run.folder / "beside-backup")
     with running_in(home) as daemon:
-        writer = PacedWriter(daemon.socket)
+        writer = PacedWriter(daemon.socket, bare)
         writer.write_for(1)
         for number in range(run.choose(1, 2)):
             run.say(f"backup {number + 1}")
-            quiet.append(writer.write_for(run.choose(4, 20)))
+            quiet.add(writer.write_for(run.choose(4, 20)))
             samples, seconds = _while_backup(writer, home, run.folder / f"backup-{number}.tar.gz")
-            busy.append(samples)
+            busy.add(samples)
             took.append(seconds)
-            wal_bytes.append((home / "offbook.db-wal").stat().st_size)
-            quiet.append(writer.write_for(run.choose(4, 20)))
-    return _findings(messages, flat(quiet), flat(busy), took, max(wal_bytes))
+            quiet.add(writer.write_for(run.choose(4, 20)))
+    bare.close()
+    return _findings(messages, quiet, busy, took)
 
 
-def _while_backup(writer: PacedWriter, home: Path, destination: Path) -> tuple[list[float], float]:
+def _while_backup(writer: PacedWriter, home: Path, destination: Path) -> tuple[Samples, float]:
     started = time.monotonic()
     process = subprocess.Popen(
         [OFFBOOK, "backup", str(destination)], env=environ_of(home), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -87,19 +102,27 @@ def _while_backup(writer: PacedWriter, home: Path, destination: Path) -> tuple[l
         destination.unlink(missing_ok=True)
 
 
-def _findings(messages: int, quiet: list[float], busy: list[float], took: list[float], wal_bytes: int) -> Findings:
-    ratio = percentile(busy, 99) / percentile(quiet, 99)
+def _findings(messages: int, quiet: Samples, busy: Samples, took: list[float]) -> Findings:
+    without, during = percentile(quiet.provider, 99), percentile(busy.provider, 99)
+    bare_without, bare_during = percentile(quiet.bare, 99), percentile(busy.bare, 99)
     return Findings(
         bars=[
             Bar(
                 f"p99 of onMessage during a backup of {messages:,} messages / without",
                 "none",
-                f"{percentile(busy, 99):.2f} / {percentile(quiet, 99):.2f} ms = {ratio:.1f}",
+                f"{during:.2f} / {without:.2f} ms = {during / without:.1f}",
                 None,
-            )
+            ),
+            Bar(
+                "the same of bare SQLite beside it, in a file of its own",
+                "none",
+                f"{bare_during:.2f} / {bare_without:.2f} ms = {bare_during / bare_without:.1f}",
+                None,
+            ),
         ],
         rows=[
             {
+                "who": who,
                 "when": when,
                 "p50 ms": percentile(samples, 50),
                 "p95 ms": percentile(samples, 95),
@@ -108,12 +131,17 @@ def _findings(messages: int, quiet: list[float], busy: list[float], took: list[f
                 "most ms": max(samples),
                 "samples": len(samples),
             }
-            for when, samples in (("without", quiet), ("during", busy))
+            for who, when, samples in (
+                ("onMessage", "without", quiet.provider),
+                ("onMessage", "during", busy.provider),
+                ("bare SQLite", "without", quiet.bare),
+                ("bare SQLite", "during", busy.bare),
+            )
         ],
         notes=[
-            f"{PACE_PER_SECOND} messages of 1 KB a second from one client. A backup took "
-            f"{' and '.join(f'{seconds:.0f}' for seconds in took)} s; the WAL had {wal_bytes / 1e6:.0f} MB at its end.",
-            "The backup is a process of its own, niced by nobody: on two cores it competes with the daemon and with "
-            "the client.",
+            f"{PACE_PER_SECOND} messages of 1 KB a second from one client, and as many rows of bare SQLite. A backup "
+            f"took {' and '.join(f'{seconds:.0f}' for seconds in took)} s.",
+            "The backup is a process of its own: on two cores it competes with the daemon and with the client, and "
+            "what it writes competes with every sync of the disk.",
         ],
     )

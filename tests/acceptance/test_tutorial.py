@@ -1,16 +1,19 @@
 """Runs the tutorial as a reader would: every block in order, in one shell, against a provider of its own.
 
 `bash` blocks are sourced, `python` blocks are run by `python`; both must succeed. A `text` block after one of
-them is what it prints, with `…` for anything: within a line, or as a line of its own for any lines.
+them is what it prints, with `…` for anything: within a line, or as a line of its own for any lines. The examples
+of the README are run the same way; what is not for a test there (`make run`) is a block of `sh`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +24,7 @@ from typing import NamedTuple
 
 import pytest
 
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+REPOSITORY = Path(__file__).parents[2]
 BLOCK_SECONDS = 30.0
 END = "=== end of block, status "
 
@@ -43,7 +46,7 @@ def steps(page: str) -> Iterator[Step]:
         language, source = block.groups()
         if language == "text":
             continue
-        assert language in ("bash", "python"), f"the tutorial has a block of {language}, which nothing runs"
+        assert language in ("bash", "python"), f"a block of {language}, which nothing runs: {source}"
         printed = following[2] if following is not None and following[1] == "text" else None
         yield Step(page.count("\n", 0, block.start()) + 1, language, source, printed)
 
@@ -63,7 +66,11 @@ class Shell:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("OFFBOOK_", "BASH_ENV"))}
-        environ |= {"PATH": f"{Path(sys.executable).parent}:{environ['PATH']}", "TMPDIR": str(folder)}
+        environ |= {
+            "PATH": f"{Path(sys.executable).parent}:{environ['PATH']}",
+            "TMPDIR": str(folder),
+            "HOME": str(folder),
+        }
         self._process = subprocess.Popen(
             ["bash", "--norc", "--noprofile"],
             stdin=subprocess.PIPE,
@@ -119,7 +126,7 @@ def shell() -> Iterator[Shell]:
 
 @pytest.mark.timeout(120)
 def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
-    for step in steps(TUTORIAL.read_text(encoding="utf-8")):
+    for step in steps((REPOSITORY / "docs" / "tutorial.md").read_text(encoding="utf-8")):
         printed, status = shell.run(step)
         assert status == 0, f"the block at line {step.line} ended with {status}:\n{printed}"
         if step.printed is None:
@@ -127,6 +134,24 @@ def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
         else:
             told = f"the block at line {step.line} should print:\n{step.printed}\nand printed:\n{printed}"
             assert pattern(step.printed).fullmatch(printed), told
+
+
+def test_the_examples_of_the_readme_work_as_written(shell: Shell) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    page = (REPOSITORY / "README.md").read_text(encoding="utf-8").replace(":8770", f":{port}")
+    started = (
+        f"OFFBOOK_PORT={port} offbook serve >/dev/null 2>&1 &\nuntil offbook ping >/dev/null 2>&1; do sleep 0.1; done"
+    )
+    assert shell.run(Step(0, "bash", started, None)) == ("", 0)
+    told = [shell.run(step) for step in steps(re.sub(r"^```sh\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL))]
+    assert [status for _, status in told] == [0, 0, 0]
+    from_python, from_socket, from_port = [printed for printed, _ in told]
+    assert from_python.startswith("user: My cat is called Ada.\n\nassistant: A good name.")
+    assert from_python.endswith("messages 1 to 2, 72 characters\n")
+    assert json.loads(from_socket) == {"accepted": 1, "duplicates": 0, "firstSeq": 1, "lastSeq": 1}
+    assert json.loads(from_port)["text"] == "user: I moved to Lisbon."
 
 
 def test_dots_stand_for_anything_and_nothing_else_does() -> None:

@@ -29,6 +29,7 @@ The text goes to stdout as it is; what it covers is told on stderr.
 def command(invocation: Invocation, session: str, max_chars: int) -> None:
     """Show a session in at most so many characters, as an agent would get it."""
     from offbook.cli.output import print_json, printable
+    from offbook.tokens import estimate_tokens
 
     with invocation.client() as client:
         context = client.get_compressed_context(session, max_chars)
@@ -38,7 +39,8 @@ def command(invocation: Invocation, session: str, max_chars: int) -> None:
     covers = context.covers
     click.echo(
         f"messages {covers.first_seq:,} to {covers.last_seq:,} of {printable(session)} for agent "
-        f"{printable(context.agent_id)}, {context.chars:,} of {max_chars:,} characters, generation {context.generation}"
+        f"{printable(context.agent_id)}, {context.chars:,} of {max_chars:,} characters "
+        f"(about {estimate_tokens(context.text):,} tokens), generation {context.generation}"
         if covers.last_seq
         else f"nothing is known of {printable(session)}, agent {printable(context.agent_id)}",
         err=True,
