@@ -75,8 +75,8 @@ def measure(run: Run) -> Findings:
         ],
         rows=[*starts, *requests],
         notes=[
-            f"{FEW:,} messages are {sizes[0]}, {many:,} are {sizes[1]}; both have 20 sessions of one agent, one of "
-            "them with 60 % of the messages, and an audit event for each message.",
+            f"Few is {FEW:,} messages ({sizes[0]}), many {many:,} ({sizes[1]}); both have 20 sessions of one agent, "
+            "one of them with 60 % of the messages, and an audit event for each message.",
             f"Alternating runs; the most that grew is {worst}.",
         ],
     )
