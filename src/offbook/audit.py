@@ -5,7 +5,7 @@ written out here field by field and never derived from a class:
 
     event hash   = SHA-256(JSON [1, agentId, seq, atMicros, verb, actor, sessionId, details, previous])
     message hash = SHA-256(JSON [1, seq, receivedMicros, id, role, content, tsMicros, name, toolCallId, model,
-                                 origin, meta, noise, blobs])
+                                 origin, meta, noise, blobs, redactions])
 
 JSON here is compact, UTF-8, with sorted keys. An `onMessage` event holds the hash of the hashes of the
 messages it stored, so the chain vouches for the log as well.
@@ -13,7 +13,7 @@ messages it stored, so the chain vouches for the log as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -86,6 +86,7 @@ def message_hash(seq: int, received_at: datetime, entry: Entry) -> bytes:
         message.meta,
         entry.noise,
         entry.blobs,
+        entry.redactions,
     ]
     return sha256(_canonical.encode(fields)).digest()
 
@@ -109,6 +110,15 @@ def counts_with(counts: Counts, event: AuditEvent) -> Counts:
         blobs=counts.blobs + details.get("blobs", 0),
         audit_events=event.seq,
     )
+
+
+def end_is_whole(events: Sequence[AuditEvent], noted: AuditHead) -> bool:
+    """Whether the newest events of a chain are unbroken and reach the head that was noted apart from it."""
+    first = events[0]
+    before = GENESIS if first.seq == 1 else AuditHead(seq=first.seq - 1, hash=first.previous)
+    if any(chain_faults(events, before)) or events[-1].seq < noted.seq:
+        return False
+    return noted.seq < first.seq or events[noted.seq - first.seq].hash == noted.hash
 
 
 def chain_faults(events: Iterable[AuditEvent], head: AuditHead) -> Iterator[Fault]:

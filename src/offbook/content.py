@@ -87,6 +87,14 @@ def tool_results(message: Message) -> list[str]:
     return list(dict.fromkeys(call_id for call_id in found if isinstance(call_id, str)))
 
 
+def has_nameless_result(message: Message) -> bool:
+    """Whether it answers a call without saying which."""
+    names = [_first(block, _RESULT_ID_KEYS) for block in _blocks(message) if is_result(block)]
+    if message.role == "tool":
+        return message.tool_call_id is None and not any(isinstance(name, str) for name in names)
+    return any(not isinstance(name, str) for name in names)
+
+
 # ── as plain text ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -256,7 +264,8 @@ def externalise(
             continue
         data = text.encode("utf-8", "surrogatepass")
         digest = hashlib.sha256(data).hexdigest()
-        moved.append((BlobRef(path=list(path), sha256=digest, chars=len(text), bytes=len(data)), data))
+        reference = BlobRef(path=list(path), sha256=digest, chars=len(text), bytes=len(data), is_binary=is_binary)
+        moved.append((reference, data))
         stand_ins[path] = _binary_stand_in(text, digest) if is_binary else _text_stand_in(text, digest)
     return (replace(content, stand_ins) if moved else content), moved
 

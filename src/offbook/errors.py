@@ -33,7 +33,7 @@ class OffbookError(Exception):
 
     status: ClassVar[int] = 500
     slug: ClassVar[str] = "internal"
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
     def __init__(self, detail: str = "") -> None:
         self.detail = detail or self.title
@@ -176,8 +176,5 @@ class ProviderRefused(ProviderError):
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
+        self.retryable = bool(document.get("retryable", False))
         super().__init__(f"{document.get('title', 'refused')} {document.get('detail', '')}".strip())
-
-    @property
-    def is_retryable(self) -> bool:
-        return bool(self.document.get("retryable", False))

@@ -15,6 +15,7 @@ import msgspec
 from offbook.errors import SettingsError, StoreOwned, StoreReadOnly
 from offbook.types import Caller
 
+SHORTEST_TOKEN = 20
 TOKEN_PREFIX = "offbook_"  # noqa: S105 - a prefix, so that redaction and scanners know our tokens
 LONGEST_SOCKET_PATH = 107
 """Linux allows 107 bytes for the path of a Unix socket."""
@@ -64,9 +65,16 @@ class Home:
     def owner_token(self) -> str:
         """The token of the folder's owner, made at first use, readable by the owner only."""
         try:
-            return self.token.read_text().strip()
+            token = self.token.read_text().strip()
         except FileNotFoundError:
             pass
+        else:
+            if len(token) < SHORTEST_TOKEN:
+                raise SettingsError(
+                    f"the token in {self.token} is empty or too short to keep anybody out: remove the file, "
+                    "and a new one is made at the next start"
+                )
+            return token
         token = TOKEN_PREFIX + secrets.token_urlsafe(32)
         write_private(self.token, token + "\n")
         return token

@@ -5,10 +5,9 @@ message ─▶ checked ─▶ our own frames cut out ─▶ secrets redacted ─
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from difflib import SequenceMatcher
 from hashlib import blake2b
+from typing import get_args
 
 import msgspec
 
@@ -18,11 +17,13 @@ from offbook.frames import strip_message
 from offbook.noise import noise_kind
 from offbook.redact import redact_message
 from offbook.scope import checked_key
-from offbook.types import MAX_KEY_BYTES, Entry, Message
+from offbook.types import MAX_KEY_BYTES, Entry, Message, Role
 
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+ROLES = frozenset(get_args(Role))
 _canonical = msgspec.json.Encoder(order="deterministic")
+_message = msgspec.json.Decoder(Message)
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -64,8 +65,10 @@ def check(message: Message) -> Message:
 def _is_plain(message: Message) -> bool:
     """Most messages are a text and nothing else, and ASCII: there is nothing in them to go wrong."""
     content = message.content
-    has_labels = message.name or message.tool_call_id or message.model or message.origin
-    return isinstance(content, str) and content.isascii() and not has_labels and message.meta is None
+    if not isinstance(content, str) or not content.isascii() or message.role not in ROLES:
+        return False
+    labels = (message.name, message.tool_call_id, message.model, message.origin)
+    return message.meta is None and labels == (None, None, None, None)
 
 
 def _check_structure(message: Message) -> None:
@@ -73,9 +76,12 @@ def _check_structure(message: Message) -> None:
         if depth(value) > MAX_DEPTH:
             raise WrongShape(f"`message.{part}` is nested more than {MAX_DEPTH} levels deep: flatten it")
     try:
-        _canonical.encode(message)
+        # Over the wire the shape was checked already; a caller in this process may hand us anything.
+        _message.decode(_canonical.encode(message))
     except UnicodeEncodeError:
         raise WrongShape("the message holds a lone surrogate: send valid UTF-8") from None
+    except msgspec.ValidationError as error:
+        raise WrongShape(f"the message has the wrong shape: {error}") from None
     except (TypeError, OverflowError, ValueError) as error:
         raise WrongShape(f"the message cannot be written as JSON: {error}") from None
     for name in ("name", "tool_call_id", "model", "origin"):
@@ -96,18 +102,3 @@ def fingerprint(message: Message) -> bytes:
     """Tells a retry from another message under the same id; time and meta may differ between two captures of one."""
     fields = [message.role, message.content, message.name, message.tool_call_id]
     return blake2b(_canonical.encode(fields), digest_size=16).digest()
-
-
-def unsaved(given: Sequence[Entry], logged_fingerprints: Sequence[bytes]) -> list[Entry]:
-    """Which of a whole context's entries the log does not hold yet.
-
-    With an id the store itself knows. Without one, the context is aligned with the end of the log: what
-    matches there in order is saved already. Two equal messages in the context need two in the log.
-    """
-    anonymous = [entry for entry in given if entry.message.id is None]
-    matcher = SequenceMatcher(
-        None, [entry.fingerprint for entry in anonymous], list(logged_fingerprints), autojunk=False
-    )
-    saved = {block.a + offset for block in matcher.get_matching_blocks() for offset in range(block.size)}
-    fresh = {id(entry) for index, entry in enumerate(anonymous) if index not in saved}
-    return [entry for entry in given if entry.message.id is not None or id(entry) in fresh]

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from offbook import ingest
-from offbook.audit import GENESIS, chain_faults
+from offbook.audit import end_is_whole
 from offbook.errors import WrongShape
 from offbook.protocols import Blobs, Store
 from offbook.reading import SessionReader
@@ -152,21 +152,14 @@ class Memory:
         messages: Sequence[Message] = (),
         *,
         by: Caller = EMBEDDED,
-        claim: CaptureClaim | None = None,
     ) -> int:
         """Save whatever of the host's context is not in the log yet. Returns how many messages that were."""
-        given = await self._prepared(scope, messages)
-        session = await self._store.session(scope)
-        recent = await self._store.messages_before(
-            scope, before_seq=(session.last_seq if session else 0) + 1, limit=2 * len(given) + 1
-        )
-        fresh = ingest.unsaved(given, [logged.entry.fingerprint for logged in reversed(recent)])
         receipt = await self._append(
             scope,
-            fresh,
-            _event("hooks/pre-compaction", by, scope, {"given": len(given)}),
-            claim=claim,
+            await self._prepared(scope, messages),
+            _event("hooks/pre-compaction", by, scope, {"given": len(messages)}),
             mark=Mark(kind="pre-compaction", at=now()),
+            is_context=True,
         )
         return receipt.accepted
 
@@ -231,10 +224,11 @@ class Memory:
         await self._store.record(
             agent_id, AuditDraft(verb="audit", actor=by.name, session_id=session_id, details={"limit": limit})
         )
+        # Noted before the events are read: whatever is noted then must be among them or before them.
+        noted = await self._store.noted_audit_head(agent_id)
         end = await self._store.newest_audit_events(agent_id, limit=EVENTS_VERIFIED)
         head = AuditHead(seq=end[-1].seq, hash=end[-1].hash)
-        before = GENESIS if end[0].seq == 1 else AuditHead(seq=end[0].seq - 1, hash=end[0].previous)
-        is_whole = not any(chain_faults(end, before)) and head == await self._store.audit_head(agent_id)
+        is_whole = await asyncio.to_thread(end_is_whole, end, noted)
         if isinstance(since, int):
             events = await self._store.audit_events(agent_id, session_id=session_id, after_seq=since, limit=limit)
         else:
@@ -274,9 +268,16 @@ class Memory:
         *,
         claim: CaptureClaim | None = None,
         mark: Mark | None = None,
+        is_context: bool = False,
     ) -> Receipt:
         receipt = await self._store.append(
-            scope, entries, event, gaps=self._gaps(scope.agent_id), claim=claim, mark=mark
+            scope,
+            entries,
+            event,
+            gaps=self._gaps(scope.agent_id),
+            claim=claim,
+            mark=mark,
+            is_context=is_context,
         )
         self._wake(self._followers.pop(scope, ()))
         return receipt

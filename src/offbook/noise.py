@@ -113,7 +113,7 @@ def _is_part_of_an_exchange(message: Message) -> bool:
 
 def _is_only_text(message: Message) -> bool:
     blocks = [] if isinstance(message.content, str) else message.content
-    return all(block_text(block) is not None or block.get("type") in REASONING_TYPES for block in blocks)
+    return all(block_text(block) is not None or str(block.get("type")) in REASONING_TYPES for block in blocks)
 
 
 def _weight(said: str) -> int:

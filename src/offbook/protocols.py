@@ -46,8 +46,12 @@ class Store(Protocol):
         gaps: SessionGaps,
         claim: CaptureClaim | None = None,
         mark: Mark | None = None,
+        is_context: bool = False,
     ) -> Receipt:
         """Add entries at the end of the session, in order, contiguously, once.
+
+        `is_context` says that the entries are a host's whole context rather than news: those without an id that
+        the end of the log holds already are left out (`alignment`), however many ask at once.
 
         An entry whose message id the session already holds is a duplicate: counted, not stored; with
         another fingerprint it is also a conflict, and reported. Sequence numbers of a session are 1, 2, 3, …

@@ -32,16 +32,17 @@ def redact_text(text: str) -> tuple[str, dict[str, int]]:
 
 
 def redact_message(message: Message) -> tuple[Message, dict[str, int]]:
-    """The message without its secrets: content, name and meta, not its ids and not its binaries.
+    """The message without its secrets: content, labels and meta, not its ids and not its binaries.
 
     The very same message where there was nothing to replace.
     """
-    if message.name is None and message.meta is None and isinstance(message.content, str):
+    labels = (message.name, message.origin, message.model)
+    if labels == (None, None, None) and message.meta is None and isinstance(message.content, str):
         text, kinds = redact_text(message.content)
         return (msgspec.structs.replace(message, content=text) if kinds else message), kinds
     counts: Counter[str] = Counter()
     changed: dict[str, Any] = {}
-    for field in ("content", "name", "meta"):
+    for field in ("content", "name", "origin", "model", "meta"):
         value = getattr(message, field)
         replacements = _redactions(value, counts)
         if replacements:

@@ -224,7 +224,7 @@ ERRORS = """
 request may succeed later; where it is false it will not, until something is mended. All five fields are always there.
 
 In Python these are classes, most of them in `offbook.errors`. A client raises `ProviderUnavailable` where nobody
-answers and `ProviderRefused` where a problem document came: `document` holds it, `is_retryable` is what it says. On the
+answers and `ProviderRefused` where a problem document came: `document` holds it, `retryable` is what it says. On the
 command line an error is one line on stderr; with `--json` it is such a document on stdout, also where no provider sent
 it.
 """

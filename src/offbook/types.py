@@ -68,7 +68,7 @@ class Sparse(Value, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
 # ── who and where ─────────────────────────────────────────────────────────────────────────────
 
 
-class Scope(Value, frozen=True, order=True):
+class Scope(Value, frozen=True):
     """One session of one agent. No method of a store works without its owner."""
 
     agent_id: str
@@ -112,6 +112,8 @@ class BlobRef(Value, frozen=True):
     sha256: str
     chars: int
     bytes: int
+    is_binary: bool = False
+    """An image or a file rather than a text: a context refers to it and never holds it."""
 
 
 class Entry(Value, frozen=True):

@@ -209,6 +209,11 @@ async def test_gaps_are_marked(store: Store) -> None:
     assert [(mark.kind, mark.seq) for mark in marks] == [("first", 0), ("interrupted", 2), ("new", 3)]
 
 
+async def test_gaps_inside_a_batch_are_marked_too(store: Store) -> None:
+    await add(store, *[entry(f"after {hours} hours", ts=NOON + timedelta(hours=hours)) for hours in (0, 10, 13, 14)])
+    assert [(mark.kind, mark.seq) for mark in await store.marks(CHAT)] == [("first", 0), ("new", 1), ("interrupted", 2)]
+
+
 async def test_an_end_is_recorded_with_its_reason_and_lifted_by_the_next_message(store: Store) -> None:
     await add(store, entry("hello"))
     await store.mark(CHAT, Mark(kind="end", at=NOON, reason="reset"), said(verb="hooks/session-end"))

@@ -23,6 +23,13 @@ def test_the_folder_and_the_token_are_for_their_owner_only(home: Home) -> None:
     assert home.token.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("text", ["", "\n", "short"])
+def test_a_token_that_keeps_nobody_out_is_refused(home: Home, text: str) -> None:
+    home.token.write_text(text)
+    with pytest.raises(SettingsError, match="remove the file"):
+        home.owner_token()
+
+
 def test_looking_at_a_home_makes_nothing(tmp_path: Path) -> None:
     Home(tmp_path / "home")
     assert not (tmp_path / "home").exists()

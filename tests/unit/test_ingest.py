@@ -3,19 +3,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from offbook.errors import WrongShape
-from offbook.ingest import check, fingerprint, in_utc, prepare, unsaved
-from offbook.types import Entry, Message
+from offbook.ingest import check, fingerprint, in_utc, prepare
+from offbook.types import Message
 
 KEY = b"k" * 32
-
-
-def entry(text: str, id: str | None = None) -> Entry:
-    message = Message(role="user", content=text, id=id)
-    return Entry(message=message, fingerprint=fingerprint(message))
 
 
 def nested(levels: int) -> list[dict[str, object]]:
@@ -37,6 +30,9 @@ def nested(levels: int) -> list[dict[str, object]]:
         (Message(role="user", content="x", name="a\x00"), "message.name"),
         (Message(role="user", content=[{"x": object()}]), "JSON"),
         (Message(role="user", content="x", ts=datetime(1, 1, 1)), "message.ts"),
+        (Message(role="boss", content="x"), "role"),
+        (Message(role="tool", content="x", meta="text"), "meta"),
+        (Message(role="user", content=["x"]), "content"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_by_name(message: Message, named: str) -> None:
@@ -69,18 +65,3 @@ def test_redaction_can_be_switched_off() -> None:
     secret = "AKIA" + "ABCDEFGHIJKLMNOP"
     message = Message(role="user", content=f"my key is {secret}")
     assert prepare(message, frame_key=KEY, externalise_over=100, redacts=False).entry.message == message
-
-
-texts = st.lists(st.sampled_from(["yes", "no", "tea", "Ada"]), max_size=8)
-
-
-@given(texts, texts)
-def test_a_context_that_goes_on_from_the_log_adds_just_what_is_new(log: list[str], new: list[str]) -> None:
-    given_entries = [entry(text) for text in [*log, *new]]
-    fresh = unsaved(given_entries, [entry(text).fingerprint for text in log])
-    assert sorted(str(one.message.content) for one in fresh) == sorted(new)
-
-
-def test_what_has_an_id_is_left_to_the_store() -> None:
-    known = entry("yes", id="1")
-    assert unsaved([known], [known.fingerprint]) == [known]

@@ -74,6 +74,7 @@ async def test_an_image_is_a_reference_in_a_context_and_whole_in_the_log(memory:
     await memory.on_message(memory.scope("chat"), [Message(role="user", content=[picture])])
     context = await memory.get_compressed_context(memory.scope("chat"), 1_000_000)
     assert context.chars < 500
+    assert len(str(context.messages)) < 1_000
     assert await log_of(memory) == [[picture]]
 
 
@@ -185,6 +186,43 @@ async def test_before_a_compaction_only_what_is_missing_is_saved(memory: Memory)
     assert len(await log_of(memory)) == 5
     assert await memory.pre_compaction(scope, [user("with an id", id="7"), user("with an id", id="7")]) == 1
     assert await memory.pre_compaction(scope) == 0
+
+
+async def test_a_context_saved_by_many_at_once_is_saved_once(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    context = [user(f"thought number {number}") for number in range(5)]
+    saved = await asyncio.gather(*[memory.pre_compaction(scope, context) for _ in range(4)])
+    assert sorted(saved) == [0, 0, 0, 5]
+    assert len(await log_of(memory)) == 5
+
+
+async def test_audit_verifies_while_others_write(memory: Memory) -> None:
+    async def write() -> None:
+        for number in range(100):
+            await memory.on_message(memory.scope("chat"), [user(f"message number {number}")])
+
+    writing = asyncio.gather(*[write() for _ in range(4)])
+    verified = [(await memory.audit("main", limit=1)).verified for _ in range(20)]
+    await writing
+    assert all(verified)
+
+
+async def test_a_damaged_large_part_does_not_take_the_context_with_it(memory: Memory, tmp_path: Path) -> None:
+    await memory.on_message(memory.scope("chat"), [user("word " * 20_000), user("and what is this about?")])
+    for path in (tmp_path / "blobs").rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"damaged")
+    context = await memory.get_compressed_context(memory.scope("chat"), 200_000)
+    assert "and what is this about?" in context.text
+
+
+async def test_a_start_lifts_an_end(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    await memory.on_message(scope, [user("hello there, Ada")])
+    await memory.session_end(scope, reason="idle")
+    await memory.session_start(scope)
+    (session,) = (await memory.status("main")).sessions
+    assert session.ended_at is None
 
 
 async def test_every_verb_leaves_one_event(memory: Memory) -> None:

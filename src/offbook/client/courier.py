@@ -99,7 +99,7 @@ def concerns_messages(refusal: ProviderRefused) -> bool:
     status = refusal.document.get("status")
     kind = str(refusal.document.get("type", ""))
     return not (
-        refusal.is_retryable
+        refusal.retryable
         or status in UNRELATED_TO_THE_MESSAGE
         or (isinstance(status, int) and status > 500)
         or kind.startswith(STORE_TROUBLE)

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
-from offbook.content import render, tool_calls, tool_results
+from offbook.content import has_nameless_result, render, tool_calls, tool_results
 from offbook.types import Message
 
 QUOTED_RESULT = "[a tool's result, its call not shown]\n"
 
 
 def has_orphan(message: Message, called: set[str]) -> bool:
-    """Whether the message answers a call that is not among `called`. A result that names no call is one too."""
-    results = tool_results(message)
-    if message.role == "tool" and not results:
-        return True
-    return any(result not in called for result in results)
+    """Whether the message answers a call that neither it nor what came before made."""
+    return has_nameless_result(message) or not called.union(tool_calls(message)).issuperset(tool_results(message))
 
 
 def leading_orphans(messages: Sequence[Message]) -> int:
@@ -29,9 +24,12 @@ def leading_orphans(messages: Sequence[Message]) -> int:
 
 
 def quoted(message: Message) -> Message:
-    """The same message as something that was seen: plain text, no claim to be a result."""
-    return msgspec.structs.replace(
-        message, role="user", content=QUOTED_RESULT + render(message), tool_call_id=None, name=None
+    """The same message as something that was seen: plain text, no claim to be a call or a result."""
+    return Message(
+        role="assistant" if message.role == "assistant" else "user",
+        content=QUOTED_RESULT + render(message),
+        id=message.id,
+        ts=message.ts,
     )
 
 

@@ -36,7 +36,8 @@ def identify(authorization: str | None, callers: Callable[[], Mapping[str, Calle
             return LOCAL_OWNER
         raise Unauthorized("send `Authorization: Bearer <token>`; the token is in the file `token` of the data folder")
     scheme, _, token = authorization.partition(" ")
-    caller = callers().get(token_digest(token.strip())) if scheme.lower() == "bearer" else None
+    token = token.strip()
+    caller = callers().get(token_digest(token)) if token and scheme.lower() == "bearer" else None
     if caller is None:
         raise Unauthorized("this token is not known: read it again from the file `token` of the data folder")
     return caller

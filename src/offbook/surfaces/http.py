@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from offbook.errors import OffbookError, UnknownVerb, WrongMethod
+from offbook.errors import Forbidden, OffbookError, UnknownVerb, WrongMethod
 from offbook.memory import Memory
 from offbook.surfaces import guard, wire
 from offbook.surfaces.messages import Answer, Request, problem_answer
@@ -86,6 +86,8 @@ class HttpSurface:
         call = Call(self.admit(request), request)
         method, path = request.method, request.path
         if path == "/metrics" and method == "GET":
+            if call.caller.agents is not None:
+                raise Forbidden("the metrics count all agents: ask with the owner's token")
             return Answer(200, self._metrics.render(), CONTENT_TYPE.encode())
         if path == "/v1/openapi.json" and method == "GET":
             return Answer(200, wire.encode_answer(openapi_document()))

@@ -143,19 +143,6 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     retryable: bool
 
 
-Request = (
-    OnMessage
-    | GetCompressedContext
-    | PreCompaction
-    | PostCompaction
-    | SessionStart
-    | SessionEnd
-    | GetLog
-    | GetStatus
-    | GetAudit
-    | Ping
-)
-
 SHAPES: dict[str, tuple[type[Any], Any]] = {
     "ping": (Ping, Health),
     "onMessage": (OnMessage, Receipt),

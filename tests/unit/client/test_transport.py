@@ -311,7 +311,7 @@ def test_a_problem_document_is_a_refusal() -> None:
 
     with pytest.raises(ProviderRefused, match="later") as caught:
         content_of(Answer(status=503, body=msgspec.json.encode(BUSY)))
-    assert caught.value.is_retryable
+    assert caught.value.retryable
     with pytest.raises(ProviderRefused) as caught:
         content_of(Answer(status=404, body=b'{"type":"about:blank","title":"Not Found"}'))
     assert caught.value.document["status"] == 404

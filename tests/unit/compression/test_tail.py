@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,6 +92,31 @@ def test_a_result_whose_call_was_never_recorded_is_quoted() -> None:
     assert_sound(context, 3)
     assert "the file is gone" in context.text
     assert all(message.role != "tool" for message in context.messages)
+
+
+def test_a_call_and_its_result_in_one_message_belong_together() -> None:
+    both = Message(
+        role="assistant",
+        content=[
+            {"type": "text", "text": "Searching."},
+            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "cats"}},
+            {"type": "web_search_tool_result", "tool_use_id": "s1", "content": "many cats"},
+        ],
+    )
+    assert fitted([user("hello there"), both], 2_000).messages[1] == both
+
+
+@pytest.mark.parametrize("block", [{"type": "tool-result", "content": "x"}, {"type": "tool_result", "tool_use_id": 7}])
+def test_a_result_that_names_no_call_is_quoted(block: dict[str, object]) -> None:
+    context = fitted([Message(role="user", content=[block]), user("go on")], 2_000)
+    assert isinstance(context.messages[0].content, str)
+
+
+def test_what_is_quoted_takes_no_more_room_than_was_reckoned() -> None:
+    calls = [{"id": f"c{number}", "function": {"name": "search", "arguments": "{}"}} for number in range(9)]
+    odd = Message(role="tool", content="found it", tool_call_id="lost", meta={"tool_calls": calls})
+    for max_chars in range(200, 900, 11):
+        assert_sound(fitted([user("x" * 100), odd, odd], max_chars), 3)
 
 
 def test_a_newest_message_that_is_too_large_is_shown_by_its_ends() -> None:

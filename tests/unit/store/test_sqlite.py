@@ -137,6 +137,45 @@ async def test_damage_inside_the_file_is_found(tmp_path: Path) -> None:
     await reader.close()
 
 
+async def test_sessions_are_listed_after_a_kill_too(tmp_path: Path) -> None:
+    """A kill may come before activity was noted; what is noted later must not hide it."""
+    store = SqliteStore(tmp_path / "offbook.db")
+    names = [f"session {number}" for number in range(30)]
+    for name in names:
+        await add(store, "hello", scope=Scope(agent_id="main", session_id=name))
+    await add(store, "again", scope=Scope(agent_id="main", session_id=names[0]))
+    store._writer._ledger.forget()  # type: ignore[union-attr]
+    for _ in range(300):
+        await add(store, "other", scope=Scope(agent_id="main", session_id=names[5]))
+    listed = [session.session_id for session in await store.sessions("main", limit=3)]
+    await store.close()
+    assert listed == [names[5], names[0], names[29]]
+
+
+async def test_an_error_in_a_checkpoint_leaves_the_writer_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    monkeypatch.setattr("offbook.store.sqlite.checkpoint.PAGES_TOO_MANY", 0)
+    monkeypatch.setattr("offbook.store.sqlite.checkpoint._checkpoint", lambda *_: None)
+    for number in range(5):
+        await asyncio.wait_for(add(store, str(number)), 5)
+    await store.close()
+
+
+async def test_a_foreign_lock_refuses_a_whole_group_at_once(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await add(store, "before")
+    store._writer._connection.set_busy_timeout(300)  # type: ignore[union-attr]
+    other = apsw.Connection(str(tmp_path / "offbook.db"))
+    other.execute("BEGIN IMMEDIATE")
+    outcomes = await asyncio.wait_for(
+        asyncio.gather(*[add(store, str(number)) for number in range(50)], return_exceptions=True), 5
+    )
+    other.execute("ROLLBACK")
+    assert all(isinstance(outcome, StoreBusy) for outcome in outcomes)
+    await add(store, "after")
+    await store.close()
+
+
 # ── tampering: each is found, each is located ──
 
 

@@ -83,9 +83,12 @@ class SqliteStore:
         gaps: SessionGaps,
         claim: CaptureClaim | None = None,
         mark: Mark | None = None,
+        is_context: bool = False,
     ) -> Receipt:
         return await self._write().submit(
-            lambda ledger: ledger.append(scope, entries, event, gaps=gaps, claim=claim, mark=mark)
+            lambda ledger: ledger.append(
+                scope, entries, event, gaps=gaps, claim=claim, mark=mark, is_context=is_context
+            )
         )
 
     async def messages(self, scope: Scope, *, after_seq: int = 0, limit: int = 100) -> list[LoggedMessage]:

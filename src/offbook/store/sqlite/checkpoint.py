@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from pathlib import Path
 
@@ -16,6 +17,8 @@ PAGES_TOO_MANY = 16_000
 RESTART_MILLISECONDS = 100
 """How long the writer waits for readers then. A backup may read for minutes: the WAL grows on and is tried again."""
 IDLE_SECONDS = 2.0
+
+log = logging.getLogger("offbook.store")
 
 
 class Checkpointer:
@@ -67,6 +70,9 @@ def _checkpoint(connection: apsw.Connection, mode: int) -> None:
         # A connection that has read nothing yet knows of no WAL, and would move nothing without an error.
         _ = connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
         connection.wal_checkpoint(mode=mode)
-    except (apsw.BusyError, apsw.LockedError, apsw.FullError, apsw.IOError):
+    except (apsw.BusyError, apsw.LockedError, apsw.FullError):
         # A reader is in the way, or there is no room: the WAL stays as it is and the next round tries again.
         return
+    except apsw.Error as error:
+        # What is wrong with the file shows in the next write; a checkpoint must not take the writer with it.
+        log.error("checkpoint failed: %s", error, extra={"action": "store.checkpoint"})

@@ -16,10 +16,19 @@ from functools import reduce
 import apsw
 import msgspec
 
+from offbook.alignment import LOG_FOR_EACH_GIVEN, unsaved
 from offbook.audit import counts_with, message_hash, micros, moment, seal
 from offbook.errors import StoreCorrupt
 from offbook.store.sqlite.places import place_of
-from offbook.store.sqlite.rows import AgentRow, SessionRow, Stored, agent_row, session_row, with_outcome
+from offbook.store.sqlite.rows import (
+    AgentRow,
+    SessionRow,
+    Stored,
+    agent_row,
+    session_row,
+    touched_since_note,
+    with_outcome,
+)
 from offbook.types import (
     AuditDraft,
     AuditEvent,
@@ -74,11 +83,13 @@ class Ledger:
         gaps: SessionGaps,
         claim: CaptureClaim | None,
         mark: Mark | None,
+        is_context: bool = False,
     ) -> Receipt:
         received_at = now()
         agent = self._agent(scope.agent_id)
         session = self._session(scope, agent, received_at)
-        stored = self._store(session, entries, received_at, gaps)
+        news = self._unsaved(session, entries) if is_context else entries
+        stored = self._store(session, news, received_at, gaps)
         if mark is not None:
             self._add_mark(session, mark)
         if claim is not None:
@@ -135,16 +146,29 @@ class Ledger:
 
     # ── steps ──
 
+    def _unsaved(self, session: SessionRow, entries: Sequence[Entry]) -> list[Entry]:
+        anonymous = [entry for entry in entries if entry.message.id is None]
+        rows = self._connection.execute(
+            "SELECT fingerprint FROM messages WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT ?",
+            (
+                place_of(session.session, 1),
+                place_of(session.session, session.last_seq),
+                LOG_FOR_EACH_GIVEN * len(entries),
+            ),
+        ).fetchall()
+        logged = [row[0] for row in reversed(rows)]
+        new = {id(anonymous[place]) for place in unsaved([entry.fingerprint for entry in anonymous], logged)}
+        return [entry for entry in entries if entry.message.id is not None or id(entry) in new]
+
     def _store(self, session: SessionRow, entries: Sequence[Entry], received_at: datetime, gaps: SessionGaps) -> Stored:
         stored = Stored()
-        previous = moment(session.last_at) if session.last_seq else None
         for entry in entries:
+            previous = moment(session.last_at) if session.last_seq else None
             row_hash = self._insert(session, entry, received_at)
             if row_hash is None:
                 stored.note_known(entry, *self._known(session, entry))
                 continue
-            if not stored.accepted:
-                self._mark_gap(session, previous, entry.message.ts or received_at, gaps)
+            self._mark_gap(session, previous, entry.message.ts or received_at, gaps)
             stored.note_new(entry, session.last_seq, row_hash)
         return stored
 
@@ -206,6 +230,8 @@ class Ledger:
 
     def _add_mark(self, session: SessionRow, mark: Mark) -> None:
         self._insert_mark(session, session.last_seq, mark)
+        if mark.kind == "start":
+            self._connection.execute("UPDATE sessions SET ended_at = NULL WHERE session = ?", (session.session,))
         if mark.kind == "end":
             self._connection.execute(
                 "UPDATE sessions SET ended_at = ?, end_reason = ?, ended_seq = ? WHERE session = ?",
@@ -273,6 +299,8 @@ class Ledger:
         known = self._agents.get(name)
         if known is None:
             known = self._agents[name] = agent_row(self._connection, name)
+            # A kill or a rollback may have come before the note: those sessions are still to be noted.
+            self._touched = dict.fromkeys(touched_since_note(self._connection, known)) | self._touched
         return known
 
     def _session(self, scope: Scope, agent: AgentRow, started_at: datetime) -> SessionRow:

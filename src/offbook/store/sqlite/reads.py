@@ -85,13 +85,13 @@ def sessions(connection: apsw.Connection, agent_id: str, limit: int) -> list[Ses
     ).fetchall()
     noted = [_session(connection, row) for row in rows]
     since = audit_events(connection, agent_id, None, noted_audit_head(connection, agent_id).seq, ALL, newest_first=True)
-    keys = dict.fromkeys(event.session_id for event in reversed(since) if _touches(event))
+    keys = dict.fromkeys(event.session_id for event in reversed(since) if touches(event))
     fresh = [session(connection, Scope(agent_id=agent_id, session_id=key)) for key in keys if key is not None]
     merged = {one.session_id: one for one in (*fresh, *noted) if one is not None}
     return list(merged.values())[:limit]
 
 
-def _touches(event: AuditEvent) -> bool:
+def touches(event: AuditEvent) -> bool:
     return "accepted" in event.details or event.verb.startswith("hooks/")
 
 

@@ -76,6 +76,17 @@ def agent_row(connection: apsw.Connection, name: str) -> AgentRow:
     )
 
 
+def touched_since_note(connection: apsw.Connection, agent: AgentRow) -> list[int]:
+    """Sessions whose activity is in the chain but not in their rows, in the order of it."""
+    events = reads.audit_events(connection, agent.name, None, agent.noted_seq, reads.ALL, newest_first=False)
+    keys = dict.fromkeys(event.session_id for event in reversed(events) if reads.touches(event))
+    numbers = (
+        connection.execute("SELECT session FROM sessions WHERE agent = ? AND key = ?", (agent.agent, key)).get
+        for key in reversed(keys)
+    )
+    return [number for number in numbers if number is not None]
+
+
 def session_row(connection: apsw.Connection, agent: AgentRow, key: str, started_at: datetime) -> SessionRow:
     connection.execute(
         "INSERT INTO sessions (agent, key, started_at) VALUES (?,?,?) ON CONFLICT (agent, key) DO NOTHING",

@@ -7,6 +7,7 @@ group is being synced the next gathers by itself.
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 from collections.abc import Callable
@@ -16,14 +17,16 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from offbook.errors import StoreBusy, StoreError, StoreFull
+from offbook.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
 from offbook.store.sqlite.checkpoint import Checkpointer
 from offbook.store.sqlite.connection import open_writer, store_errors
 from offbook.store.sqlite.ledger import Ledger
 
 T = TypeVar("T")
+log = logging.getLogger("offbook.store")
 Operation = Callable[[Ledger], T]
 
+CLOSING = "the store is closing: send it again when the provider is back"
 LARGEST_GROUP = 512
 """Bounds how long one transaction runs, and so the latency of whoever is first in it."""
 
@@ -47,6 +50,7 @@ class Writer:
         self._queue: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._max_queued = max_queued
         self._is_closing = False
+        self._door = threading.Lock()
         with store_errors():
             self._connection = open_writer(path)
         self._ledger = Ledger(self._connection)
@@ -60,33 +64,37 @@ class Writer:
 
     async def submit(self, operation: Operation[T]) -> T:
         """Run `operation` in the next transaction; returns when that is durable."""
-        if self._is_closing:
-            raise StoreBusy("the store is closing: send it again when the provider is back")
         if self._queue.qsize() >= self._max_queued:
             raise StoreBusy(f"{self._max_queued} writes are waiting already: send it again in a moment")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._queue.put(_Job(operation, loop, future))
+        with self._door:  # nothing comes in after the last one
+            if self._is_closing:
+                raise StoreBusy(CLOSING)
+            self._queue.put(_Job(operation, loop, future))
         return await future
 
     def close(self) -> None:
         """Write what is queued, move the WAL into the file, let go. Blocks; safe to call twice."""
-        if self._is_closing:
-            return
-        self._is_closing = True
-        self._queue.put(None)
+        with self._door:
+            if self._is_closing:
+                return
+            self._is_closing = True
+            self._queue.put(None)
         self._thread.join()
-        self._write_notes()
-        self._checkpointer.close()
-        self._connection.close()
+        try:
+            self._write_notes()
+        finally:
+            self._checkpointer.close()
+            self._connection.close()
 
     def _write_notes(self) -> None:
         try:
             with store_errors(), self._connection:
                 self._ledger.note()
-        except StoreFull:
+        except StoreError as error:
             # Notes can be had again from the log.
-            return
+            log.warning("notes not written: %s", error.detail, extra={"action": "store.notes"})
 
     def _run(self) -> None:
         is_open = True
@@ -112,6 +120,9 @@ class Writer:
     def _write(self, group: list[_Job[Any]]) -> list[_Outcome]:
         try:
             results = self._in_one_transaction(group)
+        except (StoreBusy, StoreFull, StoreReadOnly) as error:
+            # It is the file's fault, not that of one of them: trying each by itself would only take longer.
+            return [_Outcome(job, error=error) for job in group]
         except StoreError as error:
             if len(group) == 1:
                 return [_Outcome(group[0], error=error)]
@@ -127,6 +138,7 @@ class Writer:
                 self._ledger.flush()
                 self._connection.execute("COMMIT")
         except Exception as error:
+            # The one broad handler of the store: whatever it was, the transaction and the caches must go.
             self._roll_back()
             if isinstance(error, StoreError):
                 raise
