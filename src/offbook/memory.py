@@ -104,7 +104,7 @@ class Memory:
         by: Caller = EMBEDDED,
     ) -> LogPage:
         """The session's messages after `after_seq`, whole, the first or the newest `limit` of them; waits for the
-        next one where there is none yet."""
+        next one where there is none yet. A page of large ones ends early: go on from `last_seq`."""
         if newest:
             session = await self._store.session(scope)
             after_seq = max(after_seq, (session.last_seq if session else 0) - limit)
@@ -112,9 +112,9 @@ class Memory:
         if not page and wait_seconds > 0 and not self._is_stopping:
             await self._wait_for_message(scope, after_seq, min(wait_seconds, LONGEST_WAIT_SECONDS))
             page = await self._page(scope, after_seq, limit)
-        lines = [await self._reader.line(scope, logged) for logged in page]
-        last_seq = page[-1].seq if page else after_seq
-        await self._record(scope, "log", by, {"afterSeq": after_seq, "lastSeq": last_seq, "messages": len(page)})
+        lines = await self._reader.lines(scope, page)
+        last_seq = lines[-1].seq if lines else after_seq
+        await self._record(scope, "log", by, {"afterSeq": after_seq, "lastSeq": last_seq, "messages": len(lines)})
         return LogPage(messages=lines, last_seq=last_seq)
 
     # ── the context that stands by ──

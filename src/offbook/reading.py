@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from offbook.compression.tail import Piece, cost, fit_tail, piece_of
@@ -12,6 +14,9 @@ from offbook.types import CompressedContext, LoggedMessage, LogLine, Message, Sc
 
 TAIL_PAGES = (16, 64, 256)
 """How many messages are read at a time, newest first: few for a small context, more as it grows."""
+
+
+MOST_CHARS_OF_A_PAGE = 8_000_000
 
 
 class SessionReader:
@@ -36,7 +41,18 @@ class SessionReader:
         generation = session.generation if session else 0
         return fit_tail(scope, pieces, last_seq=last_seq, generation=generation, max_chars=max_chars)
 
-    async def line(self, scope: Scope, logged: LoggedMessage) -> LogLine:
+    async def lines(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[LogLine]:
+        """As many as make an answer of bearable size; at least one."""
+        lines: list[LogLine] = []
+        chars = 0
+        for logged in page:
+            chars += logged.entry.chars + sum(reference.chars for reference in logged.entry.blobs)
+            if lines and chars > MOST_CHARS_OF_A_PAGE:
+                break
+            lines.append(await self._line(scope, logged))
+        return lines
+
+    async def _line(self, scope: Scope, logged: LoggedMessage) -> LogLine:
         return LogLine(
             seq=logged.seq,
             received_at=logged.received_at,

@@ -128,6 +128,16 @@ async def test_nobody_waits_for_a_provider_that_stops(memory: Memory) -> None:
     assert (await asyncio.wait_for(memory.log(memory.scope("chat"), wait_seconds=30), 5)).messages == []
 
 
+async def test_a_page_of_large_messages_ends_early(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    for number in range(4):
+        await memory.on_message(scope, [user(f"{number} " * 1_700_000)])
+    page = await memory.log(scope)
+    assert [line.seq for line in page.messages] == [1, 2]
+    assert page.last_seq == 2
+    assert [line.seq for line in (await memory.log(scope, after_seq=2)).messages] == [3, 4]
+
+
 async def test_the_newest_of_a_log(memory: Memory) -> None:
     scope = memory.scope("chat")
     await memory.on_message(scope, [user(f"message {number}") for number in range(1, 10)])

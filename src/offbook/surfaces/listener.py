@@ -17,18 +17,28 @@ from typing import NoReturn, cast
 
 import httptools
 
-from offbook.errors import InvalidInput, OffbookError, TooLarge
+from offbook.errors import InvalidInput, OffbookError, TooLarge, WrongMethod
 from offbook.surfaces.messages import Answer, Request, problem_answer
 
 MAX_HEAD_BYTES = 65_536
+"""For the head, and again for what surrounds a body: trailers and chunk extensions."""
 MOST_PIPELINED = 32
 """Requests of one connection that wait for their turn; beyond it reading stops until some are answered."""
+SLICE_BYTES = 4_096
+"""The parser cannot be stopped within what it is given, and one read can hold thousands of requests."""
 LINGER_SECONDS = 2.0
 """After a refusal in the middle of a body, so that the client can read why before the connection goes."""
 SWEEP_SECONDS = 5.0
+HEAD_SECONDS = 10.0
+"""From a head's first byte to its last: it is sent in one go, so who takes longer only holds a connection."""
+PATIENCE_SECONDS = 60.0
+"""For a request to come or an answer to be taken, besides the time its size needs on a slow line."""
+SLOWEST_BYTES_PER_SECOND = 16_384
 
 BODY_WORTH_ASKING = 65_536
 """A body larger than this is read only after its head was admitted: a stranger cannot make us hold it."""
+
+NOTHING = memoryview(b"")
 
 Handler = Callable[[Request], Awaitable[Answer]]
 Admit = Callable[[Request], object]
@@ -78,11 +88,11 @@ class Listener:
             self._last_left.set_result(None)
 
     def _sweep(self) -> None:
-        """Close what has been silent for too long: one timer for all connections."""
+        """End what takes too long: one timer for all connections."""
         loop = asyncio.get_running_loop()
-        for connection in list(self.connections):
-            connection.close_if_silent(loop.time() - self._keep_alive_seconds)
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)
+        for connection in list(self.connections):
+            connection.end_if_overdue(loop.time(), self._keep_alive_seconds)
 
 
 class Connection(asyncio.Protocol):
@@ -91,13 +101,18 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
+        self._unread = NOTHING
         self._waiting: deque[tuple[Request | OffbookError, bool]] = deque()
+        self._waiting_bytes = 0
         self._task: asyncio.Task[None] | None = None
-        self._heard_at = self._loop.time()
+        self._idle_since = self._loop.time()
+        self._begun_at: float | None = None
+        self._stuck_until: float | None = None
         self._is_refused = False
         self._is_last = False
+        self._is_paused = False
         self._is_clogged = False
-        self._head_bytes = 0
+        self._framing_bytes = 0
         self._begin()
 
     # ── the transport ──
@@ -114,71 +129,110 @@ class Connection(asyncio.Protocol):
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        self._heard_at = self._loop.time()
-        if self._is_refused:
-            return
-        if not self._is_body:
-            self._head_bytes += len(data)
-        try:
-            self._feed(data)
-        except httptools.HttpParserError as error:
-            self._refuse(self._refusal or InvalidInput(f"this is not a request we can read: {error}"))
-            return
-        if not self._is_body and self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse(self._head_too_large())
-
-    def _feed(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as offer:
-            # Some clients offer HTTP/2 with every request. We decline by reading it as if they had not.
-            self._parser, head = httptools.HttpRequestParser(self), self._head_without_offer()
-            self._feed(head + data[offer.args[0] :])
-
-    def _head_without_offer(self) -> bytes:
-        kept = {name: value for name, value in self._headers.items() if name not in (b"upgrade", b"connection")}
-        lines = [b"%b: %b\r\n" % header for header in kept.items()]
-        return b"%b %b HTTP/1.1\r\n%b\r\n" % (self._method, self._url, b"".join(lines))
+        if not self._is_refused:
+            self._unread = memoryview(bytes(self._unread) + data if self._unread else data)
+            self._read_on()
 
     def eof_received(self) -> bool:
         """A client that has said all it wants still gets its answers."""
         self._is_last = True
-        return self._task is not None
+        return self._task is not None or bool(self._waiting)
 
     def pause_writing(self) -> None:
-        self._is_clogged = True
+        self._is_clogged, self._stuck_until = True, None
 
     def resume_writing(self) -> None:
-        self._is_clogged = False
+        self._is_clogged, self._stuck_until = False, None
         self._go_on()
+
+    # ── reading, as long as there is room ──
+
+    def _read_on(self) -> None:
+        """What there is no room for stays unparsed, and nothing more is read meanwhile."""
+        while self._unread and not self._is_refused and self._has_room():
+            piece, self._unread = self._unread[:SLICE_BYTES], self._unread[SLICE_BYTES:]
+            self._parse(piece)
+        if self._is_refused or not self._unread:
+            self._unread = NOTHING  # an empty view would keep alive what it was cut from
+        self._pause_reading(bool(self._unread) or not (self._is_refused or self._has_room()))
+
+    def _has_room(self) -> bool:
+        return len(self._waiting) < MOST_PIPELINED and self._waiting_bytes <= self._listener.max_body_bytes
+
+    def _pause_reading(self, is_wanted: bool) -> None:
+        if self._transport is None or is_wanted == self._is_paused:
+            return
+        self._is_paused = is_wanted
+        if is_wanted:
+            self._transport.pause_reading()
+            return
+        self._transport.resume_reading()
+        if self._begun_at is not None:
+            self._begun_at = self._loop.time()  # the wait was ours, not the client's
+
+    def _parse(self, piece: memoryview) -> None:
+        self._framing_bytes += len(piece)
+        try:
+            self._feed(piece)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._refuse(self._refusal or InvalidInput(f"this is not a request we can read: {error}"))
+            return
+        if self._framing_bytes > MAX_HEAD_BYTES:
+            self._refuse(TooLarge(f"the request's head is larger than {MAX_HEAD_BYTES:,} bytes: send fewer headers"))
+
+    def _feed(self, piece: memoryview) -> None:
+        while piece:
+            try:
+                self._parser.feed_data(piece)
+            except httptools.HttpParserUpgrade as offer:
+                # Some clients offer HTTP/2 with every request. We decline by reading it as if they had not.
+                head, piece = self._head_without_offer(), piece[offer.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+                self._parser.feed_data(head)
+            else:
+                return
+
+    def _head_without_offer(self) -> bytes:
+        lines = [b"%b: %b\r\n" % header for header in self._lines if header[0] != b"upgrade"]
+        version = self._parser.get_http_version().encode()
+        return b"%b %b HTTP/%b\r\n%b\r\n" % (self._method, self._url, version, b"".join(lines))
 
     # ── the parser ──
 
     def _begin(self) -> None:
         self._url = self._method = b""
+        self._lines: list[tuple[bytes, bytes]] = []
         self._headers: dict[bytes, bytes] = {}
-        self._chunks: list[bytes] = []
-        self._body_bytes = 0
+        self._body = bytearray()
         self._is_body = False
         self._refusal: OffbookError | None = None
 
     def on_message_begin(self) -> None:
         self._begin()
+        self._begun_at = self._loop.time()
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        name = name.lower()
-        if name == b"host" and name in self._headers:
-            self._stop_parsing(InvalidInput("the request has two Host headers: send one"))
-        self._headers[name] = value
+        if not self._is_body:  # a trailer has no say in what its head has settled
+            self._lines.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        self._is_body = True
         self._method = self._parser.get_method()
-        if sum(len(name) + len(value) for name, value in self._headers.items()) > MAX_HEAD_BYTES:
-            self._stop_parsing(self._head_too_large())
+        if self._method == b"CONNECT":
+            self._stop_parsing(WrongMethod("CONNECT: this is no proxy, use POST with a JSON body"))
+        if self._parser.should_upgrade():
+            return  # the head comes again, without its offer
+        self._is_body = True
+        self._headers = dict(self._lines)
+        if len(self._headers) != len(self._lines) and [name for name, _ in self._lines].count(b"host") > 1:
+            self._stop_parsing(InvalidInput("the request has two Host headers: send one"))
+        self._check_announced()
+        if self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport is not None:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _check_announced(self) -> None:
         announced = self._headers.get(b"content-length", b"")
         size = int(announced) if announced.isdigit() else 0
         if size > self._listener.max_body_bytes:
@@ -188,23 +242,21 @@ class Connection(asyncio.Protocol):
                 self._listener.admit(self._request(b""))
             except OffbookError as error:
                 self._stop_parsing(error)
-        if self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport is not None:
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        self._chunks.append(body)
-        self._body_bytes += len(body)
-        if self._body_bytes > self._listener.max_body_bytes:
-            self._stop_parsing(self._too_large(self._body_bytes))
+        self._framing_bytes = 0
+        self._body += body
+        if len(self._body) > self._listener.max_body_bytes:
+            self._stop_parsing(self._too_large(len(self._body)))
 
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade():
             return
-        request = self._request(self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks))
-        self._is_body, self._head_bytes = False, 0
+        request = self._request(bytes(self._body))
+        self._begin()
+        self._begun_at, self._framing_bytes = None, 0
         self._waiting.append((request, self._parser.should_keep_alive()))
-        if len(self._waiting) > MOST_PIPELINED and self._transport is not None:
-            self._transport.pause_reading()
+        self._waiting_bytes += len(request.body)
         self._go_on()
 
     def _request(self, body: bytes) -> Request:
@@ -223,19 +275,19 @@ class Connection(asyncio.Protocol):
             "messages at a time, or raise `server.maxRequestBytes`"
         )
 
-    def _head_too_large(self) -> TooLarge:
-        return TooLarge(f"the request's head is larger than {MAX_HEAD_BYTES:,} bytes: send fewer headers")
-
     # ── answering, one at a time ──
 
     def _go_on(self) -> None:
         if self._task is None and self._waiting and not self._is_clogged and self._transport is not None:
-            self._task = self._loop.create_task(self._answer(*self._waiting.popleft()))
+            request, keeps_alive = self._waiting.popleft()
+            self._waiting_bytes -= len(request.body) if isinstance(request, Request) else 0
+            self._task = self._loop.create_task(self._answer(request, keeps_alive))
 
     async def _answer(self, request: Request | OffbookError, keeps_alive: bool) -> None:
         try:
             if isinstance(request, OffbookError):
-                self._send(problem_answer(request), is_head=False, keeps_alive=False)
+                allowed = b"allow: GET, POST\r\n" if isinstance(request, WrongMethod) else b""
+                self._send(problem_answer(request, allowed), is_head=False, keeps_alive=False)
                 self._linger()
             else:
                 answer = await self._listener.handler(request)
@@ -247,9 +299,9 @@ class Connection(asyncio.Protocol):
             raise
         finally:
             self._task = None
-            if self._transport is not None:
-                self._transport.resume_reading()
-                self._go_on()
+            self._idle_since = self._loop.time()
+            self._go_on()
+            self._read_on()
 
     def _send(self, answer: Answer, *, is_head: bool, keeps_alive: bool) -> None:
         if self._transport is None:
@@ -271,7 +323,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, error: OffbookError) -> None:
         """Answer what came before, then say why, then go."""
-        self._is_refused = True
+        self._is_refused, self._begun_at = True, None
         self._waiting.append((error, False))
         self._go_on()
 
@@ -285,10 +337,28 @@ class Connection(asyncio.Protocol):
         if self._task is None and not self._waiting and self._transport is not None:
             self._transport.close()
 
-    def close_if_silent(self, since: float) -> None:
-        if self._heard_at < since:
+    def end_if_overdue(self, now: float, keep_alive_seconds: float) -> None:
+        if self._is_stuck(now):
+            self.abort()
+        elif self._begun_at is not None:
+            if not self._is_paused and now - self._begun_at > self._seconds_to_come():
+                self._refuse(InvalidInput("the request did not come in time: send it in one go"))
+        elif now - self._idle_since > keep_alive_seconds:
             self.close_when_idle()
 
+    def _seconds_to_come(self) -> float:
+        return PATIENCE_SECONDS + len(self._body) / SLOWEST_BYTES_PER_SECOND if self._is_body else HEAD_SECONDS
+
+    def _is_stuck(self, now: float) -> bool:
+        """Whether an answer waits in vain for its client to read, be it that we have closed already."""
+        unsent = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        if not unsent:
+            self._stuck_until = None
+        elif self._stuck_until is None:
+            self._stuck_until = now + PATIENCE_SECONDS + unsent / SLOWEST_BYTES_PER_SECOND
+        return self._stuck_until is not None and now > self._stuck_until
+
     def abort(self) -> None:
+        self._waiting.clear()
         if self._transport is not None:
             self._transport.abort()
