@@ -16,7 +16,7 @@ TAIL_PAGES = (16, 64, 256)
 """How many messages are read at a time, newest first: few for a small context, more as it grows."""
 
 
-MOST_CHARS_OF_A_PAGE = 8_000_000
+MOST_BYTES_OF_A_PAGE = 8_000_000
 
 
 class SessionReader:
@@ -44,12 +44,13 @@ class SessionReader:
     async def lines(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[LogLine]:
         """As many as make an answer of bearable size; at least one."""
         lines: list[LogLine] = []
-        chars = 0
+        size = 0
         for logged in page:
-            chars += logged.entry.chars + sum(reference.chars for reference in logged.entry.blobs)
-            if lines and chars > MOST_CHARS_OF_A_PAGE:
+            line = await self._line(scope, logged)
+            size += len(msgspec.json.encode(line))
+            if lines and size > MOST_BYTES_OF_A_PAGE:
                 break
-            lines.append(await self._line(scope, logged))
+            lines.append(line)
         return lines
 
     async def _line(self, scope: Scope, logged: LoggedMessage) -> LogLine:
