@@ -144,8 +144,9 @@ def listen_on_socket(path: Path) -> socket.socket:
     if path.is_socket() or (path.exists() and stat.S_ISSOCK(path.lstat().st_mode)):
         path.unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # Made under another name and moved: nobody can connect before its mode is right.
-    unfinished = path.with_name(path.name + ".new")
+    # Made under another name and moved: nobody can connect before its mode is right. No longer a name than
+    # the last one, since that is what `check_socket_path` has measured.
+    unfinished = path.with_suffix(".new")
     try:
         unfinished.unlink(missing_ok=True)
         listener.bind(str(unfinished))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import sys
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -17,8 +18,8 @@ from offbook.types import Caller
 
 SHORTEST_TOKEN = 20
 TOKEN_PREFIX = "offbook_"  # noqa: S105 - a prefix, so that redaction and scanners know our tokens
-LONGEST_SOCKET_PATH = 107
-"""Linux allows 107 bytes for the path of a Unix socket."""
+LONGEST_SOCKET_PATH = 103 if sys.platform == "darwin" else 107
+"""Bytes the system allows for the path of a Unix socket."""
 
 
 class BoundToken(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from offbook.daemon import listen_on_socket
 from offbook.errors import SettingsError, StoreOwned, StoreReadOnly
-from offbook.home import BoundToken, Home, Lock, TokenBook, home_folder, token_digest
+from offbook.home import LONGEST_SOCKET_PATH, BoundToken, Home, Lock, TokenBook, home_folder, token_digest
 
 
 @pytest.fixture
@@ -44,6 +48,25 @@ def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
 def test_a_path_too_long_for_a_socket_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="shorter"):
         Home(tmp_path / ("x" * 120)).check_socket_path()
+
+
+def test_the_longest_path_that_passes_can_be_listened_on() -> None:
+    # Not pytest's folder: it can be too long by itself.
+    with tempfile.TemporaryDirectory(prefix="ob") as made:
+        fill = LONGEST_SOCKET_PATH - len(os.fsencode(made)) - len("//offbook.sock")
+        home = Home(Path(made) / ("x" * fill))
+        home.prepare()
+        assert len(os.fsencode(home.socket)) == LONGEST_SOCKET_PATH
+        home.check_socket_path()
+        listen_on_socket(home.socket).close()
+        assert home.socket.is_socket()
+        assert [file.name for file in home.folder.iterdir()] == ["offbook.sock"]
+        with pytest.raises(SettingsError, match="shorter"):
+            Home(Path(made) / ("x" * (fill + 1))).check_socket_path()
+
+
+def test_the_limit_is_the_systems() -> None:
+    assert {"darwin": 103}.get(sys.platform, 107) == LONGEST_SOCKET_PATH
 
 
 def test_one_owner_at_a_time(home: Home) -> None:

@@ -39,7 +39,6 @@ BODY_WORTH_ASKING = 65_536
 """A body larger than this is read only after its head was admitted: a stranger cannot make us hold it."""
 
 NOTHING = memoryview(b"")
-
 Handler = Callable[[Request], Awaitable[Answer]]
 Admit = Callable[[Request], object]
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
@@ -103,16 +102,12 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._unread = NOTHING
         self._waiting: deque[tuple[Request | OffbookError, bool]] = deque()
-        self._waiting_bytes = 0
+        self._waiting_bytes = self._framing_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._idle_since = self._loop.time()
         self._begun_at: float | None = None
         self._stuck_until: float | None = None
-        self._is_refused = False
-        self._is_last = False
-        self._is_paused = False
-        self._is_clogged = False
-        self._framing_bytes = 0
+        self._is_over = self._is_last = self._is_paused = self._is_clogged = False
         self._begin()
 
     # ── the transport ──
@@ -123,13 +118,13 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._listener.left(self)
-        self._transport = None
+        self._transport, self._is_over = None, True
         self._waiting.clear()
         if self._task is not None:
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        if not self._is_refused:
+        if not self._is_over:
             self._unread = memoryview(bytes(self._unread) + data if self._unread else data)
             self._read_on()
 
@@ -149,12 +144,12 @@ class Connection(asyncio.Protocol):
 
     def _read_on(self) -> None:
         """What there is no room for stays unparsed, and nothing more is read meanwhile."""
-        while self._unread and not self._is_refused and self._has_room():
+        while self._unread and not self._is_over and self._has_room():
             piece, self._unread = self._unread[:SLICE_BYTES], self._unread[SLICE_BYTES:]
             self._parse(piece)
-        if self._is_refused or not self._unread:
+        if self._is_over or not self._unread:
             self._unread = NOTHING  # an empty view would keep alive what it was cut from
-        self._pause_reading(bool(self._unread) or not (self._is_refused or self._has_room()))
+        self._pause_reading(bool(self._unread) or not (self._is_over or self._has_room()))
 
     def _has_room(self) -> bool:
         return len(self._waiting) < MOST_PIPELINED and self._waiting_bytes <= self._listener.max_body_bytes
@@ -163,10 +158,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None or is_wanted == self._is_paused:
             return
         self._is_paused = is_wanted
-        if is_wanted:
-            self._transport.pause_reading()
-            return
-        self._transport.resume_reading()
+        (self._transport.pause_reading if is_wanted else self._transport.resume_reading)()
         if self._begun_at is not None:
             self._begun_at = self._loop.time()  # the wait was ours, not the client's
 
@@ -176,21 +168,20 @@ class Connection(asyncio.Protocol):
             self._feed(piece)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._refuse(self._refusal or InvalidInput(f"this is not a request we can read: {error}"))
-            return
-        if self._framing_bytes > MAX_HEAD_BYTES:
-            self._refuse(TooLarge(f"the request's head is larger than {MAX_HEAD_BYTES:,} bytes: send fewer headers"))
+        else:
+            if self._framing_bytes > MAX_HEAD_BYTES:
+                self._refuse(TooLarge(f"the request's head has more than {MAX_HEAD_BYTES:,} bytes: send fewer headers"))
 
     def _feed(self, piece: memoryview) -> None:
         while piece:
             try:
                 self._parser.feed_data(piece)
+                return
             except httptools.HttpParserUpgrade as offer:
                 # Some clients offer HTTP/2 with every request. We decline by reading it as if they had not.
                 head, piece = self._head_without_offer(), piece[offer.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
                 self._parser.feed_data(head)
-            else:
-                return
 
     def _head_without_offer(self) -> bytes:
         lines = [b"%b: %b\r\n" % header for header in self._lines if header[0] != b"upgrade"]
@@ -203,8 +194,7 @@ class Connection(asyncio.Protocol):
         self._url = self._method = b""
         self._lines: list[tuple[bytes, bytes]] = []
         self._headers: dict[bytes, bytes] = {}
-        self._body = bytearray()
-        self._is_body = False
+        self._body, self._is_body = bytearray(), False
         self._refusal: OffbookError | None = None
 
     def on_message_begin(self) -> None:
@@ -253,7 +243,7 @@ class Connection(asyncio.Protocol):
         if self._parser.should_upgrade():
             return
         request = self._request(bytes(self._body))
-        self._begin()
+        self._body, self._is_body = bytearray(), False
         self._begun_at, self._framing_bytes = None, 0
         self._waiting.append((request, self._parser.should_keep_alive()))
         self._waiting_bytes += len(request.body)
@@ -288,7 +278,7 @@ class Connection(asyncio.Protocol):
             if isinstance(request, OffbookError):
                 allowed = b"allow: GET, POST\r\n" if isinstance(request, WrongMethod) else b""
                 self._send(problem_answer(request, allowed), is_head=False, keeps_alive=False)
-                self._linger()
+                self._loop.call_later(LINGER_SECONDS, self.close_when_idle)
             else:
                 answer = await self._listener.handler(request)
                 stays = keeps_alive and not self._is_last and not self._listener.is_closing
@@ -318,18 +308,15 @@ class Connection(asyncio.Protocol):
                 b"" if is_head else answer.body,
             )
         )
-        if not keeps_alive and not self._is_refused:
+        if not keeps_alive and not self._is_over:
+            self._is_over = True
             self._transport.close()
 
     def _refuse(self, error: OffbookError) -> None:
         """Answer what came before, then say why, then go."""
-        self._is_refused, self._begun_at = True, None
+        self._is_over, self._begun_at = True, None
         self._waiting.append((error, False))
         self._go_on()
-
-    def _linger(self) -> None:
-        if self._transport is not None:
-            self._loop.call_later(LINGER_SECONDS, self._transport.close)
 
     # ── stopping ──
 
@@ -341,13 +328,11 @@ class Connection(asyncio.Protocol):
         if self._is_stuck(now):
             self.abort()
         elif self._begun_at is not None:
-            if not self._is_paused and now - self._begun_at > self._seconds_to_come():
+            allowed = PATIENCE_SECONDS + len(self._body) / SLOWEST_BYTES_PER_SECOND if self._is_body else HEAD_SECONDS
+            if not self._is_paused and now - self._begun_at > allowed:
                 self._refuse(InvalidInput("the request did not come in time: send it in one go"))
         elif now - self._idle_since > keep_alive_seconds:
             self.close_when_idle()
-
-    def _seconds_to_come(self) -> float:
-        return PATIENCE_SECONDS + len(self._body) / SLOWEST_BYTES_PER_SECOND if self._is_body else HEAD_SECONDS
 
     def _is_stuck(self, now: float) -> bool:
         """Whether an answer waits in vain for its client to read, be it that we have closed already."""
@@ -359,6 +344,7 @@ class Connection(asyncio.Protocol):
         return self._stuck_until is not None and now > self._stuck_until
 
     def abort(self) -> None:
+        self._is_over = True
         self._waiting.clear()
         if self._transport is not None:
             self._transport.abort()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
+from msgspec import inspect
 
 from offbook import errors
 from offbook.surfaces.wire import SHAPES, Problem
@@ -38,6 +41,8 @@ CAPTURE_HEADER = {
 def openapi_document() -> dict[str, Any]:
     shapes = [shape for request, answer in SHAPES.values() for shape in (request, answer)]
     schemas, components = msgspec.json.schema_components([*shapes, Problem], ref_template=REFERENCE)
+    components = _cleaned(components)
+    _name_times(components, [*shapes, Problem])
     pairs = list(zip(schemas[:-1:2], schemas[1:-1:2], strict=True))
     components["OnMessage"]["oneOf"] = [
         {"required": [field], "properties": {field: {"type": kind}}}
@@ -61,6 +66,51 @@ def openapi_document() -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _cleaned(value: Any) -> Any:
+    """Descriptions are docstrings: without their indentation, which depends on the version of Python."""
+    if isinstance(value, dict):
+        return {
+            key: cleandoc(each) if key == "description" and isinstance(each, str) else _cleaned(each)
+            for key, each in value.items()
+        }
+    return [_cleaned(each) for each in value] if isinstance(value, list) else value
+
+
+def _name_times(components: dict[str, Any], shapes: list[Any]) -> None:
+    """msgspec leaves out the format of a time that may come without a zone; those of answers never do."""
+    for struct in _structs(inspect.multi_type_info(shapes)):
+        properties = components[struct.cls.__name__]["properties"]
+        for field in struct.fields:
+            if any(isinstance(kind, inspect.DateTimeType) for kind in _alternatives(field.type)):
+                schema = properties[field.encode_name]
+                for each in schema.get("anyOf", [schema]):
+                    if each.get("type") == "string":
+                        each["format"] = "date-time"
+
+
+def _structs(kinds: Any) -> Iterator[inspect.StructType]:
+    waiting, seen = list(kinds), set()
+    while waiting:
+        kind = waiting.pop()
+        waiting.extend(each for each in _alternatives(kind) if each is not kind)
+        if isinstance(kind, inspect.StructType) and kind.cls not in seen:
+            seen.add(kind.cls)
+            waiting.extend(field.type for field in kind.fields)
+            yield kind
+        elif isinstance(kind, inspect.CollectionType):
+            waiting.append(kind.item_type)
+
+
+def _alternatives(kind: inspect.Type) -> tuple[inspect.Type, ...]:
+    if isinstance(kind, inspect.Metadata):
+        return _alternatives(kind.type)
+    return (
+        tuple(each for one in kind.types for each in _alternatives(one))
+        if isinstance(kind, inspect.UnionType)
+        else (kind,)
+    )
 
 
 def _path(verb: str, request_type: type[Any], request: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from offbook.types import (
 
 MOST_MESSAGES = 1_000
 """In one request: a batch is a convenience, not a bulk load."""
+MOST_MESSAGES_OF_A_CONTEXT = 10_000
 LARGEST_INTEGER = 2**53 - 1
 """The largest whole number every JSON implementation keeps."""
 
@@ -65,7 +66,7 @@ class PreCompaction(Value, frozen=True):
 
     session_id: SessionId
     agent_id: AgentId | None = None
-    messages: Annotated[list[Message], Meta(max_length=MOST_MESSAGES)] | None = None
+    messages: Annotated[list[Message], Meta(max_length=MOST_MESSAGES_OF_A_CONTEXT)] | None = None
 
 
 class PostCompaction(Value, frozen=True):

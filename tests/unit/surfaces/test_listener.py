@@ -3,22 +3,48 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+import tracemalloc
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
+import uvloop
 
 from offbook.errors import Forbidden
-from offbook.surfaces.listener import BODY_WORTH_ASKING, MAX_HEAD_BYTES, Listener
+from offbook.surfaces import listener as listening
+from offbook.surfaces.listener import BODY_WORTH_ASKING, MAX_HEAD_BYTES, MOST_PIPELINED, Connection, Listener
 from offbook.surfaces.messages import Answer, Request
 
 LIMIT = 100_000
+LARGE = 1_000_000
+
+# The hook that is to replace the fixture `event_loop_policy` would hold for other files too.
+pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def event_loop_policy(request: pytest.FixtureRequest) -> Any:
+    """Their transports differ in when they pause, close and tell of an end; the daemon runs on either."""
+    return asyncio.DefaultEventLoopPolicy() if request.param == "asyncio" else uvloop.EventLoopPolicy()
 
 
 class Served:
     def __init__(self, listener: Listener, port: int) -> None:
         self.listener = listener
         self.port = port
+
+    def only_connection(self) -> Connection:
+        (connection,) = self.listener.connections
+        return connection
+
+    async def after(self, seconds: float) -> None:
+        """What the sweeper does then."""
+        await asyncio.sleep(0.1)
+        now = asyncio.get_running_loop().time()
+        for connection in list(self.listener.connections):
+            connection.end_if_overdue(now + seconds, 1_000)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.port)
@@ -35,6 +61,12 @@ class Served:
 async def echo(request: Request) -> Answer:
     if request.path == "/slow":
         await asyncio.sleep(0.2)
+    if request.path == "/large":
+        return Answer(200, b"x" * LARGE)
+    if request.path == "/broken":
+        raise RuntimeError
+    if request.path == "/headers":
+        return Answer(200, repr(sorted(request.headers.items())).encode())
     return Answer(200, f"{request.method} {request.path} {len(request.body)} ".encode() + request.body[:100])
 
 
@@ -215,3 +247,223 @@ async def test_a_stop_lets_the_request_under_way_finish(served: Served) -> None:
     assert await idle_reader.read() == b""
     writer.close()
     idle_writer.close()
+
+
+def get(path: str, *more: str) -> bytes:
+    return "".join(f"{line}\r\n" for line in (f"GET {path} HTTP/1.1", "Host: x", *more, "")).encode()
+
+
+CHUNKED = b"POST /headers HTTP/1.1\r\nHost: x\r\nAuthorization: right\r\nTransfer-Encoding: chunked\r\n"
+
+
+# ── offers ──
+
+
+async def test_connect_is_refused_however_often_it_comes(served: Served) -> None:
+    answer = await served.ask(b"CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n" * 2_000)
+    assert answer.startswith(b"HTTP/1.1 405 ")
+    assert b"\r\nallow: GET, POST\r\n" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+async def test_thousands_of_offers_are_declined_one_after_the_other(served: Served) -> None:
+    answer = await served.ask(get("/a", "Upgrade: h2c", "Connection: Upgrade") * 3_000 + get("/b", "Connection: close"))
+    assert answer.count(b"HTTP/1.1 200") == 3_001
+
+
+async def test_a_declined_offer_is_told_to_continue_once(served: Served) -> None:
+    offer = ("Upgrade: h2c", "Connection: Upgrade", "Expect: 100-continue")
+    answer = await served.ask(post("/a", b"hello", *offer) + get("/b", "Connection: close"))
+    assert answer.count(b"HTTP/1.1 100 Continue") == 1
+    assert b"POST /a 5 hello" in answer
+
+
+@pytest.mark.parametrize(
+    "connection", [("Connection: close, Upgrade",), ("Connection: close", "Connection: Upgrade")], ids=["one", "two"]
+)
+async def test_a_declined_offer_closes_where_asked_to(served: Served, connection: tuple[str, ...]) -> None:
+    answer = await served.ask(get("/a", "Upgrade: h2c", *connection))
+    assert b"\r\nconnection: close\r\n" in answer
+    assert answer.endswith(b"GET /a 0 ")
+
+
+async def test_a_declined_offer_of_an_older_client_is_closed(served: Served) -> None:
+    answer = await served.ask(b"GET /a HTTP/1.0\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n")
+    assert b"\r\nconnection: close\r\n" in answer
+
+
+# ── many at a time ──
+
+
+async def test_what_waits_is_bounded_however_much_is_sent(served: Served) -> None:
+    _, writer = await served.connect()
+    writer.write(get("/slow") + b"GET /a HTTP/1.1\r\n\r\n" * 200_000)
+    await asyncio.sleep(0.15)
+    connection = served.only_connection()
+    assert len(connection._waiting) < MOST_PIPELINED + 300
+    assert len(connection._unread) <= 600_000
+    writer.transport.abort()
+
+
+async def test_reading_goes_on_only_when_few_wait(served: Served) -> None:
+    most = 0
+    go_on = Connection._go_on
+
+    def watched(connection: Connection) -> None:
+        nonlocal most
+        most = max(most, len(connection._waiting))
+        go_on(connection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Connection, "_go_on", watched)
+        answer = await served.ask(b"GET /a HTTP/1.1\r\n\r\n" * 20_000 + get("/b", "Connection: close"))
+    assert answer.count(b"HTTP/1.1 200") == 20_001
+    assert most < MOST_PIPELINED + 300
+
+
+async def test_the_bytes_that_wait_are_bounded(served: Served) -> None:
+    _, writer = await served.connect()
+    writer.write(get("/slow") + post("/a", b"x" * 60_000) * 20)
+    await asyncio.sleep(0.15)
+    waiting = served.only_connection()._waiting
+    assert 0 < sum(len(request.body) for request, _ in waiting if isinstance(request, Request)) <= 2 * LIMIT
+    writer.transport.abort()
+
+
+async def test_large_pipelined_bodies_are_all_answered(served: Served) -> None:
+    answer = await served.ask(post("/a", b"x" * 60_000) * 20 + get("/b", "Connection: close"))
+    assert answer.count(b"POST /a 60000 ") == 20
+
+
+async def test_a_body_in_the_smallest_chunks_takes_no_more_memory(served: Served) -> None:
+    _, writer = await served.connect()
+    writer.write(CHUNKED + b"\r\n")
+    await asyncio.sleep(0.05)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    connection = served.only_connection()
+    for _ in range(90):
+        connection.data_received(b"1\r\nx\r\n" * 1_000)
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 3 * 90_000
+    writer.transport.abort()
+
+
+# ── slow clients ──
+
+
+@pytest.mark.parametrize("raw", [b"G", b"GET /a HTTP/1.1\r\nHost: x\r\n"])
+async def test_a_head_that_does_not_end_is_ended(served: Served, raw: bytes) -> None:
+    reader, writer = await served.connect()
+    for byte in raw:
+        writer.write(bytes([byte]))
+        await asyncio.sleep(0.01)
+    await served.after(listening.HEAD_SECONDS - 2)
+    assert not served.only_connection()._is_over
+    await served.after(listening.HEAD_SECONDS + 1)
+    assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 400 ")
+    writer.close()
+
+
+async def test_a_body_that_does_not_come_is_ended(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(post("/a", b"x" * 50_000)[:-10_000])
+    await served.after(listening.PATIENCE_SECONDS)
+    assert not served.only_connection()._is_over
+    await served.after(listening.PATIENCE_SECONDS + 5)
+    assert b"in time" in await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+
+
+async def test_what_came_before_a_slow_head_is_answered(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(get("/slow") + b"GET")
+    await served.after(listening.HEAD_SECONDS + 1)
+    answer = await asyncio.wait_for(reader.read(), 5)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"HTTP/1.1 400" in answer
+    writer.close()
+
+
+async def test_empty_lines_do_not_keep_a_connection(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(b"\r\n" * 3)
+    await served.after(1_001)
+    assert await asyncio.wait_for(reader.read(), 5) == b""
+    writer.close()
+
+
+async def test_an_idle_connection_stays(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(get("/a"))
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    await served.after(999)
+    writer.write(get("/b", "Connection: close"))
+    assert (await asyncio.wait_for(reader.read(), 5)).endswith(b"GET /b 0 ")
+    writer.close()
+
+
+async def unread_client(served: Served, raw: bytes) -> socket.socket:
+    """It sends, and does not read."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", served.port))
+    await loop.sock_sendall(client, raw)
+    return client
+
+
+@pytest.mark.parametrize("more", [(), ("Connection: close",)], ids=["open", "closing"])
+async def test_a_client_that_never_reads_is_ended(served: Served, more: tuple[str, ...]) -> None:
+    client = await unread_client(served, get("/large") * 9 + get("/large", *more))
+    await asyncio.sleep(0.3)
+    await served.after(0)
+    await served.after(listening.PATIENCE_SECONDS / 2)
+    assert served.listener.connections
+    await served.after(listening.PATIENCE_SECONDS + 10 * LARGE / listening.SLOWEST_BYTES_PER_SECOND)
+    await asyncio.sleep(0.05)
+    assert not served.listener.connections
+    client.close()
+
+
+async def test_a_half_closed_client_that_reads_slowly_gets_all_its_answers(served: Served) -> None:
+    client = await unread_client(served, get("/large") * 20)
+    await asyncio.sleep(0.3)
+    client.shutdown(socket.SHUT_WR)
+    await asyncio.sleep(0.2)
+    received = 0
+    while data := await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 1 << 20), 10):
+        received += len(data)
+    assert received > 20 * LARGE
+    client.close()
+
+
+# ── trailers ──
+
+
+async def test_a_trailer_replaces_no_header(served: Served) -> None:
+    trailers = b"Authorization: wrong\r\nHost: y\r\nConnection: close\r\n"
+    answer = await served.ask(CHUNKED + b"\r\n1\r\nx\r\n0\r\n" + trailers + b"\r\n" + get("/b", "Connection: close"))
+    assert b"(b'authorization', b'right'), (b'host', b'x')" in answer
+    assert b"wrong" not in answer
+
+
+@pytest.mark.parametrize("trailer", [b"X: " + b"y" * 200_000, b"X: y\r\n" * 40_000], ids=["long", "many"])
+async def test_trailers_are_bounded(served: Served, trailer: bytes) -> None:
+    answer = await served.ask(CHUNKED + b"\r\n1\r\nx\r\n0\r\n" + trailer + b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+# ── never silent ──
+
+
+async def test_a_handler_that_fails_ends_its_connection_and_what_waits(served: Served) -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    reader, writer = await served.connect()
+    writer.write(get("/broken") + get("/a") * 100)
+    with contextlib.suppress(ConnectionResetError):
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+    assert not served.listener.connections
+    writer.close()
