@@ -21,7 +21,15 @@ from offbook.types import (
     Scope,
     Session,
     SessionGaps,
+    Value,
 )
+
+
+class ExaminedMessage(Value, frozen=True):
+    """A message as its row holds it. `chars_through`: of the session, up to and with this message."""
+
+    logged: LoggedMessage
+    chars_through: int
 
 
 class Store(Protocol):
@@ -107,6 +115,21 @@ class Store(Protocol):
         self, agent_id: str, *, session_id: str | None = None, limit: int = 100
     ) -> list[AuditEvent]:
         """The last `limit` events, oldest first."""
+
+    # ── for who verifies ──
+
+    async def noted_counts(self, agent_id: str) -> tuple[AuditHead, Counts]:
+        """The noted head and the counts noted with it, of one moment."""
+
+    async def examined_messages(
+        self, scope: Scope, *, after_seq: int = 0, limit: int = 100
+    ) -> list[ExaminedMessage | Fault]:
+        """As `messages`, but what cannot be read is a fault in its place, with its `seq`."""
+
+    async def examined_audit_events(
+        self, agent_id: str, *, after_seq: int = 0, limit: int = 100
+    ) -> list[AuditEvent | Fault]:
+        """As `audit_events`, but what cannot be read is a fault in its place, with its `seq`."""
 
     # ── care ──
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from offbook.audit import GENESIS, chain_faults
 from offbook.errors import StoreError
 from offbook.ingest import fingerprint
-from offbook.protocols import Store
+from offbook.protocols import ExaminedMessage, Store
 from offbook.types import (
     AuditDraft,
     BlobRef,
@@ -305,6 +305,25 @@ async def test_a_whole_store_verifies(store: Store) -> None:
         await add(store, entry(f"a {number}"), entry(f"b {number}", id=f"{number % 7}"))
         await store.record("main", AuditDraft(verb="status", actor="test"))
     assert [fault async for fault in verify(store, "main")] == []
+
+
+async def test_who_verifies_gets_the_same_with_what_is_noted_beside_it(store: Store) -> None:
+    await add(store, entry("12345"), entry("1234567"))
+    await add(store, entry("123"))
+    rows = await store.examined_messages(CHAT, after_seq=1, limit=2)
+    assert [row.logged for row in rows if isinstance(row, ExaminedMessage)] == await store.messages(CHAT, after_seq=1)
+    assert [row.chars_through for row in rows if isinstance(row, ExaminedMessage)] == [12, 15]
+    assert await store.examined_audit_events("main", after_seq=1) == await store.audit_events("main", after_seq=1)
+    assert await store.examined_messages(Scope(agent_id="nobody", session_id="none")) == []
+
+
+async def test_counts_are_noted_with_the_head_they_count_to(store: Store) -> None:
+    assert await store.noted_counts("nobody") == (GENESIS, Counts())
+    for number in range(300):
+        await add(store, entry("12345", id=str(number)))
+    head, counts = await store.noted_counts("main")
+    assert 0 < head.seq == counts.audit_events == counts.messages
+    assert (await store.audit_events("main", after_seq=head.seq - 1, limit=1))[0].hash == head.hash
 
 
 # ── care ──

@@ -6,12 +6,11 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.options import UTF8, Invocation, common_options, moment, pass_invocation
 
 if TYPE_CHECKING:
     from offbook.store.sqlite import SqliteStore
@@ -40,12 +39,9 @@ def seq_or_time(value: str) -> int | str:
     if value.isdecimal():
         return int(value)
     try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise click.BadParameter(
-            f"{value!r} is neither an event's number nor a time such as 2026-01-31T12:00"
-        ) from None
-    return moment.astimezone().isoformat()  # a person who names no zone means their own
+        return moment(value).isoformat()
+    except click.BadParameter as error:
+        raise click.BadParameter(f"{error.message}, nor an event's number") from None
 
 
 def head_hash(value: str) -> str:
@@ -60,7 +56,12 @@ def head_hash(value: str) -> str:
     "-n", "number", type=click.IntRange(1, 1_000), metavar="N", default=20, show_default=True, help="How many events."
 )
 @click.option("--session", type=UTF8, help="Only events of this session.")
-@click.option("--since", type=seq_or_time, metavar="SEQ|TIME", help="Only events after this one, or since this time.")
+@click.option(
+    "--since",
+    type=seq_or_time,
+    metavar="SEQ|TIME",
+    help="Only events after this one, or since this time (local unless it names a zone).",
+)
 @click.option("--verify", "wants_proof", is_flag=True, help="Verify every event and message, offline.")
 @click.option(
     "--head", "heads", type=head_hash, multiple=True, metavar="HASH", help="With --verify: a head noted earlier."
@@ -93,15 +94,13 @@ def command(
 
 
 def _list(invocation: Invocation, agent: str | None, number: int, session: str | None, since: int | str | None) -> bool:
-    import msgspec
-
+    from offbook.cli.answered import typed
     from offbook.cli.output import print_json
-    from offbook.client.answers import known_fields
     from offbook.types import AuditReport
 
     with invocation.client() as client:
         document = client.audit(agent_id=agent, session_id=session, since=since, limit=number)
-    report = msgspec.convert(known_fields(document, AuditReport), AuditReport)
+    report = typed(document, AuditReport)
     if invocation.is_json:
         print_json(document)
     else:
@@ -143,18 +142,20 @@ def _details(details: dict[str, Any]) -> str:
 async def _verify(invocation: Invocation, agent: str | None, noted: tuple[str, ...]) -> bool:
     from offbook.cli.output import print_json, progress
     from offbook.errors import InvalidInput
+    from offbook.store.blobs import BlobFiles
     from offbook.verification import verify
 
+    blobs = BlobFiles(invocation.home.blobs)
     async with _opened(invocation) as store:
         known = await store.agents()
         if agent is not None and agent not in known:
             raise InvalidInput(f"nothing is stored of the agent {agent!r}: there is {', '.join(known) or 'none yet'}")
         agents = known if agent is None else [agent]
-        heads = {name: await store.audit_head(name) for name in agents}
+        heads = {name: await _head_of(store, name) for name in agents}
         faults: list[Fault] = []
         with progress("verifying", sum(head.seq for head in heads.values())) as advance:
             for name in agents:
-                faults += [fault async for fault in verify(store, name, progress=advance)]
+                faults += [fault async for fault in verify(store, name, blobs=blobs, progress=advance)]
         places = {head: await _place_of(store, agents, head) for head in noted}
     is_whole = not faults and all(places.values())
     if invocation.is_json:
@@ -179,17 +180,28 @@ async def _opened(invocation: Invocation) -> AsyncIterator[SqliteStore]:
         await store.close()
 
 
+async def _head_of(store: SqliteStore, agent: str) -> AuditHead:
+    from offbook.errors import StoreCorrupt
+    from offbook.types import AuditHead
+
+    try:
+        return await store.audit_head(agent)
+    except StoreCorrupt:  # the faults tell
+        return AuditHead(seq=0, hash="cannot be read")
+
+
 async def _place_of(store: SqliteStore, agents: list[str], head: str) -> dict[str, Any] | None:
     """The event that a noted head is the hash of."""
+    from offbook.types import AuditEvent
     from offbook.verification import EVENTS_AT_A_TIME
 
     for agent in agents:
         after = 0
-        while events := await store.audit_events(agent, after_seq=after, limit=EVENTS_AT_A_TIME):
+        while events := await store.examined_audit_events(agent, after_seq=after, limit=EVENTS_AT_A_TIME):
             for event in events:
-                if event.hash == head:
+                if isinstance(event, AuditEvent) and event.hash == head:
                     return {"agentId": agent, "seq": event.seq}
-            after = events[-1].seq
+            after = events[-1].seq or after + 1
     return None
 
 

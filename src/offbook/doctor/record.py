@@ -43,7 +43,7 @@ async def check_store(home: Home, *, is_quick: bool = False, progress: Told = la
         checks |= {
             "references": lambda: check_large_parts(store, BlobFiles(home.blobs)),
             "integrity": lambda: check_integrity(store),
-            "audit": lambda: check_audit(store, progress),
+            "audit": lambda: check_audit(store, BlobFiles(home.blobs), progress),
         }
     try:
         return [await _told(name, check) for name, check in checks.items()]
@@ -123,9 +123,9 @@ async def check_integrity(store: SqliteStore) -> Finding:
     return _of_faults("integrity", faults, "the file is sound")
 
 
-async def check_audit(store: SqliteStore, progress: Told) -> Finding:
+async def check_audit(store: SqliteStore, blobs: BlobFiles, progress: Told) -> Finding:
     agents = await store.agents()
-    faults = [fault for agent in agents async for fault in verify(store, agent, progress=progress)]
+    faults = [fault for agent in agents async for fault in verify(store, agent, blobs=blobs, progress=progress)]
     return _of_faults("audit", faults, "every chain is whole, and all it vouches for")
 
 

@@ -18,6 +18,8 @@ class BlobFiles:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._durable: set[Path] = set()
+        """Folders whose own entry is known to be on the disk."""
 
     async def put(self, agent_id: str, data: bytes) -> str:
         return await asyncio.to_thread(self._put, agent_id, data)
@@ -33,13 +35,13 @@ class BlobFiles:
     def _put(self, agent_id: str, data: bytes) -> str:
         digest = sha256(data).hexdigest()
         path = self.path_of(agent_id, digest)
-        if path.exists():
-            return digest
         unfinished = path.with_name(f"{digest}.{secrets.token_hex(4)}.tmp")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _write_synced(unfinished, data)
-            unfinished.replace(path)
+            self._make_folder(path.parent)
+            if not _holds(path, data):
+                _write_synced(unfinished, data)
+                unfinished.replace(path)
+            # Also where the file was there: whoever made it may not have come this far yet.
             _sync_folder(path.parent)
         except OSError as error:
             with suppress(OSError):
@@ -50,6 +52,20 @@ class BlobFiles:
                 raise StoreReadOnly(f"{path.parent} cannot be written: check its permissions") from error
             raise StoreError(f"a large part of the message could not be kept: {error}") from error
         return digest
+
+    def _make_folder(self, folder: Path) -> None:
+        above = [level for level in self.root.parents if not level.exists()]
+        for level in (*reversed(above), self.root, folder.parent, folder):
+            is_new = not level.is_dir()
+            if is_new:
+                try:
+                    level.mkdir(mode=0o700)
+                except FileExistsError:
+                    if not level.is_dir():
+                        raise
+            if is_new or level not in self._durable:
+                _sync_folder(level.parent)
+                self._durable.add(level)
 
     def _get(self, agent_id: str, digest: str) -> bytes:
         path = self.path_of(agent_id, digest)
@@ -62,6 +78,19 @@ class BlobFiles:
         if sha256(data).hexdigest() != digest:
             raise StoreCorrupt(f"{path} does not match its name: restore it from a backup (`offbook restore`)")
         return data
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether the file is there and whole; if so, it is on the disk."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size != len(data) or file.read() != data:
+                return False
+            os.fsync(file.fileno())
+    except OSError:
+        # Whatever is wrong with it, it is written anew, and that says what is wrong with the folder.
+        return False
+    return True
 
 
 def _write_synced(path: Path, data: bytes) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from offbook.errors import StoreCorrupt, StoreError
+from offbook.store import blobs as module
 from offbook.store.blobs import BlobFiles
 
 
@@ -39,3 +41,56 @@ async def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "blobs").write_text("a file in the way")
     with pytest.raises(StoreError, match="could not be kept"):
         await BlobFiles(tmp_path / "blobs").put("main", b"large")
+
+
+@pytest.mark.parametrize("damaged", [b"", b"largE", b"large and more"])
+async def test_putting_it_again_heals_a_damaged_file(tmp_path: Path, damaged: bytes) -> None:
+    blobs = BlobFiles(tmp_path)
+    digest = await blobs.put("main", b"large")
+    blobs.path_of("main", digest).write_bytes(damaged)
+    assert await blobs.put("main", b"large") == digest
+    assert await blobs.get("main", digest) == b"large"
+    assert len(list(blobs.path_of("main", digest).parent.iterdir())) == 1
+
+
+async def test_a_whole_file_is_not_written_again(tmp_path: Path) -> None:
+    blobs = BlobFiles(tmp_path)
+    path = blobs.path_of("main", await blobs.put("main", b"large"))
+    before = path.stat().st_ino
+    await blobs.put("main", b"large")
+    assert path.stat().st_ino == before
+
+
+async def test_every_folder_is_ours_alone_and_known_to_the_one_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    sync = module._sync_folder
+    monkeypatch.setattr(module, "_sync_folder", lambda folder: (synced.append(folder), sync(folder)))
+    blobs = BlobFiles(tmp_path / "home" / "blobs")
+    mask = os.umask(0o022)
+    try:
+        path = blobs.path_of("main", await blobs.put("main", b"large"))
+    finally:
+        os.umask(mask)
+    made = [path.parent, path.parent.parent, blobs.root, blobs.root.parent]
+    assert [folder.stat().st_mode & 0o777 for folder in made] == [0o700] * 4
+    assert {*made, tmp_path} == set(synced)
+
+
+async def test_a_second_put_returns_when_the_file_is_durable_whoever_wrote_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one may have died, or be waiting, between the file's name and the sync of its folder."""
+    path = BlobFiles(tmp_path / "blobs").path_of("main", await BlobFiles(tmp_path / "blobs").put("main", b"large"))
+    synced: list[Path] = []
+    monkeypatch.setattr(module, "_sync_folder", synced.append)
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    blobs = BlobFiles(tmp_path / "blobs")
+    await blobs.put("main", b"large")
+    assert {path.parent, path.parent.parent, blobs.root, tmp_path} == set(synced)
+    assert len(flushed) == 1
+    synced.clear()
+    await blobs.put("main", b"large")
+    assert synced == [path.parent]

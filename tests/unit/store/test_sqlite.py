@@ -10,8 +10,8 @@ import pytest
 
 from offbook.errors import StoreBusy, StoreCorrupt, StoreReadOnly, StoreTooNew
 from offbook.ingest import fingerprint
-from offbook.store.sqlite import SqliteStore
-from offbook.store.sqlite.connection import latest_version, migrations, schema_version
+from offbook.store.sqlite import SqliteStore, reads
+from offbook.store.sqlite.connection import latest_version, migrations, open_reader, open_writer, schema_version
 from offbook.types import AuditDraft, Entry, Fault, Message, Scope, SessionGaps
 from offbook.verification import verify
 
@@ -75,6 +75,72 @@ async def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     tamper(path, "CREATE TABLE somebody_elses (x)")
     with pytest.raises(StoreCorrupt, match="another program"):
         SqliteStore(path)
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+async def test_what_is_refused_is_not_changed(tmp_path: Path, is_ours: bool, mode: str) -> None:
+    path = tmp_path / "offbook.db"
+    if is_ours:
+        await SqliteStore(path).close()
+    neighbour = apsw.Connection(str(path))
+    neighbour.pragma("journal_mode", mode)
+    neighbour.execute("CREATE TABLE somebody_elses (x)")
+    neighbour.pragma("user_version", 999 if is_ours else 0)
+    if mode == "DELETE":
+        neighbour.close()
+    else:  # it dies: what it wrote is in the WAL only
+        neighbour.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        neighbour.close()
+    before, touched_at = path.read_bytes(), path.stat().st_mtime_ns
+    with pytest.raises(StoreTooNew if is_ours else StoreCorrupt):
+        SqliteStore(path)
+    assert path.read_bytes() == before
+    assert path.stat().st_mtime_ns == touched_at
+    assert (tmp_path / "offbook.db-wal").exists() == (mode == "WAL")
+
+
+def test_a_commit_reaches_the_disk_on_macos_too(tmp_path: Path) -> None:
+    connection = open_writer(tmp_path / "offbook.db")
+    assert [connection.pragma(name) for name in ("fullfsync", "checkpoint_fullfsync", "synchronous")] == [1, 1, 2]
+    connection.close()
+
+
+async def test_a_closed_store_is_busy_to_who_reads(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await store.close()
+    with pytest.raises(StoreBusy, match="closed"):
+        await store.messages(CHAT)
+
+
+async def test_an_error_in_a_read_is_not_taken_for_a_closed_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(connection: apsw.Connection) -> list[str]:
+        raise RuntimeError("something of its own")
+
+    monkeypatch.setattr(reads, "agents", broken)
+    store = SqliteStore(tmp_path / "offbook.db")
+    with pytest.raises(RuntimeError, match="of its own"):
+        await store.agents()
+    await store.close()
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+async def test_the_events_of_a_session_are_found_by_their_index(tmp_path: Path, newest_first: bool) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await add(store, "hello")
+    await store.close()
+    connection = open_reader(tmp_path / "offbook.db")
+    asked: list[tuple[str, object]] = []
+    connection.exec_trace = lambda cursor, sql, bindings: not asked.append((sql, bindings))
+    assert len(reads.audit_events(connection, "main", "chat", 0, 10, newest_first)) == 1
+    connection.exec_trace = None
+    ((sql, bindings),) = asked
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]  # type: ignore[arg-type]
+    assert any("USING INDEX audit_by_session (agent=? AND session=? AND seq>?)" in step for step in plan)
+    assert not any("TEMP B-TREE" in step for step in plan)
+    connection.close()
 
 
 async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
@@ -152,7 +218,9 @@ async def test_sessions_are_listed_after_a_kill_too(tmp_path: Path) -> None:
     assert listed == [names[5], names[0], names[29]]
 
 
-async def test_an_error_in_a_checkpoint_leaves_the_writer_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_in_a_checkpoint_leaves_the_writer_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = SqliteStore(tmp_path / "offbook.db")
     monkeypatch.setattr("offbook.store.sqlite.checkpoint.PAGES_TOO_MANY", 0)
     monkeypatch.setattr("offbook.store.sqlite.checkpoint._checkpoint", lambda *_: None)

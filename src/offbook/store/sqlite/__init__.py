@@ -12,7 +12,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from offbook.errors import StoreError, StoreReadOnly
+from offbook.errors import StoreBusy, StoreError, StoreReadOnly
+from offbook.protocols import ExaminedMessage
 from offbook.store.sqlite import reads
 from offbook.store.sqlite.connection import open_reader, refuse_foreign, store_errors
 from offbook.store.sqlite.writer import Writer
@@ -61,6 +62,7 @@ class SqliteStore:
         self._local = threading.local()
         self._reader_connections: list[apsw.Connection] = []
         self._is_snapshot = snapshot
+        self._is_closed = False
         # A moment is one transaction, a transaction one connection, a connection one thread.
         threads = 1 if snapshot else readers
         self._readers = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="offbook-reader")
@@ -143,6 +145,21 @@ class SqliteStore:
     ) -> list[AuditEvent]:
         return await self._read(reads.audit_events, agent_id, session_id, 0, limit, True)
 
+    # ── for who verifies ──
+
+    async def noted_counts(self, agent_id: str) -> tuple[AuditHead, Counts]:
+        return await self._read(reads.noted_counts, agent_id)
+
+    async def examined_messages(
+        self, scope: Scope, *, after_seq: int = 0, limit: int = 100
+    ) -> list[ExaminedMessage | Fault]:
+        return await self._read(reads.examined_messages, scope, after_seq, limit)
+
+    async def examined_audit_events(
+        self, agent_id: str, *, after_seq: int = 0, limit: int = 100
+    ) -> list[AuditEvent | Fault]:
+        return await self._read(reads.examined_audit_events, agent_id, after_seq, limit)
+
     # ── care ──
 
     async def ping(self) -> None:
@@ -176,9 +193,12 @@ class SqliteStore:
                 return function(self._reader(), *args, **kwargs)
 
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._readers, run)
-        except RuntimeError as error:  # the pool is shut down
-            raise StoreError("the store is closed") from error
+            answer = asyncio.get_running_loop().run_in_executor(self._readers, run)
+        except RuntimeError as error:
+            if not self._is_closed:
+                raise
+            raise StoreBusy("the store is closed: ask again when the provider is back") from error
+        return await answer
 
     def _reader(self) -> apsw.Connection:
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
@@ -214,6 +234,7 @@ class SqliteStore:
             os.fsync(copy.fileno())
 
     def _close(self) -> None:
+        self._is_closed = True
         self._readers.shutdown(wait=True)
         while self._reader_connections:
             self._reader_connections.pop().close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -10,6 +11,8 @@ import apsw
 import msgspec
 
 from offbook.audit import GENESIS, counts_with, moment
+from offbook.errors import StoreCorrupt
+from offbook.protocols import ExaminedMessage
 from offbook.store.sqlite.places import MOST_MESSAGES, place_of
 from offbook.types import (
     AuditEvent,
@@ -28,18 +31,42 @@ from offbook.types import (
 )
 
 _MESSAGE_COLUMNS = """m.seq, m.id, m.role, m.content, m.ts, m.received_at, m.name, m.tool_call_id, m.model, m.origin,
-       m.meta, m.noise, m.redactions, m.blobs, m.chars, m.fingerprint, m.hash"""
+       m.meta, m.noise, m.redactions, m.blobs, m.chars, m.fingerprint, m.hash, m.chars_through, m.place, m.session"""
 _SESSION_COLUMNS = """s.session, s.key, a.name, s.generation, s.started_at, s.ended_at, s.end_reason, s.ended_seq"""
+_MESSAGES_BETWEEN = f"""
+SELECT {_MESSAGE_COLUMNS} FROM messages m WHERE m.place BETWEEN ? AND ? ORDER BY m.place {{order}} LIMIT ?
+"""  # noqa: S608
+_MESSAGE_AT = f"SELECT {_MESSAGE_COLUMNS} FROM messages m WHERE m.place = ?"  # noqa: S608
 _EVENT_COLUMNS = "e.seq, a.name, e.at, e.verb, e.actor, e.session, e.details, e.previous, e.hash"
+_EVENT_AT = f"SELECT {_EVENT_COLUMNS} FROM audit e JOIN agents a ON a.agent = e.agent WHERE a.name = ? AND e.seq = ?"  # noqa: S608
 
 ALL = -1
 """SQLite's own word for no limit."""
+UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, AttributeError, RecursionError)
+"""What reading a row raises that somebody damaged: no UTF-8, no JSON, JSON of another shape, a time out of all time."""
 
 _counts = msgspec.json.Decoder(Counts)
 _content = msgspec.json.Decoder(Content)
 _object = msgspec.json.Decoder(dict[str, Any])
 _redactions = msgspec.json.Decoder(dict[str, int])
 _blobs = msgspec.json.Decoder(list[BlobRef])
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    try:
+        yield
+    except UNREADABLE as error:
+        raise StoreCorrupt(
+            f"{_unreadable(what, error)}: `offbook audit --verify` finds what else is damaged"
+        ) from error
+
+
+def _unreadable(what: str, error: Exception) -> str:
+    return f"{what} cannot be read ({type(error).__name__}: {error})"
+
+
+# ── the log ──
 
 
 def messages(connection: apsw.Connection, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
@@ -53,37 +80,96 @@ def messages_before(connection: apsw.Connection, scope: Scope, before_seq: int, 
 def _stretch(
     connection: apsw.Connection, scope: Scope, first_seq: int, last_seq: int, order: str, limit: int
 ) -> list[LoggedMessage]:
-    found = connection.execute(
+    number = _session_number(connection, scope)
+    if number is None or first_seq > last_seq:
+        return []
+    bounds = (place_of(number, first_seq), place_of(number, last_seq), limit)
+    try:
+        return [_logged(row) for row in connection.execute(_MESSAGES_BETWEEN.format(order=order), bounds)]
+    except UNREADABLE:
+        # Which of them it was is not known here.
+        return [_message_at(connection, scope, place) for place in _places(connection, order, bounds)]
+
+
+def examined_messages(
+    connection: apsw.Connection, scope: Scope, after_seq: int, limit: int
+) -> list[ExaminedMessage | Fault]:
+    number = _session_number(connection, scope)
+    if number is None or after_seq >= MOST_MESSAGES:
+        return []
+    bounds = (place_of(number, after_seq + 1), place_of(number, MOST_MESSAGES), limit)
+    try:
+        return [_examined(row, scope) for row in connection.execute(_MESSAGES_BETWEEN.format(order="ASC"), bounds)]
+    except UNREADABLE:
+        return [_examined_at(connection, scope, place) for place in _places(connection, "ASC", bounds)]
+
+
+def _session_number(connection: apsw.Connection, scope: Scope) -> int | None:
+    found: int | None = connection.execute(
         "SELECT s.session FROM sessions s JOIN agents a ON a.agent = s.agent WHERE a.name = ? AND s.key = ?",
         (scope.agent_id, scope.session_id),
     ).get
-    if found is None or first_seq > last_seq:
-        return []
-    rows = connection.execute(
-        f"SELECT {_MESSAGE_COLUMNS} FROM messages m WHERE m.place BETWEEN ? AND ? "  # noqa: S608
-        f"ORDER BY m.place {order} LIMIT ?",
-        (place_of(found, first_seq), place_of(found, last_seq), limit),
-    )
-    return [_logged(row) for row in rows]
+    return found
+
+
+def _places(connection: apsw.Connection, order: str, bounds: tuple[int, int, int]) -> list[int]:
+    query = f"SELECT place FROM messages WHERE place BETWEEN ? AND ? ORDER BY place {order} LIMIT ?"  # noqa: S608
+    return [int(row[0]) for row in connection.execute(query, bounds)]
+
+
+def _message_at(connection: apsw.Connection, scope: Scope, place: int) -> LoggedMessage:
+    with _reading(f"message {_seq_of(place)} of session {scope.session_id!r} of agent {scope.agent_id!r}"):
+        return _logged(_only_row(connection, _MESSAGE_AT, (place,)))
+
+
+def _examined_at(connection: apsw.Connection, scope: Scope, place: int) -> ExaminedMessage | Fault:
+    try:
+        return _examined(_only_row(connection, _MESSAGE_AT, (place,)), scope)
+    except (*UNREADABLE, apsw.CorruptError) as error:
+        return Fault(
+            what=_unreadable("message", error),
+            agent_id=scope.agent_id,
+            session_id=scope.session_id,
+            seq=_seq_of(place),
+        )
+
+
+def _only_row(connection: apsw.Connection, query: str, bindings: tuple[str | int, ...]) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = connection.execute(query, bindings).fetchone()
+    if row is None:
+        raise ValueError("it is gone")
+    return row
+
+
+def _seq_of(place: int) -> int:
+    return place & MOST_MESSAGES
+
+
+# ── sessions ──
 
 
 def session(connection: apsw.Connection, scope: Scope) -> Session | None:
-    row = connection.execute(
-        f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
-        "WHERE a.name = ? AND s.key = ?",
-        (scope.agent_id, scope.session_id),
-    ).fetchone()
-    return _session(connection, row) if row else None
+    with _reading(f"session {scope.session_id!r} of agent {scope.agent_id!r}"):
+        row = connection.execute(
+            f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
+            "WHERE a.name = ? AND s.key = ?",
+            (scope.agent_id, scope.session_id),
+        ).fetchone()
+        return _session(connection, row) if row else None
 
 
 def sessions(connection: apsw.Connection, agent_id: str, limit: int) -> list[Session]:
     """By noted activity, with those touched since the note before them."""
-    rows = connection.execute(
-        f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
-        "WHERE a.name = ? ORDER BY s.touched DESC, s.session DESC LIMIT ?",
-        (agent_id, limit),
-    ).fetchall()
-    noted = [_session(connection, row) for row in rows]
+    with _reading(f"a session of agent {agent_id!r}"):
+        rows = connection.execute(
+            f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
+            "WHERE a.name = ? ORDER BY s.touched DESC, s.session DESC LIMIT ?",
+            (agent_id, limit),
+        ).fetchall()
+    noted = []
+    for row in rows:
+        with _reading(f"session {row[1]!r} of agent {agent_id!r}"):
+            noted.append(_session(connection, row))
     since = audit_events(connection, agent_id, None, noted_audit_head(connection, agent_id).seq, ALL, newest_first=True)
     keys = dict.fromkeys(event.session_id for event in reversed(since) if touches(event))
     fresh = [session(connection, Scope(agent_id=agent_id, session_id=key)) for key in keys if key is not None]
@@ -96,58 +182,76 @@ def touches(event: AuditEvent) -> bool:
 
 
 def marks(connection: apsw.Connection, scope: Scope, limit: int) -> list[Mark]:
-    rows = connection.execute(
-        "SELECT k.kind, k.at, k.seq, k.reason FROM marks k JOIN sessions s ON s.session = k.session "
-        "JOIN agents a ON a.agent = s.agent WHERE a.name = ? AND s.key = ? ORDER BY k.mark DESC LIMIT ?",
-        (scope.agent_id, scope.session_id, limit),
-    ).fetchall()
-    return [Mark(kind=row[0], at=moment(row[1]), seq=row[2], reason=row[3]) for row in reversed(rows)]
+    with _reading(f"a mark of session {scope.session_id!r} of agent {scope.agent_id!r}"):
+        rows = connection.execute(
+            "SELECT k.kind, k.at, k.seq, k.reason FROM marks k JOIN sessions s ON s.session = k.session "
+            "JOIN agents a ON a.agent = s.agent WHERE a.name = ? AND s.key = ? ORDER BY k.mark DESC LIMIT ?",
+            (scope.agent_id, scope.session_id, limit),
+        ).fetchall()
+        return [Mark(kind=row[0], at=moment(row[1]), seq=row[2], reason=row[3]) for row in reversed(rows)]
+
+
+# ── what is known of an agent ──
 
 
 def agents(connection: apsw.Connection) -> list[str]:
-    return [row[0] for row in connection.execute("SELECT name FROM agents ORDER BY name")]
+    with _reading("the name of an agent"):
+        return [row[0] for row in connection.execute("SELECT name FROM agents ORDER BY name")]
 
 
 def counts(connection: apsw.Connection, agent_id: str) -> Counts:
     """The noted counts and what has come since: never more events than the writer lets the note fall behind."""
-    row = connection.execute("SELECT counts, noted_seq FROM agents WHERE name = ?", (agent_id,)).fetchone()
-    if row is None:
-        return Counts()
-    since = audit_events(connection, agent_id, None, row[1], ALL, newest_first=False)
-    return reduce(counts_with, since, _counts.decode(row[0]))
+    noted, so_far = noted_counts(connection, agent_id)
+    since = audit_events(connection, agent_id, None, noted.seq, ALL, newest_first=False)
+    with _reading(f"what the newest audit events of agent {agent_id!r} count"):
+        return reduce(counts_with, since, so_far)
+
+
+def noted_counts(connection: apsw.Connection, agent_id: str) -> tuple[AuditHead, Counts]:
+    with _reading(f"the counts noted of agent {agent_id!r}"):
+        row = connection.execute(
+            "SELECT noted_seq, noted_hash, counts FROM agents WHERE name = ?", (agent_id,)
+        ).fetchone()
+        return (AuditHead(seq=row[0], hash=row[1]), _counts.decode(row[2])) if row else (GENESIS, Counts())
 
 
 def captures(connection: apsw.Connection, agent_id: str) -> list[Capture]:
-    rows = connection.execute(
-        "SELECT c.client, c.sent, c.through, c.received, c.last_seen FROM captures c "
-        "JOIN agents a ON a.agent = c.agent WHERE a.name = ? ORDER BY c.client",
-        (agent_id,),
-    )
-    return [
-        Capture(
-            client=client,
-            sent=sent,
-            received=received,
-            missing=through - received,
-            waiting=sent - through,
-            last_seen=moment(last_seen),
+    with _reading(f"a capture of agent {agent_id!r}"):
+        rows = connection.execute(
+            "SELECT c.client, c.sent, c.through, c.received, c.last_seen FROM captures c "
+            "JOIN agents a ON a.agent = c.agent WHERE a.name = ? ORDER BY c.client",
+            (agent_id,),
         )
-        for client, sent, through, received, last_seen in rows
-    ]
+        return [
+            Capture(
+                client=client,
+                sent=sent,
+                received=received,
+                missing=through - received,
+                waiting=sent - through,
+                last_seen=moment(last_seen),
+            )
+            for client, sent, through, received, last_seen in rows
+        ]
+
+
+# ── audit ──
 
 
 def audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
-    row = connection.execute(
-        "SELECT e.seq, e.hash FROM audit e WHERE e.agent = (SELECT agent FROM agents WHERE name = ?) "
-        "ORDER BY e.seq DESC LIMIT 1",
-        (agent_id,),
-    ).fetchone()
-    return AuditHead(seq=row[0], hash=row[1]) if row else GENESIS
+    with _reading(f"the newest audit event of agent {agent_id!r}"):
+        row = connection.execute(
+            "SELECT e.seq, e.hash FROM audit e WHERE e.agent = (SELECT agent FROM agents WHERE name = ?) "
+            "ORDER BY e.seq DESC LIMIT 1",
+            (agent_id,),
+        ).fetchone()
+        return AuditHead(seq=row[0], hash=row[1]) if row else GENESIS
 
 
 def noted_audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
-    row = connection.execute("SELECT noted_seq, noted_hash FROM agents WHERE name = ?", (agent_id,)).fetchone()
-    return AuditHead(seq=row[0], hash=row[1]) if row else GENESIS
+    with _reading(f"the audit head noted of agent {agent_id!r}"):
+        row = connection.execute("SELECT noted_seq, noted_hash FROM agents WHERE name = ?", (agent_id,)).fetchone()
+        return AuditHead(seq=row[0], hash=row[1]) if row else GENESIS
 
 
 def audit_events(
@@ -158,16 +262,55 @@ def audit_events(
     limit: int,
     newest_first: bool,
 ) -> list[AuditEvent]:
-    of_session = "AND e.session = ?" if session_id is not None else ""
-    order = "DESC" if newest_first else "ASC"
-    named = (session_id,) if session_id is not None else ()
-    rows = connection.execute(
-        f"SELECT {_EVENT_COLUMNS} FROM audit e JOIN agents a ON a.agent = e.agent "  # noqa: S608
-        f"WHERE a.name = ? {of_session} AND e.seq > ? ORDER BY e.seq {order} LIMIT ?",
-        (agent_id, *named, after_seq, limit),
-    )
-    events = [_event(row) for row in rows]
+    which, bounds = _events_after(agent_id, session_id, after_seq, limit, newest_first)
+    try:
+        events = [_event(row) for row in connection.execute(f"SELECT {_EVENT_COLUMNS} {which}", bounds)]
+    except UNREADABLE:
+        events = [_event_at(connection, agent_id, seq) for seq in _event_seqs(connection, which, bounds)]
     return events[::-1] if newest_first else events
+
+
+def examined_audit_events(
+    connection: apsw.Connection, agent_id: str, after_seq: int, limit: int
+) -> list[AuditEvent | Fault]:
+    which, bounds = _events_after(agent_id, None, after_seq, limit, newest_first=False)
+    try:
+        return [_event(row) for row in connection.execute(f"SELECT {_EVENT_COLUMNS} {which}", bounds)]
+    except UNREADABLE:
+        return [_examined_event_at(connection, agent_id, seq) for seq in _event_seqs(connection, which, bounds)]
+
+
+def _events_after(
+    agent_id: str, session_id: str | None, after_seq: int, limit: int, newest_first: bool
+) -> tuple[str, tuple[str | int, ...]]:
+    order = "DESC" if newest_first else "ASC"
+    if session_id is None:
+        which = "FROM audit e JOIN agents a ON a.agent = e.agent WHERE a.name = ? AND e.seq > ?"
+        return f"{which} ORDER BY e.seq {order} LIMIT ?", (agent_id, after_seq, limit)
+    # Left to itself SQLite takes the primary key, and the time grows with the history of all sessions.
+    which = "FROM agents a JOIN audit e INDEXED BY audit_by_session ON e.agent = a.agent"
+    which += " WHERE a.name = ? AND e.session = ? AND e.seq > ?"
+    return f"{which} ORDER BY e.seq {order} LIMIT ?", (agent_id, session_id, after_seq, limit)
+
+
+def _event_seqs(connection: apsw.Connection, which: str, bounds: tuple[str | int, ...]) -> list[int]:
+    rows: list[tuple[Any, ...]] = connection.execute(f"SELECT e.seq {which}", bounds).fetchall()
+    return [seq for (seq,) in rows]
+
+
+def _event_at(connection: apsw.Connection, agent_id: str, seq: int) -> AuditEvent:
+    with _reading(f"audit event {seq} of agent {agent_id!r}"):
+        return _event(_only_row(connection, _EVENT_AT, (agent_id, seq)))
+
+
+def _examined_event_at(connection: apsw.Connection, agent_id: str, seq: int) -> AuditEvent | Fault:
+    try:
+        return _event(_only_row(connection, _EVENT_AT, (agent_id, seq)))
+    except (*UNREADABLE, apsw.CorruptError) as error:
+        return Fault(what=_unreadable("audit event", error), agent_id=agent_id, seq=seq)
+
+
+# ── care ──
 
 
 def answers(connection: apsw.Connection) -> bool:
@@ -175,7 +318,8 @@ def answers(connection: apsw.Connection) -> bool:
 
 
 def installation_key(connection: apsw.Connection) -> bytes:
-    return bytes(connection.execute("SELECT value FROM installation WHERE name = 'key'").get)
+    with _reading("the installation's key"):
+        return bytes(connection.execute("SELECT value FROM installation WHERE name = 'key'").get)
 
 
 def integrity_faults(connection: apsw.Connection) -> Iterator[Fault]:
@@ -186,9 +330,12 @@ def integrity_faults(connection: apsw.Connection) -> Iterator[Fault]:
         yield Fault(what=f"row {row_id} of {table} points to a row of {parent} that is not there")
 
 
+# ── rows ──
+
+
 def _logged(row: tuple[Any, ...]) -> LoggedMessage:
     (seq, id_, role, content, ts, received_at, name, tool_call_id, model, origin) = row[:10]
-    (meta, noise, redactions, blobs, chars, fingerprint, hash_) = row[10:]
+    (meta, noise, redactions, blobs, chars, fingerprint, hash_) = row[10:17]
     return LoggedMessage(
         seq=seq,
         received_at=moment(received_at),
@@ -212,6 +359,18 @@ def _logged(row: tuple[Any, ...]) -> LoggedMessage:
         ),
         hash=hash_,
     )
+
+
+def _examined(row: tuple[Any, ...], scope: Scope) -> ExaminedMessage | Fault:
+    chars_through, place, number = row[17:]
+    if place != place_of(number, row[0]):
+        return Fault(
+            what="message was moved: its row names another session or number",
+            agent_id=scope.agent_id,
+            session_id=scope.session_id,
+            seq=_seq_of(place),
+        )
+    return ExaminedMessage(logged=_logged(row), chars_through=chars_through)
 
 
 def _session(connection: apsw.Connection, row: tuple[Any, ...]) -> Session:
