@@ -7,10 +7,12 @@ async with open_memory("~/.offbook") as memory:
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from offbook.errors import StoreError
 from offbook.home import Home, Lock, home_folder
 from offbook.memory import Memory
 from offbook.settings import Settings, load
@@ -38,15 +40,24 @@ async def open_parts(home: Home, settings: Settings) -> AsyncIterator[tuple[Memo
     home.prepare()
     lock = Lock(home)
     try:
+        _refuse_unfinished_restore(home)
         store = SqliteStore(
             home.database, readers=settings.store.readers, max_queued_writes=settings.store.max_queued_writes
         )
+        blobs = BlobFiles(home.blobs)
+        blobs.sweep()
         try:
-            yield (
-                Memory(store, BlobFiles(home.blobs), settings, frame_key=await store.installation_key()),
-                store,
-            )
+            yield Memory(store, blobs, settings, frame_key=await store.installation_key()), store
         finally:
             await store.close()
     finally:
         lock.release()
+
+
+def _refuse_unfinished_restore(home: Home) -> None:
+    """Half-way through a restore there may be no log at all: one started now would be an empty one."""
+    if (home.folder / "restore.json").exists():
+        raise StoreError(
+            f"a restore broke off half-way in {home.folder}: finish it with "
+            f"`offbook restore --resume --home {shlex.quote(str(home.folder))}`, then start again"
+        )

@@ -52,8 +52,8 @@ from offbook.version import VERSION
 
 HEAVY_CHARS = 32_768
 """From here on a message is prepared in a thread, so that it does not hold up the others."""
-EVENTS_VERIFIED = 5_000
-"""How much of the chain the `audit` verb verifies. All of it: `offbook audit --verify`."""
+EVENTS_VERIFIED = 1_000
+"""How much of the chain the `audit` verb verifies: as much as it can show. All of it: `offbook audit --verify`."""
 SESSIONS_IN_STATUS = 20
 LONGEST_WAIT_SECONDS = 60.0
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -17,6 +20,12 @@ TAIL_PAGES = (16, 64, 256)
 
 
 MOST_BYTES_OF_A_PAGE = 8_000_000
+
+
+MOST_PIECES_AT_ONCE = 100
+"""Rendering more than this would hold up whoever else is being served: it is done in a thread."""
+
+T = TypeVar("T")
 
 
 class SessionReader:
@@ -34,12 +43,15 @@ class SessionReader:
             page = await self._store.messages_before(scope, before_seq=before, limit=size)
             if not page:
                 raise StoreCorrupt(f"message {before - 1} of {scope.session_id!r} is missing: run `offbook doctor`")
-            for logged in page:
-                pieces.append(await self._piece(scope, logged, max_chars))
-                spent += cost(pieces[-1])
-                before = logged.seq
+            shown = [await self._piece(scope, logged, max_chars) for logged in page]
+            spent += await _aside(len(shown), partial(_cost_of, shown))
+            pieces += shown
+            before = page[-1].seq
         generation = session.generation if session else 0
-        return fit_tail(scope, pieces, last_seq=last_seq, generation=generation, max_chars=max_chars)
+        return await _aside(
+            len(pieces),
+            lambda: fit_tail(scope, pieces, last_seq=last_seq, generation=generation, max_chars=max_chars),
+        )
 
     async def lines(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[LogLine]:
         """As many as make an answer of bearable size; at least one."""
@@ -83,3 +95,11 @@ class SessionReader:
         except StoreCorrupt:
             # The stand-in says what is meant; the log itself, `doctor` and `audit --verify` tell of the damage.
             return piece_of(logged)
+
+
+def _cost_of(pieces: Sequence[Piece]) -> int:
+    return sum(map(cost, pieces))
+
+
+async def _aside(pieces: int, work: Callable[[], T]) -> T:
+    return await asyncio.to_thread(work) if pieces > MOST_PIECES_AT_ONCE else work()

@@ -132,7 +132,7 @@ def _context(
         text = shown(message)
         texts.append(text)
         messages.append(message)
-        parts = _with_piece(parts, piece, is_verbatim=piece.is_whole and message is piece.message, chars=len(text))
+        _add_piece(parts, piece, is_verbatim=piece.is_whole and message is piece.message, chars=len(text))
     text = SEPARATOR.join(texts)
     return CompressedContext(
         session_id=scope.session_id,
@@ -148,16 +148,12 @@ def _context(
     )
 
 
-def _with_piece(parts: list[Part], piece: Piece, *, is_verbatim: bool, chars: int) -> list[Part]:
+def _add_piece(parts: list[Part], piece: Piece, *, is_verbatim: bool, chars: int) -> None:
     """Neighbours that are both verbatim are one part."""
     if not is_verbatim:
-        return [*parts, Part(kind="summary", level=0, first_seq=piece.seq, last_seq=piece.seq, chars=chars)]
-    if parts and parts[-1].kind == "verbatim":
-        grown = Part(
-            kind="verbatim",
-            first_seq=parts[-1].first_seq,
-            last_seq=piece.seq,
-            chars=parts[-1].chars + len(SEPARATOR) + chars,
-        )
-        return [*parts[:-1], grown]
-    return [*parts, Part(kind="verbatim", first_seq=piece.seq, last_seq=piece.seq, chars=chars)]
+        parts.append(Part(kind="summary", level=0, first_seq=piece.seq, last_seq=piece.seq, chars=chars))
+    elif parts and parts[-1].kind == "verbatim":
+        grown = parts[-1].chars + len(SEPARATOR) + chars
+        parts[-1] = Part(kind="verbatim", first_seq=parts[-1].first_seq, last_seq=piece.seq, chars=grown)
+    else:
+        parts.append(Part(kind="verbatim", first_seq=piece.seq, last_seq=piece.seq, chars=chars))

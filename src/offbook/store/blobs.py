@@ -18,6 +18,7 @@ class BlobFiles:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._unfinished = root / "unfinished"  # in one place, so that a start need not look everywhere
         self._durable: set[Path] = set()
         """Folders whose own entry is known to be on the disk."""
 
@@ -27,6 +28,12 @@ class BlobFiles:
     async def get(self, agent_id: str, digest: str) -> bytes:
         return await asyncio.to_thread(self._get, agent_id, digest)
 
+    def sweep(self) -> None:
+        """Remove what a kill left unfinished; nothing refers to it. For the one process that owns the folder."""
+        with suppress(FileNotFoundError):
+            for path in self._unfinished.iterdir():
+                path.unlink(missing_ok=True)
+
     def path_of(self, agent_id: str, digest: str) -> Path:
         # The agent's name is hashed: any UTF-8 is a legal name, few are legal file names everywhere.
         room = sha256(agent_id.encode()).hexdigest()[:32]
@@ -35,9 +42,10 @@ class BlobFiles:
     def _put(self, agent_id: str, data: bytes) -> str:
         digest = sha256(data).hexdigest()
         path = self.path_of(agent_id, digest)
-        unfinished = path.with_name(f"{digest}.{secrets.token_hex(4)}.tmp")
+        unfinished = self._unfinished / f"{digest}.{secrets.token_hex(4)}.tmp"
         try:
             self._make_folder(path.parent)
+            self._unfinished.mkdir(mode=0o700, exist_ok=True)
             if not _holds(path, data):
                 _write_synced(unfinished, data)
                 unfinished.replace(path)

@@ -94,3 +94,13 @@ async def test_a_second_put_returns_when_the_file_is_durable_whoever_wrote_it(
     synced.clear()
     await blobs.put("main", b"large")
     assert synced == [path.parent]
+
+
+async def test_what_a_kill_left_unfinished_is_swept(tmp_path: Path) -> None:
+    blobs = BlobFiles(tmp_path / "blobs")
+    digest = await blobs.put("main", b"large")
+    (tmp_path / "blobs" / "unfinished" / "half.tmp").write_bytes(b"lar")
+    blobs.sweep()
+    assert not list((tmp_path / "blobs" / "unfinished").iterdir())
+    assert await blobs.get("main", digest) == b"large"
+    BlobFiles(tmp_path / "nowhere").sweep()

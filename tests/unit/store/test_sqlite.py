@@ -218,6 +218,21 @@ async def test_sessions_are_listed_after_a_kill_too(tmp_path: Path) -> None:
     assert listed == [names[5], names[0], names[29]]
 
 
+async def test_the_wal_is_moved_into_the_file_while_it_is_written(tmp_path: Path) -> None:
+    """Only a checkpoint writes to the file itself; the one at the end is not what is meant."""
+    path = tmp_path / "offbook.db"
+    store = SqliteStore(path)
+    for _ in range(10):
+        await add(store, *["x" * 20_000 for _ in range(100)])
+    for _ in range(100):
+        if path.stat().st_size > 10_000_000:
+            break
+        await asyncio.sleep(0.1)
+    moved = path.stat().st_size
+    await store.close()
+    assert moved > 10_000_000
+
+
 async def test_an_error_in_a_checkpoint_leaves_the_writer_alive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
