@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 
 from benchmarks import acknowledge, backup, concurrent, disk_full, durability, record, start
-from benchmarks.machine import Machine, file_system_of, machine
+from benchmarks.machine import file_system_of, machine
 from benchmarks.provider import working_folder
 from benchmarks.results import Findings, Result, keep, kept, show, write_page
 from benchmarks.run import Run
@@ -33,9 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
     results = []
     with working_folder(given.folder) as folder:
         run = Run(folder=folder, is_quick=given.quick, console=console)
-        where = machine(folder)
         for name in names:
-            results.append(_result(run, name, where))
+            results.append(_result(run, name))
             show(console, results[-1])
             if not given.quick:
                 keep(results[-1])
@@ -45,9 +44,10 @@ def main(arguments: list[str] | None = None) -> int:
     return int(any(result.is_missed for result in results))
 
 
-def _result(run: Run, name: str, where: Machine) -> Result:
+def _result(run: Run, name: str) -> Result:
     title, measure = BENCHMARKS[name]
     run.console.print(f"\n[bold]{name}[/]  {title}", highlight=False)
+    where = machine(run.folder)
     started = time.monotonic()
     findings = measure(run)
     return Result(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +25,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     file_system: str
     load_before: float
     """Runnable processes per minute before the run; above the number of cores, others were at work too."""
+    python_loop_ms: float
+    """A million turns of an empty loop: the same processor can be half as fast an hour later, on shared hosts."""
     date: str
 
 
@@ -38,8 +41,16 @@ def machine(folder: Path) -> Machine:
         sqlite=apsw.sqlite_lib_version(),
         file_system=file_system_of(folder),
         load_before=round(os.getloadavg()[0], 1),
+        python_loop_ms=round(min(_loop_ms() for _ in range(9)), 1),
         date=datetime.now(UTC).date().isoformat(),
     )
+
+
+def _loop_ms() -> float:
+    started = time.perf_counter()
+    for _ in range(1_000_000):
+        pass
+    return (time.perf_counter() - started) * 1_000
 
 
 def file_system_of(folder: Path) -> str:

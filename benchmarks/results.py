@@ -108,7 +108,8 @@ def _place(result: Result) -> str:
     return (
         f"{where.date}, {where.cores} cores ({where.processor}), {where.memory_gb:g} GB, {where.system}, "
         f"{where.file_system}, Python {where.python}, SQLite {where.sqlite}, Offbook {where.offbook}, "
-        f"load {where.load_before:g} before, took {result.took_seconds:.0f} s{', quick' * result.is_quick}"
+        f"load {where.load_before:g} before, a million empty turns {where.python_loop_ms:g} ms, "
+        f"took {result.took_seconds:.0f} s{', quick' * result.is_quick}"
     )
 
 

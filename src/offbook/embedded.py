@@ -56,7 +56,7 @@ async def open_parts(home: Home, settings: Settings) -> AsyncIterator[tuple[Memo
 
 def _refuse_unfinished_restore(home: Home) -> None:
     """Half-way through a restore there may be no log at all: one started now would be an empty one."""
-    if (home.folder / "restore.json").exists():
+    if home.unfinished_restore.exists():
         raise StoreError(
             f"a restore broke off half-way in {home.folder}: finish it with "
             f"`offbook restore --resume --home {shlex.quote(str(home.folder))}`, then start again"

@@ -42,6 +42,7 @@ class Home:
         self.blobs = self.folder / "blobs"
         self.outboxes = self.folder / "outbox"
         self.config = self.folder / "config.toml"
+        self.unfinished_restore = self.folder / "restore.json"
 
     def prepare(self) -> None:
         """Make the folder where it is missing, for its owner only."""

@@ -287,8 +287,10 @@ def test_what_was_left_in_an_outbox_is_delivered(provider: Daemon, folder: Path)
         client.record("outboxed", ("user", "said while nobody listened"))
         client.close(0.1)
     warned = json.loads(offbook(provider.home, "doctor", "--quick", "--json").stdout)["findings"]
-    assert [finding["mend"] for finding in warned if finding["check"] == "outboxes"] == ["offbook flush"]
-    report = json.loads(told(provider.home, "flush", "--json"))
+    assert [finding["mend"] for finding in warned if finding["check"] == "outboxes"] == [
+        f"offbook --home {provider.home} flush"
+    ]
+    report = json.loads(told(provider.home, "flush", "--rejected", "--json"))
     assert (report["delivered"], report["waiting"]) == (1, 0)
     assert "nothing waits" in told(provider.home, "flush")
     assert "said while nobody listened" in told(provider.home, "log", "outboxed")
@@ -458,6 +460,21 @@ def test_a_backup_taken_while_messages_arrive_is_restored_elsewhere(
         stop(process)
     assert offbook(new, "restore", made["file"]).returncode == 1
     assert "what was there before" in told(new, "restore", made["file"], "--force")
+
+
+def test_a_backup_that_is_told_to_end_leaves_nothing_behind(folder: Path, start: Start) -> None:
+    home, place = folder / "h", folder / "place"
+    place.mkdir()
+    process = start(home)
+    lines = [json.dumps({"role": "user", "content": os.urandom(1_000_000).hex()}) for _ in range(30)]
+    told(home, "record", "large", "--jsonl", "-", stdin="\n".join(lines))
+    stop(process)
+    backup = subprocess.Popen([OFFBOOK, "backup", str(place)], env=environ(home), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while not list(place.glob(".offbook-backup-*/*.tar.gz")) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert stop(backup)[0] == 143
+    assert list(place.iterdir()) == []
 
 
 def test_an_altered_backup_is_refused(provider: Daemon, folder: Path) -> None:

@@ -7,8 +7,13 @@ import gzip
 import io
 import shutil
 import stat
+import subprocess
+import sys
 import tarfile
-from collections.abc import Callable
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +21,19 @@ import apsw
 import msgspec
 import pytest
 
-from offbook.backup import BackupDamaged, check_archive, read_manifest, restore, write_backup
+from offbook.backup import (
+    BackupDamaged,
+    UnfinishedRestore,
+    check_archive,
+    making,
+    read_manifest,
+    restore,
+    resume,
+    write_backup,
+)
+from offbook.backup.archive import pack
 from offbook.embedded import open_memory
-from offbook.errors import InvalidInput, OffbookError, StoreOwned, StoreTooNew
+from offbook.errors import InvalidInput, OffbookError, StoreError, StoreOwned, StoreTooNew
 from offbook.home import Home, Lock
 from offbook.types import LogLine, Message
 
@@ -295,3 +310,165 @@ async def test_every_error_says_what_to_do(archive: Path) -> None:
     with pytest.raises(OffbookError, match="take another backup"):
         check_archive(altered)
     assert read_manifest(archive) == check_archive(archive)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_huge_header_is_refused_before_it_is_read(kind: bytes, is_first: bool, archive: Path) -> None:
+    huge = tarfile.TarInfo("x")
+    huge.type, huge.size = kind, 200_000_000
+    forged = archive.with_name("forged.tar.gz")
+    with tarfile.open(archive) as source:
+        manifest = source.next()
+        end = manifest.offset_data + -(-manifest.size // 512) * 512  # type: ignore[union-attr]
+    with gzip.open(forged, "wb", compresslevel=1) as target:
+        target.write(b"" if is_first else gzip.decompress(archive.read_bytes())[:end])
+        target.write(huge.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(200):
+            target.write(b"\0" * 1_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BackupDamaged, match="header is larger"):
+            check_archive(forged)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("step", ["copying", "packing", "checking"])
+async def test_a_backup_that_is_cancelled_leaves_nothing(
+    step: str, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pack_late(*arguments: Any) -> None:
+        time.sleep(0.2)
+        pack(*arguments)
+
+    @contextmanager
+    def progress(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        if description == step:
+            asyncio.get_running_loop().call_later(0.05, backup.cancel)
+        yield lambda steps: time.sleep(0.05)
+
+    monkeypatch.setattr(making, "pack", pack_late)
+    backup = asyncio.create_task(write_backup(home, tmp_path / "made.tar.gz", progress=progress))
+    with pytest.raises(asyncio.CancelledError):
+        await backup
+    await asyncio.sleep(0.5)
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
+# ── restores that break off ──
+
+CUT_OFF = """
+import asyncio, os, sys
+from pathlib import Path
+from offbook.backup import restore
+from offbook.home import Home
+
+folder, archive, last = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+
+def cut_off(path, target):
+    global last
+    last -= 1
+    if last == 0:
+        os._exit(9)
+    return rename(path, target)
+
+rename, Path.rename = Path.rename, cut_off
+asyncio.run(restore(archive, Home(folder), force=True))
+"""
+CRASH = """
+import asyncio, os, sys
+from offbook.embedded import open_memory
+from offbook.types import Message
+
+async def crash():
+    async with open_memory(sys.argv[1]) as memory:
+        await memory.on_message(memory.scope("chat"), [Message(role="user", content="in the write-ahead log only")])
+        os._exit(0)
+
+asyncio.run(crash())
+"""
+
+
+def run_script(script: str, *arguments: object) -> int:
+    done = subprocess.run([sys.executable, "-c", script, *map(str, arguments)], timeout=60, check=False)
+    return done.returncode
+
+
+def break_off(home: Home, archive: Path, at_rename: int) -> None:
+    """A provider that crashed with messages in its write-ahead log, then a restore that is cut off."""
+    assert run_script(CRASH, home.folder) == 0
+    assert (home.folder / "offbook.db-wal").stat().st_size
+    assert run_script(CUT_OFF, home.folder, archive, at_rename) == 9
+
+
+@pytest.mark.parametrize("at_rename", [1, 2, 3, 4])
+async def test_a_restore_that_is_cut_off_is_finished_and_loses_nothing(
+    at_rename: int, home: Home, archive: Path
+) -> None:
+    break_off(home, archive, at_rename)
+    with pytest.raises(StoreError, match="offbook restore --resume --home"):
+        await log_of(home.folder)
+    with pytest.raises(UnfinishedRestore, match="offbook restore --resume --home"):
+        await restore(archive, home, force=True)
+    with pytest.raises(UnfinishedRestore):
+        await write_backup(home, archive.with_name("another.tar.gz"))
+    restored = await resume(home)
+    assert restored is not None
+    assert (restored.faults, restored.manifest.messages) == ([], 22)
+    assert len(await log_of(home.folder)) == 21
+    assert not (Path(str(restored.moved_to)) / "offbook.db-wal").exists()
+    before = await log_of(Path(str(restored.moved_to)))
+    assert before[-1].message.content == "in the write-ahead log only"
+    assert not list(home.folder.glob(".restore-*"))
+    assert not (home.folder / "restore.json").exists()
+    with pytest.raises(InvalidInput, match="nothing to finish"):
+        await resume(home)
+
+
+@pytest.mark.parametrize("at_rename", [1, 2, 3, 4])
+async def test_a_restore_that_cannot_be_finished_is_undone(at_rename: int, home: Home, archive: Path) -> None:
+    break_off(home, archive, at_rename)
+    (unpacked,) = home.folder.glob(".restore-*")
+    shutil.rmtree(unpacked)
+    assert await resume(home) is None
+    assert (await log_of(home.folder))[-1].message.content == "in the write-ahead log only"
+    assert not list(home.folder.glob("before-restore-*"))
+
+
+@pytest.mark.parametrize("at_rename", [1, 2, 3, 4])
+async def test_a_restore_that_fails_while_files_move_leaves_all_as_it_was(
+    at_rename: int, home: Home, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, rename, left = contents_of(home.folder), Path.rename, [at_rename]
+
+    def failing(path: Path, target: Path) -> Path:
+        left[0] -= 1
+        if not left[0]:
+            raise PermissionError(13, "Permission denied")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(InvalidInput, match="Permission denied"):
+        await restore(archive, home, force=True)
+    assert contents_of(home.folder) | {"offbook.lock": b""} == before | {"offbook.lock": b""}
+
+
+async def test_what_cannot_be_undone_either_says_how_to_finish_it(
+    home: Home, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, left = Path.rename, [2]
+
+    def failing(path: Path, target: Path) -> Path:
+        left[0] -= 1
+        if left[0] <= 0:
+            raise PermissionError(13, "Permission denied")
+        return rename(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", failing)
+        with pytest.raises(UnfinishedRestore, match="offbook restore --resume"):
+            await restore(archive, home, force=True)
+    assert (await resume(home)) is not None
+    assert len(await log_of(home.folder)) == 21

@@ -20,9 +20,11 @@ from offbook.doctor import machine as of_machine
 from offbook.doctor import provider as of_provider
 from offbook.doctor import record as of_record
 from offbook.embedded import open_memory
+from offbook.errors import ProviderUnavailable
 from offbook.home import Home, Lock
 from offbook.settings import load
 from offbook.types import CaptureClaim, Message, now
+from tests.unit.client.fake_provider import FakeProvider
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -118,6 +120,72 @@ def test_a_folder_of_somebody_else_is_found(tmp_path: Path, monkeypatch: pytest.
     assert "belongs to user" in of_folder.check_folder(Home(tmp_path)).what
 
 
+@pytest.mark.parametrize("kind", ["shared", "foreign", "somebody else's"])
+def test_a_folder_that_is_not_ours_is_told_and_never_closed_to_others(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path)
+    home.config.write_text("")
+    if kind != "foreign":
+        home.owner_token()
+        home.token.chmod(0o644)
+    tmp_path.chmod(0o1777 if kind == "shared" else 0o755)
+    if kind == "somebody else's":
+        monkeypatch.setattr(os, "getuid", lambda: 4_711)
+    mode = tmp_path.stat().st_mode
+    (told,) = of_folder.check_modes(home)
+    assert told.level == "warn"
+    assert "chmod" not in str(told.mend)
+    assert fix(home) == []
+    assert tmp_path.stat().st_mode == mode
+
+
+async def test_a_home_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    finding = await found(Home(tmp_path / "file"), "folder")
+    assert (finding.level, "is a file" in finding.what) == ("fail", True)
+    assert fix(Home(tmp_path / "file")) == []
+
+
+async def test_a_restore_that_broke_off_is_found(home: Home) -> None:
+    (home.folder / "restore.json").write_text("{}")
+    finding = await found(home, "restore")
+    assert (finding.level, finding.mend) == ("fail", f"offbook --home {home.folder} restore --resume")
+
+
+@pytest.mark.parametrize("content", [b'[{"name":"laptop",}]', b"\xff\xfe", b"{}"])
+async def test_broken_tokens_are_found(content: bytes, home: Home) -> None:
+    home.owner_token()
+    assert (await found(home, "tokens")).level == "ok"
+    home.bound_tokens.write_bytes(content)
+    finding = await found(home, "tokens")
+    assert (finding.level, str(home.bound_tokens) in finding.what) == ("fail", True)
+    home.bound_tokens.unlink()
+    home.token.write_text("short")
+    assert (await found(home, "tokens")).level == "fail"
+
+
+async def test_an_outbox_that_cannot_be_read_does_not_end_the_examination(home: Home) -> None:
+    outbox = Outbox(home.outboxes / "sound", max_bytes=1_000_000)
+    outbox.append(b'{"n":1}')
+    outbox.close()
+    (home.outboxes / "broken" / "1.jsonl").mkdir(parents=True)
+    (home.outboxes / "broken" / "state.json").mkdir()
+    findings = await examine(home, {})
+    told = [finding.what for finding in findings if finding.check == "outboxes"]
+    assert len(told) == 2
+    assert told[0].startswith("broken cannot be read")
+    assert told[1] == "sound: 1 to be delivered"
+    assert "audit" in {finding.check for finding in findings}
+
+
+async def test_a_mend_names_the_folder_unless_it_is_the_default(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (await found(home, "provider")).mend == f"offbook --home {home.folder} serve"
+    monkeypatch.setenv("HOME", str(home.folder.parent))
+    default = home.folder.rename(home.folder.with_name(".offbook"))
+    assert (await found(Home(default), "provider")).mend == "offbook serve"
+
+
 async def test_what_is_not_ours_among_the_large_parts_is_found(home: Home) -> None:
     (home.blobs / "notes.txt").write_text("mine")
     assert (await found(home, "large parts")).level == "warn"
@@ -153,6 +221,7 @@ def test_what_waits_in_an_outbox_is_found(tmp_path: Path) -> None:
 def test_a_stale_socket_is_found_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # the path of a socket is short
     home = Home(Path())
+    home.owner_token()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("offbook.sock")
     assert of_provider.check_lock(home, is_answering=False).level == "warn"
@@ -192,6 +261,27 @@ async def test_nobody_at_the_port_is_found(home: Home) -> None:
         assert (await of_provider.check_port(home, settings)).level == "warn"
     settings = load(home.folder, environ={}, flags={"port": 0}).settings
     assert (await of_provider.check_port(home, settings)).level == "ok"
+
+
+async def test_a_default_port_that_nobody_chose_is_no_warning(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nobody(*_: object, **__: object) -> None:
+        raise ProviderUnavailable("nobody")
+
+    home.owner_token()
+    monkeypatch.setattr(of_provider, "_ping", nobody)
+    finding = await of_provider.check_port(home, load(home.folder, environ={}).settings)
+    assert (finding.level, "or another port" in finding.what) == ("ok", True)
+
+
+async def test_the_provider_that_was_chosen_is_the_one_asked(home: Home) -> None:
+    with FakeProvider() as provider:
+        findings = {each.check: each for each in await examine(home, {"OFFBOOK_URL": provider.url})}
+        assert (findings["provider"].level, findings["provider"].what) == ("ok", f"answers at {provider.url}")
+        assert "port" not in findings
+    findings = {each.check: each for each in await examine(home, {"OFFBOOK_URL": provider.url})}
+    assert findings["provider"].what == f"nobody answers at {provider.url}"
+    findings = {each.check: each for each in await examine(home, {"OFFBOOK_URL": "nonsense"})}
+    assert findings["provider"].level == "fail"
 
 
 # ── the record ──

@@ -21,7 +21,7 @@ from datetime import datetime
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import msgspec
 
@@ -36,6 +36,9 @@ COMPRESSION = 6
 CHUNK_BYTES = 1024 * 1024
 MOST_MANIFEST_BYTES = 1024 * 1024 * 1024
 """Some five million large parts. What is larger is not a manifest."""
+
+MOST_HEADER_BYTES = 64 * 1024
+"""Ours have two kilobytes. A header says of itself how large it is, and is read into memory."""
 
 # All that may be in an archive: no such path leads out of the folder it is unpacked in.
 _MEMBER = re.compile(r"offbook\.db|blobs/[0-9a-f]{32}/([0-9a-f]{2})/\1[0-9a-f]{62}")
@@ -131,11 +134,11 @@ def check_archive(path: Path, *, into: Path | None = None, advance: Advance = la
     with _reading(path) as archive:
         manifest = _read_manifest(path, archive)
         left = {file.name: file for file in manifest.files}
-        while (member := archive.next()) is not None:  # a loop over `archive` would begin with the manifest again
+        while (member := archive.next()) is not None:
             expected = left.pop(member.name, None)
             if expected is None or member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
                 raise BackupDamaged(f"{path} holds {member.name!r}, which no backup of ours does: it was altered")
-            source = archive.extractfile(member)
+            source = archive.open(member)
             target = None if into is None else into / member.name
             if source is None or member.size != expected.bytes:
                 raise _altered(path, member.name)
@@ -158,20 +161,55 @@ def digest_of(path: Path) -> str:
 
 
 @contextmanager
-def _reading(path: Path, *, to_the_end: bool = True) -> Iterator[tarfile.TarFile]:
+def _reading(path: Path, *, to_the_end: bool = True) -> Iterator[_Members]:
     try:
         with gzip.open(path, "rb") as stream:
-            with tarfile.open(fileobj=stream, mode="r|", errorlevel=2) as archive:
-                yield archive
+            bounded = _Bounded(stream)
+            with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|", errorlevel=2) as archive:
+                yield _Members(archive, bounded)
             while to_the_end and stream.read(CHUNK_BYTES):  # the checksum stands at the very end
                 continue
     except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError) as error:
         raise BackupDamaged(f"{path} is cut off or damaged ({error}): take another backup") from None
 
 
-def _read_manifest(path: Path, archive: tarfile.TarFile) -> Manifest:
+class _Bounded:
+    """A stream of which a header may take only so much."""
+
+    def __init__(self, source: gzip.GzipFile) -> None:
+        self.left: int | None = MOST_HEADER_BYTES
+        self._source = source
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._source.read(size)
+        if self.left is not None:
+            self.left -= len(chunk)
+            if self.left < 0:
+                raise tarfile.ReadError("a header is larger than any of ours")
+        return chunk
+
+
+class _Members:
+    """The files of an archive, one after the other."""
+
+    def __init__(self, archive: tarfile.TarFile, stream: _Bounded) -> None:
+        self._archive = archive
+        self._stream = stream
+
+    def next(self) -> tarfile.TarInfo | None:
+        self._stream.left = MOST_HEADER_BYTES
+        try:
+            return self._archive.next()  # a loop over the archive would begin with the manifest again
+        finally:
+            self._stream.left = None
+
+    def open(self, member: tarfile.TarInfo) -> IO[bytes] | None:
+        return self._archive.extractfile(member)
+
+
+def _read_manifest(path: Path, archive: _Members) -> Manifest:
     first = archive.next()
-    source = archive.extractfile(first) if first is not None and first.name == MANIFEST else None
+    source = archive.open(first) if first is not None and first.name == MANIFEST else None
     if first is None or source is None or first.size > MOST_MANIFEST_BYTES:
         raise BackupDamaged(f"{path} is not a backup of Offbook: it does not begin with a manifest")
     document = source.read()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import apsw
 
 from offbook.backup.archive import (
     DATABASE,
     FORMAT,
+    Advance,
     ArchivedAgent,
     ArchivedFile,
     Manifest,
@@ -24,6 +28,7 @@ from offbook.backup.archive import (
     silent,
     sync_folder,
 )
+from offbook.backup.moving import refuse_unfinished
 from offbook.errors import InvalidInput, StoreError
 from offbook.home import Home
 from offbook.store.blobs import BlobFiles
@@ -47,12 +52,12 @@ async def write_backup(home: Home, destination: Path, *, progress: Progress = si
     with disk_errors(destination), TemporaryDirectory(prefix=".offbook-backup-", dir=destination.parent) as folder:
         copy, unfinished = Path(folder, DATABASE), Path(folder, destination.name)
         with progress("copying", None):
-            await _copy(home.database, copy)
+            await _settled(_copy(home.database, copy))
         manifest = await _describe(copy, BlobFiles(home.blobs))
         with progress("packing", manifest.total_bytes) as advance:
-            await asyncio.to_thread(pack, unfinished, manifest, copy, home.folder, advance)
+            await _in_thread(partial(pack, unfinished, manifest, copy, home.folder), advance)
         with progress("checking", manifest.total_bytes) as advance:
-            await asyncio.to_thread(check_archive, unfinished, advance=advance)
+            await _in_thread(lambda told: check_archive(unfinished, advance=told), advance)
         _publish(unfinished, destination)
     return manifest
 
@@ -74,10 +79,35 @@ async def blob_references(store: SqliteStore) -> AsyncIterator[tuple[str, str]]:
 
 
 def _refuse_needless(home: Home, destination: Path) -> None:
+    refuse_unfinished(home)
     if not home.database.exists():
         raise InvalidInput(f"there is nothing to back up: {home.database} does not exist")
     if destination.exists():
         raise InvalidInput(f"{destination} exists already: choose another name")
+    if not destination.parent.is_dir():
+        raise InvalidInput(f"{destination} cannot be written: there is no folder {destination.parent}; make it first")
+
+
+async def _in_thread(work: Callable[[Advance], object], advance: Advance) -> None:
+    is_over = threading.Event()
+
+    def told(steps: int) -> None:
+        if is_over.is_set():
+            raise asyncio.CancelledError
+        advance(steps)
+
+    await _settled(asyncio.to_thread(work, told), is_over.set)
+
+
+async def _settled(work: Coroutine[Any, Any, object], stop: Callable[[], None] = lambda: None) -> None:
+    """Whoever is cancelled removes the folder that `work` writes in, so it must have ended by then."""
+    running = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        stop()
+        await asyncio.wait([running])
+        raise
 
 
 async def _copy(database: Path, copy: Path) -> None:

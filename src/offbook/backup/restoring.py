@@ -5,28 +5,18 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 
-from offbook.backup.archive import (
-    BLOBS,
-    DATABASE,
-    Advance,
-    Manifest,
-    Progress,
-    check_archive,
-    disk_errors,
-    read_manifest,
-    silent,
-    sync_folder,
-)
+from offbook.backup.archive import Advance, Manifest, Progress, check_archive, disk_errors, read_manifest, silent
+from offbook.backup.moving import aside_of, data_of, finish, marker_of, move, read_marker, refuse_unfinished
 from offbook.errors import InvalidInput, StoreFull, StoreTooNew
 from offbook.home import Home, Lock
 from offbook.store.sqlite import SqliteStore
 from offbook.store.sqlite.connection import latest_version
-from offbook.types import Fault, Value, now
+from offbook.types import Fault, Value
 from offbook.verification import verify
 
-DATA = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", BLOBS)
+UNPACKED = ".restore-"
 
 
 class Restored(Value, frozen=True):
@@ -46,12 +36,31 @@ async def restore(archive: Path, home: Home, *, force: bool = False, progress: P
     home.prepare()
     lock = Lock(home)
     try:
+        refuse_unfinished(home)
         with disk_errors(home.folder):
             moved_to = await asyncio.to_thread(_put_in_place, archive, home, manifest, progress)
-        with progress("verifying", sum(agent.head.seq for agent in manifest.agents)) as advance:
-            faults = await _faults(home, manifest, advance)
+        return await _verified(home, manifest, moved_to, progress)
     finally:
         lock.release()
+
+
+async def resume(home: Home, *, progress: Progress = silent) -> Restored | None:
+    """Finish a restore that broke off. None: what it had unpacked is gone, so it is undone."""
+    if not marker_of(home).exists():
+        raise InvalidInput(f"no restore broke off in {home.folder}: there is nothing to finish")
+    lock = Lock(home)
+    try:
+        moving = read_marker(home)
+        with disk_errors(home.folder):
+            is_done = await asyncio.to_thread(finish, home, moving)
+        return await _verified(home, moving.manifest, aside_of(home, moving), progress) if is_done else None
+    finally:
+        lock.release()
+
+
+async def _verified(home: Home, manifest: Manifest, moved_to: Path | None, progress: Progress) -> Restored:
+    with progress("verifying", sum(agent.head.seq for agent in manifest.agents)) as advance:
+        faults = await _faults(home, manifest, advance)
     return Restored(manifest=manifest, moved_to=str(moved_to) if moved_to else None, faults=faults)
 
 
@@ -64,7 +73,8 @@ def _refuse_unwanted(archive: Path, manifest: Manifest, home: Home, *, force: bo
         )
     if home.lock.exists():
         Lock(home).release()
-    if _data_of(home) and not force:
+    refuse_unfinished(home)
+    if data_of(home) and not force:
         raise InvalidInput(
             f"there is data in {home.folder} already: restore elsewhere with --home, or move it aside with --force"
         )
@@ -74,30 +84,16 @@ def _put_in_place(archive: Path, home: Home, manifest: Manifest, progress: Progr
     free = shutil.disk_usage(home.folder).free
     if free < manifest.total_bytes:
         raise StoreFull(f"{home.folder} has {free:,} bytes free, the backup needs {manifest.total_bytes:,}: make room")
-    with TemporaryDirectory(prefix=".restore-", dir=home.folder) as unpacked:
+    for left in home.folder.glob(f"{UNPACKED}*"):  # by one that broke off before anything moved
+        shutil.rmtree(left, ignore_errors=True)
+    unpacked = Path(mkdtemp(prefix=UNPACKED, dir=home.folder))
+    try:
         with progress("unpacking", manifest.total_bytes) as advance:
-            check_archive(archive, into=Path(unpacked), advance=advance)
-        moved_to = _move_aside(home)
-        for name in (BLOBS, DATABASE):  # the log last: it must never refer to what is not there
-            if (found := Path(unpacked, name)).exists():
-                found.rename(home.folder / name)
-        sync_folder(home.folder)
-    return moved_to
-
-
-def _data_of(home: Home) -> list[Path]:
-    return [path for name in DATA if (path := home.folder / name).exists()]
-
-
-def _move_aside(home: Home) -> Path | None:
-    found = _data_of(home)
-    if not found:
-        return None
-    aside = home.folder / f"before-restore-{now().astimezone():%Y%m%d-%H%M%S-%f}"
-    aside.mkdir(mode=0o700)
-    for path in found:
-        path.rename(aside / path.name)
-    return aside
+            check_archive(archive, into=unpacked, advance=advance)
+        return move(home, unpacked, manifest)
+    finally:
+        if not marker_of(home).exists():  # while it is there, this may be the only way on
+            shutil.rmtree(unpacked, ignore_errors=True)
 
 
 async def _faults(home: Home, manifest: Manifest, advance: Advance) -> list[Fault]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from offbook.cli.options import Invocation, offline_options, pass_invocation
+
+if TYPE_CHECKING:
+    from offbook.backup import Manifest
+
+EXIT_TERMINATED = 143
+"""What a shell reports of a program that SIGTERM ended."""
 
 EPILOG = """\b
 Examples:
@@ -24,21 +32,21 @@ Tokens are not in it. `offbook restore` puts it back.
 
 
 @click.command("backup", epilog=EPILOG)
-@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument("file", type=click.Path(path_type=str), required=False)
 @offline_options
 @pass_invocation
-def command(invocation: Invocation, file: Path | None) -> None:
+def command(invocation: Invocation, file: str | None) -> None:
     """Write everything to one file, and check what was written.
 
     FILE is offbook-DATE-TIME.tar.gz in this folder where it is left out.
     """
-    from offbook.backup import default_name, write_backup
-    from offbook.cli.output import counted, print_json, progress, spoken_size, warn
+    from offbook.cli.output import counted, print_json, spoken_size, warn
 
-    destination = Path.cwd() if file is None else file.absolute()
-    if destination.is_dir():
-        destination /= default_name(datetime.now().astimezone())
-    manifest = asyncio.run(write_backup(invocation.home, destination, progress=progress))
+    destination = _destination(file)
+    try:
+        manifest = asyncio.run(_write(invocation, destination))
+    except asyncio.CancelledError:
+        raise click.exceptions.Exit(EXIT_TERMINATED) from None
     size = destination.stat().st_size
     parts = len(manifest.files) - 1
     if invocation.is_json:
@@ -64,3 +72,23 @@ def command(invocation: Invocation, file: Path | None) -> None:
             f"folder already (the first: {manifest.missing[0]}): restore it from an older backup"
         )
         raise click.exceptions.Exit(1)
+
+
+def _destination(file: str | None) -> Path:
+    from offbook.backup import default_name
+
+    path = Path(file or ".").absolute()
+    if path.is_dir() or (file or "").endswith("/"):  # a folder is meant, also where there is none
+        path /= default_name(datetime.now().astimezone())
+    return path
+
+
+async def _write(invocation: Invocation, destination: Path) -> Manifest:
+    """SIGTERM ends it as Ctrl-C does, without leaving half a copy behind."""
+    from offbook.backup import write_backup
+    from offbook.cli.output import progress
+
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await write_backup(invocation.home, destination, progress=progress)

@@ -51,7 +51,7 @@ def command(invocation: Invocation, name: str | None, wants_path: bool, changed:
         rows = _named(loaded, rows, name)
     if invocation.is_json:
         documents = [_document(row) for row in rows]
-        print_json(documents[0] if len(documents) == 1 and rows[0].name == name else documents)
+        print_json(documents[0] if name is not None and [row.name for row in rows] == [_full(name)] else documents)
         return
     _show(rows, name)
 
@@ -60,12 +60,18 @@ def _named(loaded: LoadedSettings, rows: list[Row], name: str) -> list[Row]:
     """The setting of that name, in either spelling, or the settings of the group."""
     from offbook.settings import catalogue
 
-    setting = catalogue().find_short(name) or catalogue().find(name.split("."))
-    wanted = setting.name if setting is not None else name
+    wanted = _full(name)
     found = [row for row in rows if row.name == wanted or row.name.startswith(wanted + ".")]
-    if not found:
+    if not found and not catalogue().is_group(name.split(".")):
         loaded.origin_of(wanted)  # raises, with the name that was probably meant
     return found
+
+
+def _full(name: str) -> str:
+    from offbook.settings import catalogue
+
+    setting = catalogue().find_short(name) or catalogue().find(name.split("."))
+    return setting.name if setting is not None else name
 
 
 def _document(row: Row) -> dict[str, Any]:

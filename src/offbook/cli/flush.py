@@ -13,6 +13,7 @@ EPILOG = """\b
 Examples:
   offbook flush
   offbook flush --url https://memory.example:8770
+  offbook flush --rejected         also what was refused, once the cause is mended
 
 \b
 Clients keep what they cannot send in $OFFBOOK_HOME/outbox and deliver it by
@@ -21,18 +22,21 @@ themselves when they run again; this is for those that do not.
 
 
 @click.command("flush", epilog=EPILOG)
+@click.option("--rejected", "with_rejected", is_flag=True, help="Try again with what the provider refused for good.")
 @home_option
 @url_option
 @json_option
 @pass_invocation
-def command(invocation: Invocation) -> None:
+def command(invocation: Invocation, with_rejected: bool) -> None:
     """Deliver what clients could not send while nobody answered."""
     from offbook.cli.output import print_json
     from offbook.client.clients import deliver_outboxes
 
     with invocation.client() as client:
         client.ping()  # nobody there is exit status 3, not an outbox that stays as it is
-    report = deliver_outboxes(invocation.home.folder, invocation.endpoint, token=invocation.token)
+    report = deliver_outboxes(
+        invocation.home.folder, invocation.endpoint, token=invocation.token, with_rejected=with_rejected
+    )
     if invocation.is_json:
         print_json(report)
     else:

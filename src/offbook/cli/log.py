@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -69,18 +69,16 @@ def command(
 
 
 def _list_sessions(invocation: Invocation, client: Client) -> None:
-    import msgspec
-
+    from offbook.cli.answered import typed
     from offbook.cli.output import print_json, printable
     from offbook.cli.status import show_sessions
-    from offbook.client.answers import known_fields
     from offbook.types import Status
 
     document = client.status()
+    status = typed(document, Status)
     if invocation.is_json:
         print_json(document["sessions"])
         return
-    status = msgspec.convert(known_fields(document, Status), Status)
     if status.sessions:
         show_sessions(status.sessions)
     else:
@@ -88,6 +86,13 @@ def _list_sessions(invocation: Invocation, client: Client) -> None:
     others = [printable(agent) for agent in status.agents if agent != status.agent_id]
     if others:
         click.echo(f"other agents (--agent NAME): {', '.join(others)}", err=True)
+
+
+class Page(TypedDict):
+    """Its messages as they came, so that --json leaves out nothing a newer provider says."""
+
+    messages: list[dict[str, Any]]
+    lastSeq: int
 
 
 class Reader:
@@ -112,9 +117,9 @@ class Reader:
         while left is None or left > 0:
             limit = MESSAGES_AT_A_TIME if left is None else min(left, MESSAGES_AT_A_TIME)
             found = self._page(limit=limit)
-            left = None if left is None else left - found
-            if found < limit:
+            if not found:  # a short page is not the last one: a provider ends a page of large messages early
                 return
+            left = None if left is None else left - found
 
     def follow(self) -> None:
         """What comes, until interrupted. A provider that is restarted is waited for."""
@@ -134,27 +139,32 @@ class Reader:
                 time.sleep(RETRY_SECONDS)
 
     def _newest_seq(self) -> int:
-        return int(self._client.log(self._session, limit=1, newest=True)["lastSeq"])
+        return self._asked(limit=1, newest=True)["lastSeq"]
 
     def _page(self, *, limit: int, wait_ms: int = 0) -> int:
-        page = self._client.log(self._session, self._after_seq, limit, wait_ms)
+        page = self._asked(self._after_seq, limit, wait_ms)
+        if page["messages"] and page["lastSeq"] <= self._after_seq:
+            raise click.ClickException(f"the provider answers with the messages before #{self._after_seq} again")
         for line in page["messages"]:
             self._show(line)
         self._after_seq = max(self._after_seq, page["lastSeq"])
         self.shown += len(page["messages"])
         return len(page["messages"])
 
-    def _show(self, document: dict[str, Any]) -> None:
-        import msgspec
+    def _asked(self, *where: int, **how: Any) -> Page:
+        from offbook.cli.answered import typed
 
+        return typed(self._client.log(self._session, *where, **how), Page)
+
+    def _show(self, document: dict[str, Any]) -> None:
+        from offbook.cli.answered import typed
         from offbook.cli.output import print_json_line
-        from offbook.client.answers import known_fields
         from offbook.types import LogLine
 
         if self._is_json:
             print_json_line(document)
             return
-        line = msgspec.convert(known_fields(document, LogLine), LogLine)
+        line = typed(document, LogLine)
         day = f"{(line.message.ts or line.received_at).astimezone():%A, %d %B %Y}"
         if day != self._day:
             click.secho(f"── {day} ──", dim=True)

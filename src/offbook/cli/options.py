@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -87,6 +88,14 @@ def text(value: str) -> str:
 
 
 UTF8 = text
+
+
+def moment(value: str) -> datetime:
+    """A time as ISO 8601 has it. A person who names no zone means their own."""
+    try:
+        return datetime.fromisoformat(value).astimezone()
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{value!r} is not a time such as 2026-01-31T12:00 or 2026-01-31T12:00Z") from None
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from hashlib import file_digest, sha256
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.options import UTF8, Invocation, common_options, moment, pass_invocation
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
@@ -33,7 +35,9 @@ Examples:
 \b
 A line of --jsonl is a message: {"role": "user", "content": "…"} and optionally
 id, ts, name, toolCallId, model, origin, meta. A message with an id that is
-stored already is not stored again, so a load that broke off can be repeated.
+stored already is not stored again. A line without an id gets one from the file
+and its number (on a pipe: from all that came so far), so a load that broke off
+can be repeated, and the same file is stored once.
 """
 
 
@@ -44,7 +48,12 @@ stored already is not stored again, so a load that broke off can be repeated.
     "--role", type=click.Choice(["user", "assistant", "system", "tool"]), help="Who says it.  [default: user]"
 )
 @click.option("--id", "message_id", type=UTF8, help="The message's id, against storing it twice.")
-@click.option("--ts", type=UTF8, metavar="TIME", help="When it was said (ISO 8601).  [default: now]")
+@click.option(
+    "--ts",
+    type=moment,
+    metavar="TIME",
+    help="When it was said, ISO 8601 (local unless it names a zone).  [default: now]",
+)
 @click.option("--name", type=UTF8, help="Name of the speaker or the tool.")
 @click.option("--jsonl", "source", type=click.File("rb"), metavar="FILE|-", help="Messages as JSON lines.")
 @common_options
@@ -55,7 +64,7 @@ def command(
     text: str | None,
     role: str | None,
     message_id: str | None,
-    ts: str | None,
+    ts: datetime | None,
     name: str | None,
     source: IO[bytes] | None,
 ) -> None:
@@ -110,6 +119,25 @@ class Batch(NamedTuple):
     size_bytes: int
 
 
+IdOf = Callable[[int, bytes], str]
+
+
+def ids_for(source: IO[bytes]) -> IdOf:
+    """The id of a line that brings none: the same one each time the same file is loaded, and another file's never."""
+    if _size_of(source) is not None and source.seekable():
+        start = source.tell()
+        digest = file_digest(source, "sha256").hexdigest()[:32]  # type: ignore[arg-type]
+        source.seek(start)
+        return lambda number, line: f"jsonl:{digest}:{number}"
+    so_far = sha256()
+
+    def of_stream(number: int, line: bytes) -> str:
+        so_far.update(line.rstrip(b"\r\n") + b"\n")
+        return f"jsonl:{so_far.hexdigest()[:32]}:{number}"
+
+    return of_stream
+
+
 def batches(source: IO[bytes]) -> Iterator[Batch]:
     """Messages in portions a provider takes. Raises WrongShape for a line that is none, after what precedes it."""
     import msgspec
@@ -117,14 +145,16 @@ def batches(source: IO[bytes]) -> Iterator[Batch]:
     from offbook.errors import WrongShape
     from offbook.types import Message
 
-    decoder = msgspec.json.Decoder(Message)
+    decoder, id_of = msgspec.json.Decoder(Message), ids_for(source)
     messages: list[Message] = []
     first_line, size, problem, number = 1, 0, None, 0
     for number, line in enumerate(source, start=1):
         size += len(line)
         try:
+            own_id = id_of(number, line)
             if line.strip():
-                messages.append(decoder.decode(line))
+                message = decoder.decode(line)
+                messages.append(message if message.id is not None else msgspec.structs.replace(message, id=own_id))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             problem = WrongShape(f"line {number} is no message: {error}")
             break
@@ -139,15 +169,26 @@ def batches(source: IO[bytes]) -> Iterator[Batch]:
 
 def _record_lines(invocation: Invocation, session: str, source: IO[bytes]) -> None:
     from offbook.cli.output import progress
+    from offbook.errors import ProviderUnavailable
 
     receipts: list[Receipt] = []
-    with (
-        invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client,
-        progress("storing", _size_of(source)) as advance,
-    ):
-        for batch in _batches_told(source, receipts):
-            receipts.append(_send(client, session, batch, receipts))
-            advance(batch.size_bytes)
+    under_way: Batch | None = None
+    stored_to = 0
+    try:
+        with (
+            invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client,
+            progress("storing", _size_of(source)) as advance,
+        ):
+            for batch in _batches_told(source, receipts):
+                under_way = batch
+                receipts.append(_send(client, session, batch, receipts))
+                under_way, stored_to = None, batch.last_line
+                advance(batch.size_bytes)
+    except ProviderUnavailable as error:
+        raise ProviderUnavailable(f"{error.detail}\n{_broken_off(stored_to, under_way)}") from None
+    except KeyboardInterrupt:
+        click.echo(f"offbook: interrupted\noffbook: {_broken_off(stored_to, under_way)}", err=True)
+        raise
     if not receipts:
         raise click.UsageError("there is no message in --jsonl")
     _show(invocation, session, _sum(receipts))
@@ -172,6 +213,14 @@ def _send(client: Client, session: str, batch: Batch, receipts: list[Receipt]) -
         place = f"lines {batch.first_line} to {batch.last_line}"
         detail = f"{error.document.get('detail', '')} ({place}). {_stored(receipts)}"
         raise ProviderRefused({**error.document, "detail": detail}) from None
+
+
+def _broken_off(stored_to: int, under_way: Batch | None) -> str:
+    """Of what was under way, the answer may be all that was lost."""
+    parts = [f"lines 1 to {stored_to} are stored"] if stored_to else []
+    if under_way is not None:
+        parts.append(f"{'' if parts else 'lines '}{under_way.first_line} to {under_way.last_line} may be")
+    return f"{'; '.join(parts) or 'nothing was stored'}. Run this again: nothing is stored twice"
 
 
 def _stored(receipts: list[Receipt]) -> str:

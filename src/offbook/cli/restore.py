@@ -19,26 +19,40 @@ Examples:
   offbook restore offbook-20260131-120000.tar.gz
   offbook restore backup.tar.gz --home /tmp/look-at-it
   offbook restore backup.tar.gz --force
+  offbook restore --resume                      finish one that broke off
 
 \b
 Stop the provider first. Every file is checked before anything is touched.
 With --force the data that is there moves to before-restore-… in the data
-folder; nothing is deleted.
+folder; nothing is deleted. One that was cut off while the files moved is
+finished by --resume, or undone where that is not possible; until then no
+provider starts.
 """
 
 
 @click.command("restore", epilog=EPILOG)
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
 @click.option("--force", is_flag=True, help="Move the data that is there aside.")
+@click.option("--resume", "is_resuming", is_flag=True, help="Finish a restore that broke off.")
 @offline_options
 @pass_invocation
-def command(invocation: Invocation, file: Path, force: bool) -> None:
+def command(invocation: Invocation, file: Path | None, force: bool, is_resuming: bool) -> None:
     """Put a backup back in place, and verify it."""
-    from offbook.backup import restore
+    from offbook.backup import restore, resume
     from offbook.cli.output import print_json, progress
+    from offbook.errors import StoreError
 
     home = invocation.home
-    restored = asyncio.run(restore(file, home, force=force, progress=progress))
+    if is_resuming:
+        if file is not None or force:
+            raise click.UsageError("--resume finishes what was begun: leave out FILE and --force")
+        restored = asyncio.run(resume(home, progress=progress))
+        if restored is None:
+            raise StoreError("what the restore had unpacked is gone: it is undone, restore the backup again")
+    elif file is None:
+        raise click.UsageError("name the FILE to restore")
+    else:
+        restored = asyncio.run(restore(file, home, force=force, progress=progress))
     if invocation.is_json:
         print_json(
             {

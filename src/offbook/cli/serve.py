@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
+import shutil
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -94,14 +96,25 @@ def _run(coroutine: Coroutine[Any, Any, None]) -> None:
 
 def _announce(address: Address) -> None:
     try:
-        click.echo(banner(address, is_default_home=Path(address.home) == Path("~/.offbook").expanduser()))
+        is_default = Path(address.home) == Path("~/.offbook").expanduser()
+        click.echo(banner(address, is_default_home=is_default, program=own_name()))
         sys.stdout.flush()
     except OSError:
         # Nobody reads our output. The provider is up all the same, and its log says so.
         return
 
 
-def banner(address: Address, *, is_default_home: bool) -> str:
+def own_name() -> str:
+    """What to type for this program: a shell need not find it, as after `make run`."""
+    own, found = Path(sys.executable).absolute().with_name("offbook"), shutil.which("offbook")
+    if not own.exists() or (found is not None and Path(found).resolve() == own.resolve()):
+        return "offbook"
+    relative = os.path.relpath(own)
+    shortest = min(str(own), relative if os.sep in relative else f"./{relative}", key=len)
+    return shlex.quote(shortest)
+
+
+def banner(address: Address, *, is_default_home: bool, program: str = "offbook") -> str:
     from offbook.version import VERSION
 
     folder = shlex.quote(address.home)
@@ -112,8 +125,8 @@ def banner(address: Address, *, is_default_home: bool) -> str:
     if not is_default_home:
         lines.append(f"  export OFFBOOK_HOME={folder}")
     lines += [
-        '  offbook record chat "My cat is called Ada."',
-        "  offbook log chat --follow",
+        f'  {program} record chat "My cat is called Ada."',
+        f"  {program} log chat --follow",
         f"  curl --unix-socket {shlex.quote(address.socket)} http://localhost/v1/ping",
         "",
         "Ctrl-C stops it.",

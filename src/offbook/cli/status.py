@@ -25,10 +25,8 @@ Examples:
 @pass_invocation
 def command(invocation: Invocation, agent: str | None) -> None:
     """Show what is stored for an agent, its newest sessions, and what went missing."""
-    import msgspec
-
+    from offbook.cli.answered import typed
     from offbook.cli.output import print_json
-    from offbook.client.answers import known_fields
     from offbook.types import Status
 
     with invocation.client() as client:
@@ -36,7 +34,7 @@ def command(invocation: Invocation, agent: str | None) -> None:
     if invocation.is_json:
         print_json(document)
         return
-    _show(msgspec.convert(known_fields(document, Status), Status))
+    _show(typed(document, Status))
 
 
 def _show(status: Status) -> None:

@@ -46,8 +46,8 @@ class Saved(msgspec.Struct):
 class AsyncClient:
     """Verbs as methods, any other through `call`, and `record`. Tasks may share it; threads may share `record`.
 
-    `client` names the outbox in `home`, which is delivered to whatever endpoint the next client of that
-    name uses: give programs that talk to different providers different names or homes.
+    `client` names the outbox in `home`. What waits in it is delivered by the next client of that name and
+    endpoint. `agent_id` is OFFBOOK_AGENT where none is given.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class AsyncClient:
         elif isinstance(endpoint, str):
             endpoint = Endpoint.parse(endpoint)
         token = token or default_token(endpoint, environ)
+        agent_id = agent_id or environ.get("OFFBOOK_AGENT") or None
         self.endpoint = endpoint
         self.agent_id = agent_id
         self._client = client
@@ -97,7 +98,11 @@ class AsyncClient:
         self._recorder.record(session_id, message, agent_id)
 
     async def flush(self, timeout_seconds: float = 30.0) -> bool:
-        """Wait until all that was recorded has arrived. False if it has not, in time."""
+        """Wait until all that was recorded has arrived.
+
+        False if it has not, in time, or if the provider refused some of it for good since the last flush:
+        that lies in `rejected.jsonl` in the outbox's folder.
+        """
         return await self._recorder.flush(timeout_seconds)
 
     def outbox_status(self) -> dict[str, Any]:
@@ -129,7 +134,11 @@ class AsyncClient:
     async def pre_compaction(
         self, session_id: str, messages: Sequence[MessageLike] | None = None, *, agent_id: str | None = None
     ) -> int:
-        """Save what is unsaved before the host compacts. How many messages that were."""
+        """Save what is unsaved before the host compacts. How many messages that were.
+
+        What this client recorded before arrives first: it would be saved twice otherwise.
+        """
+        await self._recorder.settle(self._timeout_seconds)
         unsaved = None if messages is None else [msgspec.Raw(outgoing(each).content) for each in messages]
         body = self._of(session_id, agent_id, messages=unsaved)
         return (await self._ask("hooks/pre-compaction", body, Saved)).saved
@@ -217,7 +226,7 @@ class Client:
         )
         self._thread = LoopThread()
         self.endpoint = self._client.endpoint
-        self.agent_id = agent_id
+        self.agent_id = self._client.agent_id
 
     def __enter__(self) -> Self:
         return self

@@ -20,9 +20,10 @@ BATCH_BYTES = 4 * 1024 * 1024
 DELIVERY_TIMEOUT_SECONDS = 30.0
 LOSSES_OF_A_LARGE_RECORD = 5
 
-UNRELATED_TO_THE_MESSAGE = frozenset({401, 404, 405, 408, 425, 429})
-"""Wrong token, wrong provider, wrong moment: the same messages pass once somebody put that right."""
-STORE_TROUBLE = PROBLEM_TYPE_PREFIX + "store"
+OF_THE_MESSAGE = frozenset({400, 409, 413, 415, 422})
+PROBLEMS_OF_THE_MESSAGE = frozenset(
+    PROBLEM_TYPE_PREFIX + slug for slug in ("invalid-input", "wrong-shape", "too-large")
+)
 
 logger = logging.getLogger("offbook.client")
 
@@ -95,15 +96,13 @@ def _opened(record: Queued) -> Envelope:
 
 
 def concerns_messages(refusal: ProviderRefused) -> bool:
-    """Whether other messages might pass where these did not. If not, all of them wait."""
-    status = refusal.document.get("status")
-    kind = str(refusal.document.get("type", ""))
-    return not (
-        refusal.retryable
-        or status in UNRELATED_TO_THE_MESSAGE
-        or (isinstance(status, int) and status > 500)
-        or kind.startswith(STORE_TROUBLE)
-    )
+    """Whether other messages might pass where these did not. If not, all of them wait.
+
+    Wrong token, wrong provider, a bug over there: the same messages pass once somebody put that right.
+    """
+    if refusal.retryable:
+        return False
+    return refusal.document.get("status") in OF_THE_MESSAGE or refusal.document.get("type") in PROBLEMS_OF_THE_MESSAGE
 
 
 class Courier:

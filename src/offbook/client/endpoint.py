@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -51,7 +52,10 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     @property
     def is_loopback(self) -> bool:
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
 
 def _tcp_endpoint(parts: SplitResult, host: str, port: int | None) -> Endpoint:
@@ -72,10 +76,10 @@ def default_endpoint(environ: Mapping[str, str]) -> Endpoint:
 
 
 def default_token(endpoint: Endpoint, environ: Mapping[str, str]) -> str | None:
-    """OFFBOOK_TOKEN, else for TCP the token in the data folder: never in the clear to another machine."""
+    """OFFBOOK_TOKEN, else for TCP the token in the data folder, which no other machine ever gets to see."""
     if token := environ.get("OFFBOOK_TOKEN"):
         return token
-    if not (endpoint.scheme == "https" or (endpoint.scheme == "http" and endpoint.is_loopback)):
+    if not endpoint.is_loopback:
         return None
     try:
         return (home_folder(environ) / "token").read_text(encoding="utf-8").strip() or None

@@ -13,6 +13,13 @@ T = TypeVar("T")
 _inherited: list[asyncio.AbstractEventLoop] = []
 
 
+async def _cancel_others() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 class LoopThread:
     """Starts with the first coroutine, and anew in a forked child."""
 
@@ -33,6 +40,8 @@ class LoopThread:
         if self._process_id != os.getpid() or self._loop is None or self._thread is None:
             return
         loop, thread, self._loop = self._loop, self._thread, None
+        # Other threads may wait for an answer; nobody would ever give it once the loop stands still.
+        asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
@@ -42,9 +51,14 @@ class LoopThread:
             self._forget()
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="offbook-client", daemon=True)
-                self._thread.start()
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=loop.run_forever, name="offbook-client", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    loop.close()
+                    raise
+                self._loop, self._thread = loop, thread
             return self._loop
 
     def _forget(self) -> None:

@@ -6,149 +6,87 @@ provider can tell what it was never sent. A lane is a sequence counted on its ow
 
 from __future__ import annotations
 
+import logging
 import os
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
 import msgspec
 
-from offbook.client.outbox_folder import Lane, OutboxBusy, OutboxFolder, State
-from offbook.client.segment import Queued, Segment, line_of, queued_of
-from offbook.errors import OffbookError
+from offbook.client.outbox_folder import OutboxBusy, OutboxFolder
+from offbook.client.outbox_intake import Intake, OutboxClosed, OutboxElsewhere
+from offbook.client.segment import Queued, Segment, queued_of
 
-__all__ = ["Outbox", "OutboxBusy", "OutboxClosed", "Queued"]
+__all__ = ["Outbox", "OutboxBusy", "OutboxClosed", "OutboxElsewhere", "Queued"]
 
-SEGMENT_BYTES = 4 * 1024 * 1024
-SEGMENTS_AT_MOST = 16
-"""Each holds a file open, so a large outbox has larger segments instead of more."""
 DRAINED_BYTES = 1024 * 1024
 """A segment of this size is left behind once all of it has arrived, so that opening again is quick."""
-MEMORY_MAX_BYTES = 8 * 1024 * 1024
+
+logger = logging.getLogger("offbook.client")
 
 
-class OutboxClosed(OffbookError):
-    """This outbox was closed."""
-
-    slug = "outbox-closed"
-
-
-class Outbox:
+class Outbox(Intake):
     """One process at a time. Threads may append together; one of them delivers."""
 
-    def __init__(self, folder: Path, *, max_bytes: int, segment_bytes: int | None = None) -> None:
-        """Raises OutboxBusy. A folder that cannot be written is no error: records stay in memory."""
-        self.folder = folder
-        self.client_id = f"{folder.name}-{os.urandom(4).hex()}"
-        self.opening = os.urandom(3).hex()
-        self.last_error: str | None = None
-        self._files = OutboxFolder(folder)
-        self._max_bytes = max_bytes
-        self._segment_bytes = segment_bytes or max(SEGMENT_BYTES, max_bytes // SEGMENTS_AT_MOST)
-        self._append_lock = threading.Lock()
-        self._save_lock = threading.Lock()
-        self._is_closed = False
-        self._is_unsaved = False
-        self._state = State()
-        self._segments: deque[Segment] = deque()
-        self._offset = 0
-        self._waiting = 0
-        self._waiting_bytes = 0
-        self._peeked: deque[tuple[int, Segment, int]] = deque()
-        _opened.add(self)
-        try:
-            self._recover()
-        except OSError as error:
-            self._note(error)
+    def __init__(
+        self, folder: Path, *, max_bytes: int, segment_bytes: int | None = None, endpoint: str | None = None
+    ) -> None:
+        """Raises OutboxBusy. A folder that cannot be written is no error: records stay in memory.
 
-    def _recover(self) -> None:
-        self._files.claim()
-        self.client_id = self._files.identity(self.client_id)
-        self._state = self._files.load()
-        found = self._files.recover(self._state)
-        self._offset, self._waiting, self._waiting_bytes = found.offset, found.waiting, found.waiting_bytes
-        self._segments.extend(found.segments)
+        Without an `endpoint` it is opened wherever its records are meant to go.
+        """
+        _opened.add(self)
+        super().__init__(folder, max_bytes=max_bytes, segment_bytes=segment_bytes, endpoint=endpoint)
+
+    # ── delivering ──
+
+    def survey(self) -> None:
+        """Count what an earlier process left. Raises OSError."""
+        segments = self._unsurveyed
+        if not segments:
+            return
+        found = self._files.survey(segments, self._state.cursor)
+        with self._entry, self._at_work:
+            self._unsurveyed = []
+            self._offset = found.offset
+            # Nothing is delivered before it is counted, so all that changed since is what was appended.
+            fresh = [segment for segment in self._segments if segment not in segments]
+            self._segments = deque([*(each for each in segments if each not in found.finished), *fresh])
+            self._waiting += found.waiting - self._guessed[0]
+            self._waiting_bytes += found.waiting_bytes - self._guessed[1]
+            self._state.damaged += found.damaged
         if found.finished:
             self._save()
             self._retire(found.finished)
 
-    # ── asking ──
-
-    def append(self, record: bytes | Callable[[int], bytes], lane: str = "") -> bool:
-        """Keep one JSON text; False where there is no room. A callable is given the record's ordinal.
-
-        When it returns True the record survives the end of the process, however it ends. Raises OutboxClosed.
-        """
-        with self._append_lock:
-            if self._is_closed:
-                raise OutboxClosed
-            state = self._state
-            counts = state.lanes.get(lane)
-            if counts is None:
-                counts = state.lanes[lane] = Lane()
-            ordinal = state.asked + 1
-            content = record(ordinal) if callable(record) else record
-            line = line_of(Queued(ordinal, content, lane, counts.asked + 1))
-            state.asked = ordinal
-            counts.asked += 1
-            if self._waiting_bytes + len(line) <= self._max_bytes and self._write(ordinal, line):
-                self._waiting += 1
-                self._waiting_bytes += len(line)
-                return True
-            state.dropped += 1
-            counts.dropped += 1
-        self._save()
-        return False
-
-    def _write(self, ordinal: int, line: bytes) -> bool:
-        active = self._segments[-1] if self._segments else None
-        if active is None or active.is_sealed or active.size + len(line) > max(self._segment_bytes, len(line)):
-            active = self._begin_segment(ordinal)
-        try:
-            if not active.is_in_memory:
-                active.append(line)
-                return True
-        except OSError as error:
-            self._note(error)
-            if active.size == 0:
-                self._retire([self._segments.pop()])
-            active = Segment.in_memory(self._files.segment_path(ordinal))
-            self._segments.append(active)
-        if sum(each.size for each in self._segments if each.is_in_memory) + len(line) > MEMORY_MAX_BYTES:
-            return False
-        active.append(line)
-        return True
-
-    def _begin_segment(self, ordinal: int) -> Segment:
-        try:
-            segment = self._files.new_segment(ordinal)
-        except OSError as error:
-            self._note(error)
-            segment = Segment.in_memory(self._files.segment_path(ordinal))
-        self._segments.append(segment)
-        return segment
-
-    # ── delivering ──
-
     def peek(self, limit_records: int, limit_bytes: int) -> list[Queued]:
-        """The oldest records that wait, at least one if any does. Only `advance` takes them away."""
-        with self._append_lock:
+        """The oldest records that wait, at least one if any does. Only `advance` takes them away.
+
+        Raises OSError where they cannot be read now.
+        """
+        self._keep_reentered()
+        self.survey()
+        with self._entry, self._at_work:
             segments, offset, waiting = list(self._segments), self._offset, self._waiting
         found: list[Queued] = []
         self._peeked.clear()
         for segment in segments:
-            for line, end in segment.lines(offset):
-                queued = queued_of(line)
-                if queued is None or queued.ordinal <= self._state.cursor:
-                    continue
-                limit_bytes -= len(queued.record)
-                if found and (limit_bytes < 0 or len(found) >= limit_records):
+            try:
+                for line, end in segment.lines(offset):
+                    queued = queued_of(line)
+                    if queued is None or queued.ordinal <= self._state.cursor:
+                        continue
+                    limit_bytes -= len(queued.record)
+                    if found and (limit_bytes < 0 or len(found) >= limit_records):
+                        return found
+                    found.append(queued)
+                    self._peeked.append((queued.ordinal, segment, end))
+            except OSError:
+                if found:
                     return found
-                found.append(queued)
-                self._peeked.append((queued.ordinal, segment, end))
+                raise
             offset = 0
         if not found and waiting:
             self._give_up(waiting)
@@ -157,7 +95,7 @@ class Outbox:
     def advance(self, ordinal: int, *, rejected: int = 0) -> None:
         """Everything peeked up to `ordinal` has arrived, but for the `rejected` ones."""
         finished: list[Segment] = []
-        with self._append_lock:
+        with self._entry, self._at_work:
             taken = 0
             while self._peeked and self._peeked[0][0] <= ordinal:
                 reached, segment, self._offset = self._peeked.popleft()
@@ -170,10 +108,11 @@ class Outbox:
             self._state.delivered += taken - rejected
             self._state.rejected += rejected
             self._waiting -= taken
-            while len(self._segments) > 1 and self._offset >= self._segments[0].size:
+            while len(self._segments) > 1 and self._is_done(self._segments[0]):
                 finished.append(self._segments.popleft())
                 self._offset = 0
-            if not self._waiting and self._segments[0].size > DRAINED_BYTES:
+            first = self._segments[0]
+            if not self._waiting and (first.size > DRAINED_BYTES or first.is_in_memory) and self._is_done(first):
                 finished.append(self._segments.popleft())
                 self._offset = 0
             self._waiting_bytes = sum(each.size for each in self._segments) - self._offset
@@ -184,6 +123,10 @@ class Outbox:
             self._save()
             self._retire(finished)
 
+    def _is_done(self, segment: Segment) -> bool:
+        """Whether the first segment was delivered to its end, the one its file has."""
+        return self._offset >= segment.size and not self._count_growth(segment, segment.size)
+
     def reject(self, queued: Queued, reason: str) -> None:
         """Set a record aside that the provider will never take, where a person can find it."""
         try:
@@ -192,32 +135,33 @@ class Outbox:
             self._note(error)
 
     def _give_up(self, waiting: int) -> None:
-        """Nothing of what should wait can be read any more: say so, and go on with what comes next."""
-        with self._append_lock:
-            if self._waiting != waiting:
+        """All that should wait was read and holds no record: say so, and go on with what comes next."""
+        with self._entry, self._at_work:
+            grown = [self._count_growth(segment, segment.size) for segment in self._segments]
+            if self._waiting != waiting or any(grown):
                 return
             finished, self._segments = self._segments, deque()
             self._offset = self._waiting = self._waiting_bytes = 0
             self._state.damaged += waiting
             self._state.cursor = self._state.asked
+        for segment in finished:
+            segment.is_damaged = True
         self.last_error = f"{waiting} records in {self.folder} cannot be read any more"
+        logger.error("%s; the files are kept there as *.damaged", self.last_error)
         self._save()
         self._retire(finished)
 
     def tend(self) -> None:
         """Bring back to disk what had to stay in memory, and make what waits durable. May take its time."""
-        with self._append_lock:
+        self._keep_reentered()
+        with self._entry, self._at_work:
             if self._is_closed:
                 return
             try:
-                if self._files.claim():
-                    self._settle_in()
-                for segment in self._segments:
-                    if not segment.is_on_disk:
-                        segment.settle()
+                self._settle()
             except (OSError, OutboxBusy) as error:
                 self._note(error)
-        if self._is_unsaved:
+        if self._is_unsaved or self._saved_asked != self._state.asked:
             self._save()
         try:
             for segment in list(self._segments):
@@ -225,24 +169,58 @@ class Outbox:
         except OSError as error:
             self._note(error)
 
-    def _settle_in(self) -> None:
-        """In a folder that was made anew, or could not be made before."""
-        if self._files.identity(self.client_id) != self.client_id:
-            self._files.release()
-            raise OutboxBusy(f"{self.folder} is another client's by now")
-        self._is_unsaved = True
+    def _settle(self) -> None:
+        try:
+            is_new = self._files.claim()
+            if is_new and self._files.identity(self.client_id) != self.client_id:
+                raise OutboxBusy(f"{self.folder} is another client's by now")
+        except OutboxBusy:
+            self._move()
+            is_new = self._files.claim()
+            self._files.identity(self.client_id)
+        if is_new:
+            self._files.set_endpoint(self._endpoint or "")
+            self._is_unsaved = True
+        for segment in self._segments:
+            if not segment.is_on_disk:
+                segment.settle()
+        self._has_told_of_memory = False
+
+    def _move(self) -> None:
+        """To a folder that nobody has: what this one's records are called is taken where it was."""
+        self._files.release()
+        number = int.from_bytes(os.urandom(4))
+        self.folder = self.folder.with_name(f"{self.folder.name.partition('~')[0]}~{number}")
+        self._files = OutboxFolder(self.folder)
+        for segment in self._segments:
+            segment.path = self.folder / segment.path.name
 
     def close(self) -> None:
-        """Leave what waits on disk for the next process. Safe to call twice."""
+        """Leave what waits on disk for the next process. Safe to call twice. What is in memory only is lost."""
         self.tend()
-        with self._append_lock:
+        with self._entry, self._at_work:
             if self._is_closed:
                 return
             self._is_closed = True
+            lost = self._drop_memory()
+        if lost:
+            logger.error("%d messages for %s were in memory only and are lost: %s", lost, self.folder, self.last_error)
         self._save()
         if not self._waiting:
             self._retire(self._segments)
         self._release()
+
+    def _drop_memory(self) -> int:
+        lost = 0
+        for segment in [each for each in self._segments if each.is_in_memory]:
+            for queued in (queued_of(line) for line, _ in segment.lines(0)):
+                if queued is not None and queued.ordinal > self._state.cursor:
+                    self._state.lanes[queued.lane].dropped += 1
+                    lost += 1
+            self._segments.remove(segment)
+        self._state.dropped += lost
+        self._waiting -= lost
+        return lost
 
     def abandon(self) -> None:
         """Let go without a trace, as the end of the process would."""
@@ -263,24 +241,15 @@ class Outbox:
 
     def _save(self) -> None:
         with self._save_lock:
-            with self._append_lock:
-                state = msgspec.json.encode(self._state)
+            with self._entry, self._at_work:
+                state, asked = msgspec.json.encode(self._state), self._state.asked
+                self._is_unsaved = False
             try:
                 self._files.save(state)
-                self._is_unsaved = False
+                self._saved_asked = asked
             except OSError as error:
                 self._is_unsaved = True
                 self._note(error)
-
-    def _retire(self, segments: Iterable[Segment]) -> None:
-        for segment in segments:
-            try:
-                segment.remove()
-            except OSError as error:
-                self._note(error)
-
-    def _note(self, error: Exception) -> None:
-        self.last_error = str(error)
 
     # ── what is known ──
 
@@ -290,7 +259,19 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        return self._waiting
+        return self._waiting + self._reentered.qsize()
+
+    @property
+    def needs_tending(self) -> bool:
+        return self._is_unsaved or self.in_memory_bytes > 0
+
+    @property
+    def in_memory_bytes(self) -> int:
+        return sum(segment.size for segment in tuple(self._segments) if segment.is_in_memory)
+
+    @property
+    def rejected(self) -> int:
+        return self._state.rejected
 
     @property
     def asked(self) -> int:
@@ -307,14 +288,12 @@ class Outbox:
 
     def status(self) -> dict[str, Any]:
         state = self._state
-        with self._append_lock:
-            in_memory = sum(segment.size for segment in self._segments if segment.is_in_memory)
         return {
             "client": self.client_id,
             "folder": str(self.folder),
             "waiting": self._waiting,
             "waiting_bytes": self._waiting_bytes,
-            "in_memory_bytes": in_memory,
+            "in_memory_bytes": self.in_memory_bytes,
             "delivered": state.delivered,
             "dropped": state.dropped,
             "rejected": state.rejected,

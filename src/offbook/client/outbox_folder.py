@@ -3,6 +3,8 @@
 <folder>/lock              held while a process has the outbox open
 <folder>/client            who this outbox speaks for: a name and a random suffix
 <folder>/state.json        how far delivery is, and what was ever asked, per lane; replaced atomically
+<folder>/cursor            the part of it that changes with every delivery
+<folder>/endpoint          where what waits in here is meant to go
 <folder>/<ordinal>.jsonl   the records from that ordinal on: [ordinal, lane ordinal, lane, record]
 <folder>/rejected.jsonl    records the provider refused for good, with its reason
 """
@@ -53,11 +55,11 @@ class State(msgspec.Struct):
         lane.asked = max(lane.asked, queued.lane_ordinal)
 
 
-class Recovery(NamedTuple):
+class Survey(NamedTuple):
     """What an earlier process left: `offset` is where the first record that waits begins."""
 
-    segments: list[Segment]
     finished: list[Segment]
+    damaged: int
     offset: int
     waiting: int
     waiting_bytes: int
@@ -68,6 +70,7 @@ class OutboxFolder:
         self.path = path
         self._lock: int | None = None
         self._cursor: int | None = None
+        self._counted_through = 0
 
     # ── owning it ──
 
@@ -120,6 +123,17 @@ class OutboxFolder:
         self._replace(path, proposed.encode())
         return proposed
 
+    def endpoint(self) -> str:
+        """Where what waits in here goes, or "" where nobody said."""
+        try:
+            return (self.path / "endpoint").read_text(encoding="utf-8").strip()
+        except (FileNotFoundError, UnicodeDecodeError):
+            return ""
+
+    def set_endpoint(self, endpoint: str) -> None:
+        if endpoint and endpoint != self.endpoint():
+            self._replace(self.path / "endpoint", endpoint.encode())
+
     # ── state ──
 
     def load(self) -> State:
@@ -128,6 +142,7 @@ class OutboxFolder:
         except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             # Delivery starts over with what is there; the provider knows the ids of what it has.
             state = State()
+        self._counted_through = state.asked
         try:
             cursor, delivered, rejected = map(int, (self.path / "cursor").read_bytes().split())
         except (FileNotFoundError, ValueError):
@@ -144,12 +159,13 @@ class OutboxFolder:
         else:
             os.pwrite(self._cursor, b"%020d %020d %020d\n" % (state.cursor, state.delivered, state.rejected), 0)
 
-    def save(self, state: bytes) -> None:
-        self._replace(self.path / "state.json", state)
+    def save(self, state: bytes, *, by_appender: bool = False) -> None:
+        """Raises OSError. Who appends has a temporary file of its own, to need no lock against who delivers."""
+        self._replace(self.path / "state.json", state, ".begun" if by_appender else ".new")
 
-    def _replace(self, path: Path, content: bytes) -> None:
+    def _replace(self, path: Path, content: bytes, suffix: str = ".new") -> None:
         self._require_ours()
-        temporary = path.with_suffix(".new")
+        temporary = path.with_suffix(suffix)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, content)
@@ -170,35 +186,52 @@ class OutboxFolder:
     def segment_paths(self) -> list[Path]:
         return sorted(path for path in self.path.glob("*.jsonl") if path.stem.isdecimal())
 
-    def recover(self, state: State) -> Recovery:
-        """Find what waits and bring `state` up to it. A line that a crash tore is cut off."""
-        segments: list[Segment] = []
-        finished: list[Segment] = []
-        offset = waiting = waiting_bytes = 0
-        for path in self.segment_paths():
-            content = path.read_bytes()
-            segment = Segment(path, size=content.rfind(b"\n") + 1)
-            if segment.size < len(content):
-                os.truncate(path, segment.size)
-            done = end = found = 0
-            for line in content[: segment.size].split(b"\n")[:-1]:
-                end += len(line) + 1
-                queued = queued_of(line)
-                if queued is None:
-                    segment.damaged_lines += 1
-                else:
+    def segments(self, state: State) -> list[Segment]:
+        """What lies here, and `state` brought up to its newest ordinals. A line that a crash tore is cut off.
+
+        Read from the end, and only as far back as the state does not reach: the caller waits for this.
+        """
+        found = [Segment(path) for path in self.segment_paths()]
+        try:
+            for segment in found:
+                if segment.measure():
+                    os.truncate(segment.path, segment.size)
+            lines = (line for segment in reversed(found) for line in segment.lines_backwards())
+            for queued in map(queued_of, lines):
+                if queued is not None and queued.ordinal <= self._counted_through:
+                    break
+                if queued is not None:
                     state.saw(queued)
-                    found += queued.ordinal > state.cursor
-                    done = done if found else end
+        except OSError:
+            for segment in found:
+                segment.close()
+            raise
+        return found
+
+    def survey(self, segments: list[Segment], cursor: int) -> Survey:
+        """Count what waits. Raises OSError."""
+        finished: list[Segment] = []
+        offset = waiting = waiting_bytes = damaged = 0
+        for segment in segments:
+            done = found = segment.damaged_lines = 0
+            try:
+                for line, end in segment.lines(0):
+                    queued = queued_of(line)
+                    if queued is None:
+                        segment.damaged_lines += 1
+                    else:
+                        found += queued.ordinal > cursor
+                        done = done if found else end
+            except FileNotFoundError:
+                pass  # somebody deleted it
             if not found:
-                state.damaged += segment.damaged_lines
+                damaged += segment.damaged_lines
                 finished.append(segment)
                 continue
-            offset = offset if segments else done
-            segments.append(segment)
+            offset = offset if waiting else done
             waiting += found
             waiting_bytes += segment.size
-        return Recovery(segments, finished, offset, waiting, waiting_bytes - offset)
+        return Survey(finished, damaged, offset, waiting, waiting_bytes - offset)
 
     def set_aside(self, queued: Queued, reason: str) -> None:
         """Keep a record that no provider will take where a person can find it. Raises OSError."""

@@ -1,53 +1,84 @@
-"""The outboxes of a data folder: `outbox/<client>`, and `outbox/<client>-2` … for processes beside it."""
+"""The outboxes of a data folder: `outbox/<client>`, and `outbox/<client>~2` … for processes beside it.
+
+No client has a `~` in its name."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from offbook.client.courier import Courier
+import msgspec
+
+from offbook.client.courier import Courier, Envelope
 from offbook.client.endpoint import Endpoint
-from offbook.client.outbox import Outbox, OutboxBusy
+from offbook.client.outbox import Outbox, OutboxBusy, OutboxElsewhere
 from offbook.client.outbox_folder import OutboxFolder
 from offbook.client.transport import Transport
 from offbook.errors import ProviderError
+from offbook.scope import resolve_agent
 
 MAX_BYTES = 268_435_456
 """The default of the setting `outbox.maxBytes`."""
 OUTBOXES_PER_CLIENT = 256
 
+logger = logging.getLogger("offbook.client")
 
-def open_outbox(home: Path, client: str, *, max_bytes: int = MAX_BYTES) -> Outbox:
-    """The first outbox of this client that no process holds. Raises OutboxBusy if all are held."""
+_told_of: set[Path] = set()
+
+
+def open_outbox(home: Path, client: str, *, endpoint: Endpoint, max_bytes: int = MAX_BYTES) -> Outbox:
+    """The first outbox of this client and endpoint that no process holds. Raises OutboxBusy if all are held."""
     for number in range(1, OUTBOXES_PER_CLIENT + 1):
-        name = client if number == 1 else f"{client}-{number}"
+        name = client if number == 1 else f"{client}~{number}"
         try:
-            return Outbox(home / "outbox" / name, max_bytes=max_bytes)
+            return Outbox(home / "outbox" / name, max_bytes=max_bytes, endpoint=str(endpoint))
+        except OutboxElsewhere as elsewhere:
+            _tell_once(home / "outbox" / name, elsewhere.detail)
         except OutboxBusy:
             continue
     raise OutboxBusy(f"all {OUTBOXES_PER_CLIENT} outboxes of {client!r} are held by other processes")
 
 
-def folders_that_wait(home: Path, client: str = "") -> list[Path]:
-    """The outboxes with something in them, of one client or of all."""
-    return sorted(
-        folder
-        for folder in (home / "outbox").glob(f"{client}*")
-        if folder.name.removeprefix(client).lstrip("-").isdecimal() or not client or folder.name == client
-        if OutboxFolder(folder).segment_paths()
-    )
+def folders_that_wait(home: Path, client: str = "", endpoint: Endpoint | None = None) -> list[Path]:
+    """The outboxes with something in them, of one client or of all; with `endpoint` only what may go there."""
+    waiting: list[Path] = []
+    for folder in sorted((home / "outbox").glob("*")):
+        name, tilde, number = folder.name.partition("~")
+        if client and (name != client or (tilde and not number.isdecimal())):
+            continue
+        files = OutboxFolder(folder)
+        if not files.segment_paths():
+            continue
+        meant = files.endpoint()
+        if endpoint is not None and meant not in ("", str(endpoint)):
+            _tell_once(folder, f"what waits in {folder} is meant for {meant}, not for {endpoint}")
+            continue
+        waiting.append(folder)
+    return waiting
 
 
-async def deliver_folder(folder: Path, transport: Transport) -> dict[str, Any]:
+def _tell_once(folder: Path, what: str) -> None:
+    if folder not in _told_of:
+        _told_of.add(folder)
+        logger.warning("%s: deliver it with a client for that endpoint, or with `offbook flush`", what)
+
+
+async def deliver_folder(folder: Path, transport: Transport, *, with_rejected: bool = False) -> dict[str, Any]:
     """Empty one outbox. Raises OutboxBusy; what the provider did not take stays, with the reason."""
     outbox = Outbox(folder, max_bytes=MAX_BYTES)
     before = outbox.status()
+    resent = 0
     try:
+        resent = resend_rejected(outbox) if with_rejected else 0
         await Courier(outbox, transport).deliver_all()
         error = None
     except ProviderError as refused:
         error = refused.detail
+    except OSError as unreadable:
+        error = str(unreadable)
     finally:
         outbox.close()
     after = outbox.status()
@@ -55,30 +86,84 @@ async def deliver_folder(folder: Path, transport: Transport) -> dict[str, Any]:
         "folder": str(folder),
         "delivered": after["delivered"] - before["delivered"],
         "rejected": after["rejected"] - before["rejected"],
+        "resent": resent,
         "waiting": after["waiting"],
         "last_error": error or outbox.last_error,
     }
 
 
-def deliver_outboxes(home: Path, endpoint: Endpoint | str, *, token: str | None = None) -> dict[str, Any]:
-    """Deliver what ended processes left: every outbox that no live one holds."""
+def resend_rejected(outbox: Outbox) -> int:
+    """Put what a provider refused for good back in line; how many those are. Raises OSError.
+
+    A record keeps its id, so one that is put back twice, because the process ended in between, is stored once.
+    """
+    rejected, leaving = outbox.folder / "rejected.jsonl", outbox.folder / "rejected.leaving"
+    resent = 0
+    while rejected.exists() or leaving.exists():
+        if not leaving.exists():
+            rejected.rename(leaving)
+        stays: list[bytes] = []
+        for line in leaving.read_bytes().splitlines(keepends=True):
+            if _put_back(outbox, line):
+                resent += 1
+            else:
+                stays.append(line)
+        outbox.tend()
+        if stays:
+            with rejected.open("ab") as file:
+                file.writelines(stays)
+        leaving.unlink()
+        if stays:
+            break
+    return resent
+
+
+def _put_back(outbox: Outbox, line: bytes) -> bool:
+    try:
+        record = msgspec.json.decode(line, type=Rejected).record
+        envelope = msgspec.json.decode(record, type=Envelope)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    lane = resolve_agent(envelope.session_id, None, "") if envelope.agent_id is None else envelope.agent_id
+    return outbox.append(bytes(record), lane)
+
+
+class Rejected(msgspec.Struct):
+    """A line of `rejected.jsonl`, as far as it is of use here."""
+
+    record: msgspec.Raw
+
+
+def deliver_outboxes(
+    home: Path, endpoint: Endpoint | str, *, token: str | None = None, with_rejected: bool = False
+) -> dict[str, Any]:
+    """Deliver what ended processes left: every outbox that no live one holds, whatever endpoint it was meant for.
+
+    `with_rejected` tries again with what a provider refused for good.
+    """
     where = Endpoint.parse(endpoint) if isinstance(endpoint, str) else endpoint
-    return asyncio.run(_deliver_folders(folders_that_wait(home), where, token))
+    folders = set(folders_that_wait(home))
+    if with_rejected:
+        folders |= {path.parent for path in (home / "outbox").glob("*/rejected.*")}
+    return asyncio.run(_deliver_folders(sorted(folders), where, token, with_rejected))
 
 
-async def _deliver_folders(folders: list[Path], endpoint: Endpoint, token: str | None) -> dict[str, Any]:
+async def _deliver_folders(
+    folders: Iterable[Path], endpoint: Endpoint, token: str | None, with_rejected: bool
+) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
     busy: list[str] = []
     async with Transport(endpoint, token=token) as transport:
         for folder in folders:
             try:
-                reports.append(await deliver_folder(folder, transport))
+                reports.append(await deliver_folder(folder, transport, with_rejected=with_rejected))
             except OutboxBusy:
                 busy.append(str(folder))
     errors = [report["last_error"] for report in reports if report["last_error"]]
     return {
         "delivered": sum(report["delivered"] for report in reports),
         "rejected": sum(report["rejected"] for report in reports),
+        "resent": sum(report["resent"] for report in reports),
         "waiting": sum(report["waiting"] for report in reports),
         "busy": busy,
         "last_error": errors[-1] if errors else None,

@@ -8,11 +8,12 @@ import os
 from concurrent.futures import Future
 from typing import Any
 
-from offbook.client.delivery import Delivery, Destination, join_delivery, leave_delivery
+from offbook.client.deliveries import join_delivery, leave_delivery
+from offbook.client.delivery import Delivery, Destination
 from offbook.client.outbox import OutboxBusy, OutboxClosed
 from offbook.client.outboxes import folders_that_wait
 from offbook.client.outgoing import MessageLike, encoded, outgoing, without_surrogates
-from offbook.errors import OffbookError, WrongShape
+from offbook.errors import WrongShape
 from offbook.scope import resolve_agent
 
 REASONS_REMEMBERED = 100
@@ -33,10 +34,10 @@ class Recorder:
     def record(self, session_id: str, message: MessageLike, agent_id: str | None = None) -> None:
         try:
             self._record(session_id, message, self._agent_id if agent_id is None else agent_id)
-        # What encoding somebody's objects and starting a thread can raise; the disk's errors stay in the outbox.
-        except (OffbookError, TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
+        # "Never raises" is the promise, and a mapping of the host's may raise anything when it is read.
+        except Exception as error:  # noqa: BLE001
             self._invalid += 1
-            self._log_once(f"{type(error).__name__}: {error}")
+            self._log_once(_told(error))
 
     def _record(self, session_id: str, message: MessageLike, agent_id: str | None) -> None:
         if not isinstance(session_id, str) or not (agent_id is None or isinstance(agent_id, str)):
@@ -48,18 +49,17 @@ class Recorder:
             lane = without_surrogates(lane)
         owner = b"" if agent_id is None else b'"agentId":%b,' % encoded(agent_id)
 
-        def envelope(ordinal: int) -> bytes:
+        def envelope() -> bytes:
             outbox = delivery.outbox
-            # The ordinal alone would do, were it not that a disk can lose the last ones in a power cut.
-            message_id = f"{outbox.client_id}:{ordinal}:{outbox.opening}"
+            message_id = f"{outbox.client_id}:{outbox.opening}:{next(delivery.numbers)}"
             return b'{"sessionId":%b,%b"message":%b}' % (session, owner, content.completed(message_id))
 
         delivery = self._current_delivery()
         try:
-            is_kept = delivery.outbox.append(envelope, lane)
+            is_kept = delivery.outbox.append(envelope(), lane)
         except OutboxClosed:  # by another thread, just now
             delivery = self._current_delivery()
-            is_kept = delivery.outbox.append(envelope, lane)
+            is_kept = delivery.outbox.append(envelope(), lane)
         if not is_kept:
             self._log_once(f"the outbox is full ({self._destination.max_bytes} bytes): messages are dropped")
         delivery.wake()
@@ -73,6 +73,11 @@ class Recorder:
     async def flush(self, timeout_seconds: float) -> bool:
         delivery = self._delivery_if_any()
         return delivery is None or await _answered(delivery.flush(), timeout_seconds)
+
+    async def settle(self, timeout_seconds: float) -> None:
+        """Let what was told before arrive first, where a provider answers. Says nothing of what was refused."""
+        if self._delivery is not None:
+            await _answered(self._delivery.flush(gives_up_early=True), timeout_seconds)
 
     async def close(self, timeout_seconds: float) -> bool:
         """Flush, but not for a provider that is away; the rest waits on disk. Whether nothing is left."""
@@ -105,6 +110,13 @@ class Recorder:
         if reason not in self._reasons_logged and len(self._reasons_logged) < REASONS_REMEMBERED:
             self._reasons_logged.add(reason)
             logger.warning("a message could not be recorded (said once): %s", reason)
+
+
+def _told(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - somebody else's `__str__`
+        return type(error).__name__
 
 
 async def _answered(flush: Future[bool], timeout_seconds: float) -> bool:

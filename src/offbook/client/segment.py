@@ -52,6 +52,7 @@ class Segment:
         self.size = size
         self.is_sealed = True
         self.is_dirty = False
+        self.is_damaged = False
         self.damaged_lines = 0
         self._descriptor: int | None = None
         self._memory: bytearray | None = None
@@ -82,31 +83,54 @@ class Segment:
         return self._descriptor is None or os.fstat(self._descriptor).st_nlink > 0
 
     def append(self, line: bytes) -> None:
-        """One write of one line: whole, or not there at all. Raises OSError, and is sealed then."""
-        if self._memory is not None:
-            self._memory += line
-        elif self._descriptor is None:
-            raise OSError(errno.EBADF, "the segment is closed", str(self.path))
-        else:
-            self._write(self._descriptor, line)
-            self.is_dirty = True
-        self.size += len(line)
-
-    def _write(self, descriptor: int, line: bytes) -> None:
+        """One write of one line: whole, or not there at all. Where it raises anything, it is sealed."""
         try:
-            if os.write(descriptor, line) != len(line):
-                os.ftruncate(descriptor, self.size)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-        except OSError:
+            if self._memory is not None:
+                self._memory += line
+            elif self._descriptor is None:
+                raise OSError(errno.EBADF, "the segment is closed", str(self.path))
+            else:
+                self.is_dirty = True
+                self._write(self._descriptor, line)
+            self.size += len(line)
+        except BaseException:
             self.is_sealed = True  # what it ends in now is uncertain, so nothing may follow
             raise
 
+    def _write(self, descriptor: int, line: bytes) -> None:
+        if os.write(descriptor, line) != len(line):
+            os.ftruncate(descriptor, self.size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+
+    def measure(self) -> int:
+        """Take `size` from what is there; how many bytes lie behind the last whole line. Raises OSError."""
+        if self._memory is not None:
+            self.size = len(self._memory)
+            return 0
+        there = end = os.fstat(self._opened()).st_size
+        while end > 0:
+            start = max(0, end - READ_BYTES)
+            last_break = self._read(start, end - start).rfind(b"\n")
+            if last_break >= 0:
+                self.size = start + last_break + 1
+                return there - self.size
+            end = start
+        self.size = 0
+        return there
+
+    @property
+    def ends_whole(self) -> bool:
+        if self._memory is not None:
+            return len(self._memory) == self.size
+        return self._descriptor is not None and os.fstat(self._descriptor).st_size == self.size
+
     def lines(self, offset: int) -> Iterator[tuple[bytes, int]]:
-        """Every whole line from `offset` on, and where it ends. Ends early where the file cannot be read."""
+        """Every whole line from `offset` on, and where it ends. Raises OSError."""
         rest, read_bytes, end = b"", READ_BYTES, self.size
         while offset + len(rest) < end:
             chunk = self._read(offset + len(rest), min(read_bytes, end - offset - len(rest)))
             if not chunk:
+                self.is_damaged = True  # somebody cut it short
                 return
             *lines, rest = (rest + chunk).split(b"\n")
             read_bytes = READ_BYTES if lines else read_bytes * 2
@@ -117,12 +141,22 @@ class Segment:
     def _read(self, offset: int, size: int) -> bytes:
         if self._memory is not None:
             return bytes(self._memory[offset : offset + size])
-        try:
-            if self._descriptor is None:
-                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            return os.pread(self._descriptor, size, offset)
-        except OSError:
-            return b""
+        return os.pread(self._opened(), size, offset)
+
+    def _opened(self) -> int:
+        if self._descriptor is None:
+            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        return self._descriptor
+
+    def lines_backwards(self) -> Iterator[bytes]:
+        """Every whole line, the last one first. Raises OSError."""
+        end, rest = self.size - 1, b""
+        while end > 0:
+            start = max(0, end - READ_BYTES)
+            rest, *lines = (self._read(start, end - start) + rest).split(b"\n")
+            yield from reversed(lines)
+            end = start
+        yield rest
 
     def settle(self) -> None:
         """Put what is in memory, or in a file that was deleted, into a file of its own."""
@@ -131,7 +165,7 @@ class Segment:
         try:
             if os.write(descriptor, content) != len(content):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-        except OSError:
+        except BaseException:
             os.close(descriptor)
             self.path.unlink(missing_ok=True)
             raise
@@ -144,14 +178,20 @@ class Segment:
             os.fsync(self._descriptor)
 
     def remove(self) -> None:
-        """Delete the file; one with lines that could not be read is kept under another name. Raises OSError."""
-        self.close()
+        """Delete the file; one that holds what was not read is kept under another name. Raises OSError."""
         if self._memory is not None:
             return
-        if self.damaged_lines:
-            self.path.rename(self.path.with_suffix(".damaged"))
-        else:
-            self.path.unlink(missing_ok=True)
+        try:
+            read_through = self.size
+            self.measure()
+            if self.damaged_lines or self.is_damaged or self.size > read_through:
+                self.path.rename(self.path.with_suffix(".damaged"))
+            else:
+                self.path.unlink()
+        except FileNotFoundError:
+            pass  # somebody else did
+        finally:
+            self.close()
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
@@ -160,4 +200,7 @@ class Segment:
 
 
 def _new_file(path: Path) -> int:
+    # An interrupted attempt may have left an empty one; the outbox is held, so it is nobody else's.
+    if path.exists() and not path.stat().st_size:
+        path.unlink()
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import Self, cast
 
 import httptools
 import msgspec
 
 from offbook.client.endpoint import Endpoint
 from offbook.errors import InvalidInput, ProviderUnavailable
-
-if TYPE_CHECKING:
-    import ssl
 
 CONNECTIONS_PER_TRANSPORT = 32
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -264,6 +262,11 @@ class Transport:
                 _, connection = await loop.create_connection(Connection, where.host, where.port, ssl=tls)
         except TimeoutError:
             raise
+        except ssl.SSLCertVerificationError as error:
+            raise ProviderUnavailable(
+                f"the certificate of {where} is not trusted ({error.verify_message}): name the authority that "
+                "signed it in SSL_CERT_FILE=/path/to/ca.pem, or use the host name that the certificate is for"
+            ) from None
         # RuntimeError: the interpreter is shutting down and resolves no more names.
         except (OSError, ValueError, RuntimeError) as error:
             raise ProviderUnavailable(f"nobody answers at {where} ({error}): {START_HINT}") from None
@@ -271,8 +274,6 @@ class Transport:
 
     def _context(self) -> ssl.SSLContext:
         if self._tls is None:
-            import ssl
-
             self._tls = ssl.create_default_context()
         return self._tls
 

@@ -10,10 +10,14 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
+
+from offbook.backup import marker_of
 from offbook.client.outbox_folder import OutboxFolder
 from offbook.client.segment import queued_of
 from offbook.doctor.finding import Finding
-from offbook.home import Home
+from offbook.errors import OffbookError
+from offbook.home import SHORTEST_TOKEN, Home
 from offbook.types import now
 
 UNFINISHED_AFTER = timedelta(hours=1)
@@ -26,6 +30,9 @@ def private_paths(home: Home) -> list[tuple[Path, int]]:
 
 
 def check_folder(home: Home) -> Finding:
+    if home.folder.exists() and not home.folder.is_dir():
+        mend = "set OFFBOOK_HOME to a folder, or move the file away"
+        return Finding(check="folder", level="fail", what=f"{home.folder} is a file, not a folder", mend=mend)
     if not home.folder.is_dir():
         mend = "the first `offbook serve` makes it; if there should be one, set OFFBOOK_HOME"
         return Finding(check="folder", level="warn", what=f"{home.folder} does not exist", mend=mend)
@@ -42,20 +49,29 @@ def check_folder(home: Home) -> Finding:
 
 def check_modes(home: Home) -> list[Finding]:
     """Conversations and tokens are in there: whatever others can open is told."""
-    findings = []
+    findings: list[Finding] = []
+    if not home.folder.is_dir():
+        return findings
+    foreign = _why_not_ours(home.folder)
     for path, mode in private_paths(home):
         if path.exists() and (found := stat.S_IMODE(path.stat().st_mode)) & ~mode:
+            if foreign is not None:
+                what = f"{home.folder} {foreign}, and others can open it"
+                mend = "set OFFBOOK_HOME to a folder of your own that only you can open"
+                return [Finding(check="modes", level="warn", what=what, mend=mend)]
             what = f"{path} has mode {found:04o}: others can open it"
             mend = f"chmod {mode:o} {path}  (or `offbook doctor --fix`)"
             findings.append(Finding(check="modes", level="fail", what=what, mend=mend))
-    if not findings and home.folder.is_dir():
+    if not findings:
         findings.append(Finding(check="modes", level="ok", what="only the owner can open it"))
     return findings
 
 
 def fix(home: Home) -> list[str]:
     """Tighten modes and remove a socket that nobody listens on. Returns what was done."""
-    done = []
+    done: list[str] = []
+    if _why_not_ours(home.folder) is not None:
+        return done
     for path, mode in private_paths(home):
         if path.exists() and stat.S_IMODE(path.stat().st_mode) & ~mode:
             path.chmod(mode)
@@ -64,6 +80,40 @@ def fix(home: Home) -> list[str]:
         home.socket.unlink()
         done.append(f"{home.socket} is removed: nobody listened on it")
     return done
+
+
+def _why_not_ours(folder: Path) -> str | None:
+    """OFFBOOK_HOME may name any folder by mistake, /tmp for one: closing that to others would break the machine."""
+    if not folder.is_dir():
+        return "is no folder"
+    status = folder.stat()
+    if status.st_mode & stat.S_ISVTX:
+        return "is a folder that users share"
+    if status.st_uid != os.getuid():
+        return f"belongs to user {status.st_uid}"
+    home = Home(folder)
+    if not any(path.exists() for path in (home.database, home.lock, home.token)):
+        return "holds no data of Offbook"
+    return None
+
+
+def check_restore(home: Home) -> list[Finding]:
+    if not marker_of(home).exists():
+        return []
+    what = f"a restore broke off half-way in {home.folder}: no provider starts until it is finished"
+    return [Finding(check="restore", level="fail", what=what, mend="offbook restore --resume")]
+
+
+def check_tokens(home: Home) -> Finding:
+    try:
+        number = len(home.read_bound_tokens())
+    except (OffbookError, UnicodeDecodeError, OSError) as error:
+        mend = f"mend {home.bound_tokens}, or remove it and make its tokens again with `offbook token create`"
+        return Finding(check="tokens", level="fail", what=f"{home.bound_tokens} cannot be read: {error}", mend=mend)
+    if home.token.exists() and len(home.token.read_bytes().strip()) < SHORTEST_TOKEN:
+        mend = f"rm {home.token}  (the next `offbook serve` makes a new one)"
+        return Finding(check="tokens", level="fail", what=f"{home.token} is empty or too short", mend=mend)
+    return Finding(check="tokens", level="ok", what=f"the owner's and {number:,} for agents")
 
 
 def lock_holder(home: Home) -> str | None:
@@ -109,23 +159,34 @@ def _files_under(folder: Path) -> Iterator[Path]:
 
 def check_outboxes(home: Home) -> list[Finding]:
     """What clients could not deliver, and what the provider would not take."""
-    findings = []
-    for folder in sorted(path for path in home.outboxes.glob("*") if path.is_dir()):
-        waiting = _waiting_in(OutboxFolder(folder))
-        if waiting:
-            what = f"{folder.name}: {waiting:,} to be delivered"
-            findings.append(Finding(check="outboxes", level="warn", what=what, mend="offbook flush"))
-        if (folder / "rejected.jsonl").exists():
-            mend = f"read {folder / 'rejected.jsonl'}: it has the reasons; delete it when done"
-            what = f"{folder.name}: messages were refused for good"
-            findings.append(Finding(check="outboxes", level="warn", what=what, mend=mend))
+    findings: list[Finding] = []
+    for folder in sorted(home.outboxes.glob("*")):
+        try:
+            findings += _of_outbox(folder) if folder.is_dir() else []
+        except (OffbookError, OSError, ValueError, msgspec.MsgspecError) as error:
+            mend = f"mend {folder}, or move it away: its client begins a new one"
+            what = f"{folder.name} cannot be read: {error}"
+            findings.append(Finding(check="outboxes", level="fail", what=what, mend=mend))
     return findings or [Finding(check="outboxes", level="ok", what="nothing waits")]
+
+
+def _of_outbox(folder: Path) -> list[Finding]:
+    findings = []
+    if waiting := _waiting_in(OutboxFolder(folder)):
+        what = f"{folder.name}: {waiting:,} to be delivered"
+        findings.append(Finding(check="outboxes", level="warn", what=what, mend="offbook flush"))
+    if (folder / "rejected.jsonl").exists():
+        rejected = folder / "rejected.jsonl"
+        mend = f"read {rejected}: it has the reasons; `offbook flush --rejected` tries again; delete it when done"
+        what = f"{folder.name}: messages were refused for good"
+        findings.append(Finding(check="outboxes", level="warn", what=what, mend=mend))
+    return findings
 
 
 def _waiting_in(outbox: OutboxFolder) -> int:
     cursor, waiting = outbox.load().cursor, 0
     for path in outbox.segment_paths():
-        with suppress(OSError):  # delivered and deleted while we looked
+        with suppress(FileNotFoundError):  # delivered and deleted while we looked
             queued = [queued_of(line) for line in path.read_bytes().splitlines()]
             waiting += sum(each is not None and each.ordinal > cursor for each in queued)
     return waiting

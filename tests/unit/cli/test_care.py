@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from offbook.client import clients
 from offbook.home import Home
 from tests.unit.cli.conftest import Run
 
@@ -15,7 +17,7 @@ def test_the_doctor_prints_what_to_do_and_fails_without_a_provider(run: Run, sto
     result = run("doctor")
     assert result.exit_code == 1
     assert "fail  provider" in result.stdout
-    assert "→ offbook serve" in result.stdout
+    assert f"→ offbook --home {stored.folder} serve" in result.stdout
     assert "ok    audit" in result.stdout
     assert result.stdout.rstrip().endswith("1 failure")
 
@@ -51,6 +53,29 @@ def test_a_backup_and_its_restoring_as_json(run: Run, stored: Home, tmp_path: Pa
     restored = json.loads(run("restore", made["file"], "--home", str(tmp_path / "new"), "--json").stdout)
     assert (restored["messages"], restored["movedTo"], restored["faults"]) == (11, None, [])
     assert restored["agents"] == made["agents"]
+
+
+def test_a_folder_that_is_not_there_is_no_file_name(run: Run, stored: Home, tmp_path: Path) -> None:
+    for name in ("nosuch/", "nosuch/made.tar.gz"):
+        result = run("backup", f"{tmp_path}/{name}")
+        assert result.exit_code == 1
+        assert f"there is no folder {tmp_path}/nosuch" in result.stderr
+    assert not (tmp_path / "nosuch").exists()
+    (tmp_path / "nosuch").mkdir()
+    assert run("backup", f"{tmp_path}/nosuch/").exit_code == 0
+    assert len(list((tmp_path / "nosuch").glob("offbook-*.tar.gz"))) == 1
+
+
+def test_a_restore_is_resumed_or_begun(run: Run, stored: Home, tmp_path: Path) -> None:
+    assert run("restore").exit_code == 2
+    assert run("restore", "--resume", "--force").exit_code == 2
+    result = run("restore", "--resume")
+    assert (result.exit_code, "nothing to finish" in result.stderr) == (1, True)
+    (stored.folder / "restore.json").write_text("{}")
+    refused = run("serve", "--port", "0")
+    assert refused.exit_code == 1
+    assert f"offbook restore --resume --home {stored.folder}" in refused.stderr
+    assert "by hand" in run("restore", "--resume").stderr
 
 
 def test_an_incomplete_backup_is_made_and_told(run: Run, stored: Home, tmp_path: Path) -> None:
@@ -95,3 +120,19 @@ def test_versions_are_told(run: Run) -> None:
     assert json.loads(run("version", "--json").stdout)["offbook"] == VERSION
     assert run("version").stdout.startswith("offbook  ")
     assert VERSION in run("--version").stdout
+
+
+@pytest.mark.parametrize(("arguments", "with_rejected"), [([], False), (["--rejected"], True)])
+def test_what_was_refused_is_tried_again_when_asked(
+    arguments: list[str], with_rejected: bool, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def deliver_outboxes(*_: object, with_rejected: bool, **__: object) -> dict[str, Any]:
+        asked.append(with_rejected)
+        return {"delivered": 0, "rejected": 0, "waiting": 0, "busy": [], "last_error": None, "outboxes": []}
+
+    monkeypatch.setattr(clients, "deliver_outboxes", deliver_outboxes)
+    monkeypatch.setattr(clients.Client, "ping", lambda self: {})
+    assert run("flush", *arguments).exit_code == 0
+    assert asked == [with_rejected]

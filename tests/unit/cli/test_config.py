@@ -26,11 +26,19 @@ def test_one_setting_is_told_with_what_it_is_for(name: str, run: Run) -> None:
     output = run("config", name).stdout
     assert "server.port = 8770" in output
     assert "from: default" in output
-    assert json.loads(run("config", "server.port", "--json").stdout)["value"] == 8770
+    assert json.loads(run("config", name, "--json").stdout)["value"] == 8770
 
 
 def test_a_group_is_its_settings(run: Run) -> None:
     assert {line.split(".")[0] for line in run("config", "server").stdout.splitlines()[1:]} == {"server"}
+
+
+def test_a_group_in_which_nothing_changed_is_no_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run("config", "server", "--changed")
+    assert (result.exit_code, result.stdout) == (0, "every setting has its default\n")
+    assert json.loads(run("config", "server", "--changed", "--json").stdout) == []
+    monkeypatch.setenv("OFFBOOK_PORT", "0")
+    assert [row["name"] for row in json.loads(run("config", "server", "--changed", "--json").stdout)] == ["server.port"]
 
 
 def test_an_unknown_name_is_told_with_the_one_that_was_meant(run: Run) -> None:

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 import json
+import time
+from datetime import UTC, datetime
 from io import BytesIO
+from pathlib import Path
+from typing import IO
 
 import pytest
 
 from offbook.cli import record
+from offbook.cli.audit import seq_or_time
 from offbook.cli.record import batches
-from offbook.errors import WrongShape
+from offbook.client.clients import Client
+from offbook.errors import ProviderUnavailable, WrongShape
+from offbook.types import Message, Receipt
 from tests.unit.cli.conftest import Run
 
 
@@ -50,7 +57,7 @@ def test_a_line_that_is_no_message_is_named_after_what_precedes_it(line: bytes) 
     ("arguments", "text", "told"),
     [
         (["chat", "--role", "nobody", "x"], "", "nobody"),
-        (["chat", "--ts", "yesterday", "x"], "", "no message"),
+        (["chat", "--ts", "yesterday", "x"], "", "is not a time"),
         (["chat"], "", "no text"),
         (["chat", "-"], "  \n", "no text"),
         (["chat", "--jsonl", "-", "--role", "user"], "", "leave out --role"),
@@ -69,3 +76,79 @@ def test_text_that_is_not_utf_8_is_told(run: Run) -> None:
     result = run("record", "chat", input=b"caf\xe9")
     assert result.exit_code == 2
     assert "not valid UTF-8 at byte 3" in result.stderr
+
+
+def ids(source: IO[bytes]) -> list[str | None]:
+    return [message.id for batch in batches(source) for message in batch.messages]
+
+
+def test_a_line_without_an_id_gets_the_same_one_each_time(tmp_path: Path) -> None:
+    content = lines("yes", "yes", "no").read() + b'{"role":"user","content":"x","id":"own"}\n'
+    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+    one.write_bytes(content)
+    other.write_bytes(content + lines("more").read())
+    with one.open("rb") as first, one.open("rb") as again, other.open("rb") as longer:
+        found = ids(first)
+        assert found == ids(again)
+        assert not set(found[:3]) & set(ids(longer))
+    assert len(set(found)) == 4
+    assert found[3] == "own"
+
+
+def test_what_comes_through_a_pipe_gets_the_same_ids_as_far_as_it_is_the_same() -> None:
+    first, longer, other = ids(lines("yes", "yes")), ids(lines("yes", "yes", "no")), ids(lines("no", "yes"))
+    assert longer[:2] == first
+    assert len(set(first)) == 2
+    assert not set(first) & set(other)
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"), [(ProviderUnavailable("nobody answers"), 3), (KeyboardInterrupt(), 130)]
+)
+def test_a_load_that_breaks_off_tells_what_is_stored(
+    error: BaseException, exit_code: int, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+
+    def on_message(self: Client, session: str, *messages: Message) -> Receipt:
+        if len(sent) == 2:
+            raise error
+        sent.append(len(messages))
+        return Receipt(accepted=len(messages), duplicates=0, first_seq=1, last_seq=1)
+
+    monkeypatch.setattr(Client, "on_message", on_message)
+    monkeypatch.setattr(record, "MESSAGES_AT_A_TIME", 2)
+    result = run("record", "chat", "--jsonl", "-", input=lines(*"abcdefgh").read())
+    assert result.exit_code == exit_code
+    assert "lines 1 to 4 are stored; 5 to 6 may be" in result.stderr
+    sent[:] = [0, 0]
+    assert "lines 1 to 2 may be" in run("record", "chat", "--jsonl", "-", input=lines(*"abcd").read()).stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("2026-01-31T12:00", "2026-01-31T17:00:00+00:00"),
+        ("2026-01-31", "2026-01-31T05:00:00+00:00"),
+        ("2026-01-31T12:00Z", "2026-01-31T12:00:00+00:00"),
+    ],
+)
+def test_a_time_without_a_zone_is_local_for_record_and_for_audit(
+    given: str, meant: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[datetime] = []
+
+    def on_message(self: Client, session: str, message: Message) -> Receipt:
+        times.append(message.ts)  # type: ignore[arg-type]
+        return Receipt(accepted=1, duplicates=0, first_seq=1, last_seq=1)
+
+    monkeypatch.setattr(Client, "on_message", on_message)
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert run("record", "chat", "hello", "--ts", given).exit_code == 0
+        since = datetime.fromisoformat(str(seq_or_time(given)))
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()
+    assert [moment.astimezone(UTC).isoformat() for moment in (*times, since)] == [meant] * 2

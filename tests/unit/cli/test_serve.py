@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
+
 import pytest
 
-from offbook.cli.serve import banner
+from offbook.cli.serve import banner, own_name
 from offbook.daemon import Address
 from offbook.home import Home
 from offbook.version import VERSION
@@ -28,6 +32,25 @@ def test_the_banner_leaves_out_what_does_not_hold() -> None:
     text = banner(Address(socket="/data/offbook.sock", url=None, home="/data"), is_default_home=True)
     assert "http://127" not in text
     assert "export" not in text
+
+
+def test_the_banner_names_the_program_as_a_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, other = tmp_path / ".venv" / "bin", tmp_path / "elsewhere"
+    for folder in (own, other):
+        folder.mkdir(parents=True)
+        (folder / "offbook").write_text("#!/bin/sh\n")
+        (folder / "offbook").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(own / "python"))
+    monkeypatch.chdir(tmp_path)
+    for path, name in [(own, "offbook"), (other, ".venv/bin/offbook"), (tmp_path, ".venv/bin/offbook")]:
+        monkeypatch.setenv("PATH", str(path))
+        assert own_name() == name
+    monkeypatch.chdir(own)
+    assert own_name() == "./offbook"
+    shutil.rmtree(own.parent)
+    monkeypatch.chdir(tmp_path)
+    assert own_name() == "offbook"
+    assert ".venv/bin/offbook log chat" in banner(HERE, is_default_home=True, program=".venv/bin/offbook")
 
 
 @pytest.mark.parametrize(

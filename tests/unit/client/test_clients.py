@@ -31,7 +31,7 @@ from tests.unit.client.fake_provider import BUSY, DROP, HANG_UP, UNAUTHORIZED, W
 
 @pytest.fixture(autouse=True)
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OFFBOOK_URL", "OFFBOOK_SOCKET", "OFFBOOK_TOKEN"):
+    for name in ("OFFBOOK_URL", "OFFBOOK_SOCKET", "OFFBOOK_TOKEN", "OFFBOOK_AGENT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OFFBOOK_HOME", str(tmp_path))
 
@@ -401,6 +401,7 @@ def test_a_refused_message_is_set_aside_and_the_others_arrive(
     provider.refused_text = "poison"
     with Client(client="host") as client, caplog.at_level(logging.WARNING, "offbook.client"):
         record_all(client, ["a", "b", "poison 1", "c", "poison 2", "d"])
+        assert not client.flush(10)
         assert client.flush(10)
         status = client.outbox_status()
     assert provider.texts("s") == ["a", "b", "c", "d"]
@@ -418,7 +419,7 @@ def test_a_record_that_is_not_ours_is_set_aside(provider: FakeProvider, tmp_path
     outbox.close()
     with Client() as client:
         client.record("s", ("user", "fine"))
-        assert client.flush(10)
+        assert not client.flush(10)
         assert client.outbox_status()["rejected"] == 1
     assert provider.texts("s") == ["fine"]
 
@@ -431,7 +432,7 @@ def test_a_message_too_large_for_a_provider_that_hangs_up_does_not_block_the_res
     provider.plan.extend([HANG_UP] * 3)
     with Client() as client:
         record_all(client, ["x" * 2000, "small"])
-        assert client.flush(10)
+        assert not client.flush(10)
         assert client.outbox_status()["rejected"] == 1
     assert provider.texts("s") == ["small"]
 
@@ -533,8 +534,11 @@ def test_batches_are_bounded(away: FakeProvider) -> None:
     [
         (WRONG_SHAPE, True),
         ({"status": 413, "type": "urn:offbook:problem:too-large"}, True),
-        ({"status": 403}, True),
-        ({"status": 500, "type": "urn:offbook:problem:internal"}, True),
+        ({"status": 418, "type": "urn:offbook:problem:too-large"}, True),
+        *(({"status": status}, True) for status in (400, 409, 413, 415, 422)),
+        *(({"status": status}, False) for status in (401, 403, 404, 405, 500, 501, 507)),
+        ({"status": 422, "retryable": True}, False),
+        ({"status": 500, "type": "urn:offbook:problem:internal"}, False),
         (BUSY, False),
         (UNAUTHORIZED, False),
         ({"status": 507, "type": "urn:offbook:problem:store-full"}, False),
@@ -645,7 +649,7 @@ with Client(client="host") as client:
         child.communicate(b"\n", timeout=30)
     for number in range(3):
         assert provider.texts(f"s{number}") == texts_from(0, 100)
-    assert {folder.name for folder in (tmp_path / "outbox").iterdir()} == {"host", "host-2", "host-3"}
+    assert {folder.name for folder in (tmp_path / "outbox").iterdir()} == {"host", "host~2", "host~3"}
 
 
 def leave_behind(home: Path, folder: str, session_id: str) -> None:
@@ -657,9 +661,10 @@ def leave_behind(home: Path, folder: str, session_id: str) -> None:
 
 
 def test_what_other_processes_of_the_client_left_is_delivered_beside(provider: FakeProvider, tmp_path: Path) -> None:
-    leave_behind(tmp_path, "host-2", "two")
-    leave_behind(tmp_path, "host-7", "seven")
-    leave_behind(tmp_path, "hostess", "other")
+    leave_behind(tmp_path, "host~2", "two")
+    leave_behind(tmp_path, "host~7", "seven")
+    for name in ("hostess", "host2", "host-2", "host--7", "host~x"):
+        leave_behind(tmp_path, name, "other")
     provider.plan.extend([BUSY, BUSY])
     with Client(client="host") as client:
         client.record("s", ("user", "mine"))
@@ -740,13 +745,11 @@ def test_verbs_work_in_a_forked_child(provider: FakeProvider) -> None:
         assert client.ping()["ok"]
 
 
-def test_a_forked_child_that_outlives_its_parent_does_not_hold_its_outbox(
-    tmp_path: Path, provider: FakeProvider
-) -> None:
+def test_a_forked_child_that_outlives_its_parent_does_not_hold_its_outbox(tmp_path: Path, away: FakeProvider) -> None:
     code = """
 import os, sys, time
 from offbook.client.clients import Client
-client = Client("/nowhere", client="host")
+client = Client(client="host")
 client.record("s", ("user", "message 0"))
 if os.fork() == 0:
     os.write(1, b"forked\\n")
@@ -758,12 +761,12 @@ time.sleep(60)
         parent.kill()
         parent.wait(30)
         try:
-            with Client(client="host") as client:
+            with away, Client(client="host") as client:
                 assert client.flush(10)
                 assert client.outbox_status()["folder"] == str(tmp_path / "outbox" / "host")
         finally:
             os.killpg(parent.pid, signal.SIGKILL)
-    assert provider.texts("s") == ["message 0"]
+    assert away.texts("s") == ["message 0"]
 
 
 async def test_flush_waits_for_what_was_recorded_before_it(provider: FakeProvider) -> None:
@@ -775,3 +778,11 @@ async def test_flush_waits_for_what_was_recorded_before_it(provider: FakeProvide
         assert provider.texts("s") == texts_from(0, 5)
         record_all(client, ["late"])
         assert not await client.flush(0.01)
+
+
+async def test_what_was_recorded_arrives_before_a_context_is_saved(provider: FakeProvider) -> None:
+    """It would be saved twice otherwise: once as part of the context, once from the outbox."""
+    async with AsyncClient() as memory:
+        memory.record("chat", ("user", "We decided to use Postgres."))
+        await memory.pre_compaction("chat", [("user", "We decided to use Postgres.")])
+        assert [request.verb for request in provider.requests] == ["onMessage", "hooks/pre-compaction"]

@@ -81,7 +81,11 @@ def test_the_token_of_the_home_goes_only_where_nobody_can_overhear_it(tmp_path: 
     (tmp_path / "token").write_text("secret\n")
     home = {"OFFBOOK_HOME": str(tmp_path)}
     assert default_token(Endpoint.parse("http://127.0.0.1:1"), home) == "secret"
-    assert default_token(Endpoint.parse("https://memory.example"), home) == "secret"
+    assert default_token(Endpoint.parse("https://memory.example"), home) is None
+    assert default_token(Endpoint.parse("http://127.0.0.1.evil.example"), home) is None
+    assert default_token(Endpoint.parse("https://[::1]:1"), home) == "secret"
+    assert default_token(Endpoint.parse("https://memory.example"), {**home, "OFFBOOK_TOKEN": "t"}) == "t"
+    assert default_token(Endpoint.parse("https://localhost:1"), home) == "secret"
     assert default_token(Endpoint.parse("http://memory.example"), home) is None
     assert default_token(Endpoint.parse("/sock"), home) is None
     assert default_token(Endpoint.parse("http://memory.example"), {**home, "OFFBOOK_TOKEN": "t"}) == "t"
@@ -295,7 +299,7 @@ async def test_tls_is_spoken_and_a_stranger_is_not_trusted(tmp_path: Path, monke
     context.load_cert_chain(cert, key)
     with FakeProvider(tls=context) as provider:
         async with transport_to(provider) as transport:
-            with pytest.raises(ProviderUnavailable, match="certificate"):
+            with pytest.raises(ProviderUnavailable, match=r"certificate of .* is not trusted .* SSL_CERT_FILE="):
                 await transport.get("/v1/ping")
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))
         async with transport_to(provider) as transport:

@@ -1,0 +1,330 @@
+"""Clients among signals, neighbours, other endpoints and processes that run out of something."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from offbook.client import deliveries, delivery, outboxes
+from offbook.client.clients import AsyncClient, Client, deliver_outboxes
+from offbook.client.loop_thread import LoopThread
+from offbook.client.outbox import Outbox
+from offbook.client.segment import Segment
+from tests.unit.client.fake_provider import FakeProvider
+
+INTERNAL = {"type": "urn:offbook:problem:internal", "title": "A bug.", "status": 500, "retryable": False}
+FORBIDDEN = {"type": "urn:offbook:problem:forbidden", "title": "Not yours.", "status": 403, "retryable": False}
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OFFBOOK_URL", "OFFBOOK_SOCKET", "OFFBOOK_TOKEN", "OFFBOOK_AGENT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OFFBOOK_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def provider(tmp_path: Path) -> Iterator[FakeProvider]:
+    with FakeProvider(socket=tmp_path / "offbook.sock") as provider:
+        yield provider
+
+
+def eventually(holds: Callable[[], object], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def leave_behind(home: Path, folder: str, session_id: str, **options: Any) -> None:
+    outbox = Outbox(home / "outbox" / folder, max_bytes=10**6, **options)
+    for number in range(3):
+        message = msgspec.json.encode({"role": "user", "content": f"old {number}", "id": f"{folder}:{number}"})
+        outbox.append(b'{"sessionId":"%b","message":%b}' % (session_id.encode(), message))
+    outbox.close()
+
+
+OLD = ["old 0", "old 1", "old 2"]
+
+# ── the thread ──
+
+
+def test_a_process_out_of_descriptors_delivers_once_it_has_some(
+    provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_event_loop = asyncio.new_event_loop
+    refusals: list[int] = []
+
+    def refuse() -> asyncio.AbstractEventLoop:
+        if threading.current_thread().name == "offbook-delivery" and len(refusals) < 3:
+            refusals.append(1)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return new_event_loop()
+
+    monkeypatch.setattr(asyncio.events, "new_event_loop", refuse)
+    with Client() as client:
+        client.record("s", ("user", "one"))
+        assert eventually(lambda: len(refusals) == 3)
+        assert client.flush(10)
+    assert provider.texts("s") == ["one"]
+
+
+def test_a_read_that_fails_delays_delivery_and_costs_nothing(
+    provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Segment._read
+    failures: list[int] = []
+
+    def fail_at_first(segment: Segment, offset: int, size: int) -> bytes:
+        if len(failures) < 3:
+            failures.append(1)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return read(segment, offset, size)
+
+    with Client() as client:
+        monkeypatch.setattr(Segment, "_read", fail_at_first)
+        client.record("s", ("user", "one"))
+        assert client.flush(10)
+        assert client.outbox_status()["damaged"] == 0
+    assert len(failures) == 3
+    assert provider.texts("s") == ["one"]
+
+
+def test_what_is_in_memory_only_outlives_the_client(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    away = FakeProvider(socket=tmp_path / "later.sock")
+    client = Client(f"unix://{away.socket}", home=tmp_path / "file")
+    client.record("s", ("user", "one"))
+    client.close(timeout_seconds=0.1)
+    with away, Client(f"unix://{away.socket}", home=tmp_path / "file") as client:
+        client.record("s", ("user", "two"))
+        assert client.flush(10)
+    assert away.texts("s") == ["one", "two"]
+
+
+def test_memory_is_left_soon_after_there_is_room_again(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Client() as client:
+        client.record("s", ("user", "one"))
+        assert client.flush(10)
+        with monkeypatch.context() as patch:
+            append = Segment.append
+
+            def full(segment: Segment, line: bytes) -> None:
+                if not segment.is_in_memory:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                append(segment, line)
+
+            patch.setattr(Segment, "append", full)
+            client.record("s", ("user", "two"))
+        assert client.flush(10)
+        provider.delay_seconds = 0.3
+        client.record("s", ("user", "three"))
+        assert client.outbox_status()["in_memory_bytes"] == 0
+
+
+def test_a_signal_handler_may_record(tmp_path: Path) -> None:
+    code = """
+import faulthandler, itertools, os, signal, time
+from offbook.client.clients import Client
+faulthandler.dump_traceback_later(15, exit=True)
+client = Client()
+handled = itertools.count()
+client.record("s", ("user", "first"))
+def handle(*_):
+    next(handled)  # in one step: another signal may come here too
+    client.record("s", ("user", "from the handler"))
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+end = time.monotonic() + 2
+main = 1
+while time.monotonic() < end:
+    client.record("s", ("user", "main"))
+    main += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+status = client.outbox_status()
+count = next(handled)
+print(count > 50, main + count - status["waiting"] - status["invalid"])
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=30)
+    assert done.stdout.split() == ["True", "0"], done.stderr
+
+
+# ── refusals ──
+
+
+@pytest.mark.parametrize("document", [INTERNAL, FORBIDDEN])
+def test_trouble_of_the_provider_rejects_nothing(provider: FakeProvider, document: dict[str, Any]) -> None:
+    provider.plan.extend([document] * 4)
+    with Client() as client:
+        client.record("s", ("user", "one"))
+        assert client.flush(10)
+        assert client.outbox_status()["rejected"] == 0
+    assert provider.texts("s") == ["one"]
+
+
+def test_what_was_rejected_can_be_sent_again(provider: FakeProvider, tmp_path: Path) -> None:
+    provider.refused_text = "poison"
+    with Client(client="host") as client:
+        client.record("agent:anna:main", ("user", "poison 1"))
+        client.record("s", ("user", "fine"))
+        client.record("s", ("user", "poison 2"), agent_id="bert")
+        assert not client.flush(10)
+    rejected = tmp_path / "outbox" / "host" / "rejected.jsonl"
+    assert deliver_outboxes(tmp_path, provider.url)["outboxes"] == []
+    assert deliver_outboxes(tmp_path, provider.url, with_rejected=True)["rejected"] == 2
+    assert len(rejected.read_bytes().splitlines()) == 2
+    with rejected.open("ab") as file:
+        file.write(b"not ours\n")
+    provider.refused_text = None
+    report = deliver_outboxes(tmp_path, provider.url, with_rejected=True)
+    assert (report["resent"], report["delivered"], report["rejected"]) == (2, 2, 0)
+    assert provider.texts("agent:anna:main") == ["poison 1"]
+    assert provider.texts("s", "bert") == ["poison 2"]
+    assert rejected.read_bytes() == b"not ours\n"
+
+
+def test_record_never_raises_whatever_the_host_hands_in() -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise OSError("not even this")
+
+    class Lazy(Mapping[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            raise Unspeakable
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(("role", "content"))
+
+        def __len__(self) -> int:
+            return 2
+
+        def __contains__(self, name: object) -> bool:
+            return True
+
+    with Client() as client:
+        client.record("s", Lazy())
+        assert client.outbox_status()["invalid"] == 1
+
+
+# ── neighbours ──
+
+
+def test_what_an_ended_neighbour_left_goes_first(provider: FakeProvider, tmp_path: Path) -> None:
+    leave_behind(tmp_path, "host~2", "s", endpoint=provider.url)
+    with Client(client="host") as client:
+        client.record("s", ("user", "new"))
+        assert client.flush(10)
+    assert provider.texts("s") == [*OLD, "new"]
+
+
+def test_a_neighbour_that_ends_later_is_noticed(
+    provider: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "LOOK_AGAIN_SECONDS", 0.05)
+    with Client(client="host") as client:
+        client.record("s", ("user", "new"))
+        assert client.flush(10)
+        leave_behind(tmp_path, "host~2", "late", endpoint=provider.url)
+        assert eventually(lambda: provider.texts("late") == OLD)
+
+
+def test_what_was_meant_for_another_endpoint_is_not_delivered_here(
+    provider: FakeProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    outboxes._told_of.clear()
+    leave_behind(tmp_path, "host", "other", endpoint="unix:///elsewhere")
+    leave_behind(tmp_path, "host~3", "other", endpoint="unix:///elsewhere")
+    with caplog.at_level(logging.WARNING, "offbook.client"):
+        for _ in range(2):
+            with Client(client="host") as client:
+                client.record("s", ("user", "mine"))
+                assert client.flush(10)
+                assert client.outbox_status()["folder"] == str(tmp_path / "outbox" / "host~2")
+    assert provider.texts("other") == []
+    assert provider.texts("s") == ["mine", "mine"]
+    assert len([message for message in caplog.messages if "unix:///elsewhere" in message]) == 2
+    assert deliver_outboxes(tmp_path, provider.url)["delivered"] == 6
+    assert len(provider.texts("other")) == 6
+
+
+def test_a_second_outbox_opened_from_within_is_not_kept(
+    provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_outbox = outboxes.open_outbox
+    second: list[Outbox] = []
+    with Client(client="host") as client:
+
+        def reenter(*arguments: Any, **options: Any) -> Outbox:
+            monkeypatch.setattr(deliveries, "open_outbox", open_outbox)
+            client.record("s", ("user", "from within"))
+            second.append(open_outbox(*arguments, **options))
+            return second[0]
+
+        monkeypatch.setattr(deliveries, "open_outbox", reenter)
+        client.record("s", ("user", "from without"))
+        assert second[0].is_closed
+        assert client.flush(10)
+    assert provider.texts("s") == ["from within", "from without"]
+
+
+# ── the rest ──
+
+
+def test_closing_frees_the_threads_that_wait(provider: FakeProvider) -> None:
+    provider.delay_seconds = 20.0
+    client = Client(timeout_seconds=30.0)
+    ended: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            client.ping()
+        except CancelledError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    assert eventually(lambda: provider.requests)
+    client.close()
+    thread.join(5)
+    assert [type(error) for error in ended] == [CancelledError]
+
+
+def test_a_loop_thread_that_cannot_start_can_start_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer() -> int:
+        return 42
+
+    loop_thread = LoopThread()
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        refused = answer()
+        with pytest.raises(RuntimeError):
+            loop_thread.run(refused)
+        refused.close()
+    assert loop_thread.run(answer()) == 42
+    loop_thread.close()
+
+
+def test_the_agent_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OFFBOOK_AGENT", "anna")
+    assert (Client().agent_id, AsyncClient().agent_id) == ("anna", "anna")
+    assert Client(agent_id="bert").agent_id == "bert"
