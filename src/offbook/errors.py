@@ -16,6 +16,7 @@ OffbookError
 │   ├── StoreTooNew         500  written by a newer Offbook
 │   └── StoreOwned          500  another process owns it
 ├── SettingsError           500  a setting is unknown or ill-typed
+├── ModelUnavailable        503  no embedding model; what needs one is off
 └── ProviderError           the client's side of all this
     ├── ProviderUnavailable  nobody answers
     └── ProviderRefused      an answer that is a problem document
@@ -153,6 +154,17 @@ class SettingsError(OffbookError):
     """A setting cannot be used."""
 
     slug = "settings"
+
+
+class ModelUnavailable(OffbookError):
+    """The embedding model cannot be used; what needs it is off."""
+
+    status = 503
+    slug = "model-unavailable"
+
+    def __init__(self, detail: str = "", *, retryable: bool = False) -> None:
+        self.retryable = retryable
+        super().__init__(detail)
 
 
 class ProviderError(OffbookError):

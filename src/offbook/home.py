@@ -41,6 +41,7 @@ class Home:
         self.lock = self.folder / "offbook.lock"
         self.blobs = self.folder / "blobs"
         self.outboxes = self.folder / "outbox"
+        self.models = self.folder / "models"
         self.config = self.folder / "config.toml"
         self.unfinished_restore = self.folder / "restore.json"
 

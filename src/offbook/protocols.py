@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
 from offbook.types import (
     AuditDraft,
     AuditEvent,
@@ -33,7 +35,7 @@ class ExaminedMessage(Value, frozen=True):
 
 
 class Store(Protocol):
-    """The log and what belongs to it. Every method names its owner; `agents` alone does not.
+    """The log and what belongs to it. Every method names its owner; `agents` and `agents_with_note` alone do not.
 
     A method that writes returns only when the write is durable, and writes everything it was given,
     with its audit event, or nothing. All its errors are `StoreError`s.
@@ -115,6 +117,84 @@ class Store(Protocol):
         self, agent_id: str, *, session_id: str | None = None, limit: int = 100
     ) -> list[AuditEvent]:
         """The last `limit` events, oldest first."""
+
+    # ── what recall follows ──
+
+    async def arrivals(self, agent_id: str, *, after_event: int, limit: int = 500) -> Arrivals:
+        """The agent's messages in the order they arrived, from the audit events after `after_event`.
+
+        Each message once, if one goes on from `through_event`, whatever arrives meanwhile. `limit` bounds the
+        messages, save that one event is always taken whole, and the events looked at (four for each message), so
+        there may be none although it is not the end. Does not grow with history. Nothing lies after an
+        `after_event` that the chain does not reach.
+        """
+
+    async def messages_at(self, agent_id: str, places: Sequence[int]) -> list[PlacedMessage]:
+        """The messages at these places, in the order asked. What is unknown or another agent's is left out."""
+
+    async def session_numbers(self, agent_id: str, session_id: str) -> int | None:
+        """The store's number of the session, as in `PlacedMessage.session`."""
+
+    # ── vectors: derived, so no audit event ──
+
+    async def add_vectors(self, agent_id: str, model: str, vectors: Sequence[VectorRow]) -> None:
+        """Keep the vectors of a model. The same model, place and part again replaces what was there. A vector for
+        a place that is not one of the agent's messages is left out."""
+
+    async def vectors(self, agent_id: str, model: str, *, after: int = 0, limit: int = 1000) -> list[StoredVector]:
+        """The model's vectors with numbers above `after`, by number.
+
+        Each vector added gets a number above all that the agent and model had, also where it replaces one and
+        where some were dropped: whoever goes on after the last number seen misses none.
+        """
+
+    async def vector_models(self, agent_id: str) -> dict[str, int]:
+        """The models that the agent has vectors of, and how many. Exact, and does not grow with history."""
+
+    async def drop_vectors(self, agent_id: str, model: str) -> int:
+        """Remove all vectors of the model; returns how many. Done in pieces, so that other writes get their turn:
+        what is added meanwhile stays, and one that broke off is finished by the next."""
+
+    # ── what use makes of a message ──
+
+    async def recalled(self, agent_id: str, places: Sequence[int], event: AuditDraft) -> None:
+        """One more retrieval of each of the agent's places, with the event; with no places the event only."""
+
+    async def pin(self, agent_id: str, places: Sequence[int], *, pinned: bool, event: AuditDraft) -> list[int]:
+        """Pin the agent's places, or let them go; returns those that changed, in the order asked. The event says
+        how many as `changed`."""
+
+    async def holds(self, agent_id: str, places: Sequence[int]) -> dict[int, Hold]:
+        """Of these places of the agent, those that were ever retrieved or are pinned."""
+
+    async def pinned(self, agent_id: str, *, limit: int = 100) -> list[int]:
+        """The pinned places, the one pinned last first."""
+
+    async def hold_counts(self, agent_id: str) -> HoldCounts:
+        """Exact, and does not grow with history."""
+
+    async def retrieved_since(self, agent_id: str, since: datetime, *, limit: int) -> list[tuple[int, Hold]]:
+        """The places last retrieved at `since` or later, the newest first."""
+
+    async def supersede(self, agent_id: str, links: Sequence[Supersession], event: AuditDraft) -> int:
+        """Note that messages take the place of others; returns how many links were new.
+
+        A link of the same two places is kept as it was first noted. One that leads to itself, to nothing or to
+        another agent is left out. The event is recorded only where something was new.
+        """
+
+    async def supersessions(self, agent_id: str, places: Sequence[int]) -> list[Supersession]:
+        """The links that touch any of the places, as old or as new, by their places."""
+
+    # ── small state of an agent ──
+
+    async def agent_note(self, agent_id: str, name: str) -> str | None: ...
+
+    async def set_agent_note(self, agent_id: str, name: str, value: str | None, event: AuditDraft | None) -> None:
+        """Keep a value under a name, in the place of the one before; None removes it."""
+
+    async def agents_with_note(self, name: str, value: str) -> list[str]:
+        """The agents that have exactly this value under this name, by name. For consent across agents."""
 
     # ── for who verifies ──
 

@@ -259,7 +259,7 @@ def _errors_table(shown: Iterable[type[errors.OffbookError]]) -> str:
 
 
 def _retryable(error: type[errors.OffbookError]) -> str:
-    if error is errors.ProviderRefused:
+    if error in (errors.ProviderRefused, errors.ModelUnavailable):
         return "as the document says"
     return "yes" if error.retryable else "no"
 

@@ -46,6 +46,7 @@ COMMANDS = {
     "flush": Listed("Look after it", "Deliver what clients could not send before."),
     "backup": Listed("Look after it", "Write everything to one file, while it runs."),
     "restore": Listed("Look after it", "Put a backup back in place."),
+    "model": Listed("Look after it", "Show, install and try the embedding model."),
     "conformance": Listed("Look after it", "Test any provider against the contract."),
     "version": Listed("Look after it", "Show the versions of what runs here."),
 }

@@ -108,8 +108,17 @@ class Archive(Value, frozen=True):
 
 
 class Embedding(Value, frozen=True):
-    model: Annotated[Name, Meta(description="The embedding model.")] = "Xenova/all-MiniLM-L6-v2"
+    model: Annotated[
+        Name, Meta(description="The embedding model; none is no embeddings, any but MiniLM needs an endpoint.")
+    ] = "Xenova/all-MiniLM-L6-v2"
     dimensions: Annotated[Positive, Meta(description="Length of its vectors.")] = 384
+    endpoint: Annotated[
+        Name | None, Meta(description="Where other models are: OpenAI-compatible, such as http://127.0.0.1:11434/v1.")
+    ] = None
+    api_key_variable: Annotated[Name, Meta(description="Environment variable with the key that the endpoint gets.")] = (
+        "OPENAI_API_KEY"
+    )
+    threads: Annotated[Positive, Meta(description="Cores that embedding in the background may use.")] = 1
 
 
 class Search(Value, frozen=True):

@@ -12,6 +12,7 @@ from offbook.home import Home
 from tests.unit.cli.conftest import Run
 
 HEAVY = ["asyncio", "msgspec", "rich", "apsw", "structlog", "uvicorn", "cryptography", "ssl"]
+HEAVY += ["numpy", "onnxruntime", "tokenizers"]
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
 
-import apsw
-
-from offbook.errors import StoreBusy, StoreError, StoreReadOnly
+from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
 from offbook.protocols import ExaminedMessage
-from offbook.store.sqlite import reads
-from offbook.store.sqlite.connection import open_reader, refuse_foreign, store_errors
-from offbook.store.sqlite.writer import Writer
+from offbook.store.sqlite import reads, recall_reads
+from offbook.store.sqlite.file import SqliteFile
 from offbook.types import (
     AuditDraft,
     AuditEvent,
@@ -34,45 +28,11 @@ from offbook.types import (
     SessionGaps,
 )
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
-
-class SqliteStore:
+class SqliteStore(SqliteFile):
     """See `protocols.Store` for what each method promises."""
 
     kind = "sqlite"
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        readers: int = 2,
-        max_queued_writes: int = 10_000,
-        read_only: bool = False,
-        snapshot: bool = False,
-    ) -> None:
-        """Opens and migrates the file; `read_only` looks at it beside the process that owns it.
-
-        A `snapshot` stays at the moment of its first look, so that a chain and its log can be compared
-        while messages arrive.
-        """
-        self.path = path
-        self._writer = None if read_only else Writer(path, max_queued=max_queued_writes)
-        self._local = threading.local()
-        self._reader_connections: list[apsw.Connection] = []
-        self._is_snapshot = snapshot
-        self._is_closed = False
-        # A moment is one transaction, a transaction one connection, a connection one thread.
-        threads = 1 if snapshot else readers
-        self._readers = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="offbook-reader")
-        if read_only:
-            with store_errors(), open_reader(path) as connection:
-                refuse_foreign(connection)
-
-    @property
-    def queued_writes(self) -> int:
-        return self._writer.queued if self._writer else 0
 
     # ── the log ──
 
@@ -145,6 +105,77 @@ class SqliteStore:
     ) -> list[AuditEvent]:
         return await self._read(reads.audit_events, agent_id, session_id, 0, limit, True)
 
+    # ── what recall follows ──
+
+    async def arrivals(self, agent_id: str, *, after_event: int, limit: int = 500) -> Arrivals:
+        return await self._read(recall_reads.arrivals, agent_id, after_event, limit)
+
+    async def messages_at(self, agent_id: str, places: Sequence[int]) -> list[PlacedMessage]:
+        return await self._read(recall_reads.messages_at, agent_id, places)
+
+    async def session_numbers(self, agent_id: str, session_id: str) -> int | None:
+        return await self._read(recall_reads.session_number, agent_id, session_id)
+
+    # ── vectors ──
+
+    async def add_vectors(self, agent_id: str, model: str, vectors: Sequence[VectorRow]) -> None:
+        await self._write().submit(lambda ledger: ledger.recall.add_vectors(agent_id, model, vectors))
+
+    async def vectors(self, agent_id: str, model: str, *, after: int = 0, limit: int = 1000) -> list[StoredVector]:
+        return await self._read(recall_reads.vectors, agent_id, model, after, limit)
+
+    async def vector_models(self, agent_id: str) -> dict[str, int]:
+        return await self._read(recall_reads.vector_models, agent_id)
+
+    async def drop_vectors(self, agent_id: str, model: str) -> int:
+        through = await self._read(recall_reads.newest_vector, agent_id, model)
+        dropped = 0
+        while through is not None:
+            piece = await self._write().submit(lambda ledger: ledger.recall.drop_vectors(agent_id, model, through))
+            dropped += piece
+            if not piece:
+                break
+        return dropped
+
+    # ── what use makes of a message ──
+
+    async def recalled(self, agent_id: str, places: Sequence[int], event: AuditDraft) -> None:
+        await self._write().submit(lambda ledger: ledger.recall.recalled(agent_id, places, event))
+
+    async def pin(self, agent_id: str, places: Sequence[int], *, pinned: bool, event: AuditDraft) -> list[int]:
+        return await self._write().submit(
+            lambda ledger: ledger.recall.pin(agent_id, places, pinned=pinned, event=event)
+        )
+
+    async def holds(self, agent_id: str, places: Sequence[int]) -> dict[int, Hold]:
+        return await self._read(recall_reads.holds, agent_id, places)
+
+    async def pinned(self, agent_id: str, *, limit: int = 100) -> list[int]:
+        return await self._read(recall_reads.pinned, agent_id, limit)
+
+    async def hold_counts(self, agent_id: str) -> HoldCounts:
+        return await self._read(recall_reads.hold_counts, agent_id)
+
+    async def retrieved_since(self, agent_id: str, since: datetime, *, limit: int) -> list[tuple[int, Hold]]:
+        return await self._read(recall_reads.retrieved_since, agent_id, since, limit)
+
+    async def supersede(self, agent_id: str, links: Sequence[Supersession], event: AuditDraft) -> int:
+        return await self._write().submit(lambda ledger: ledger.recall.supersede(agent_id, links, event))
+
+    async def supersessions(self, agent_id: str, places: Sequence[int]) -> list[Supersession]:
+        return await self._read(recall_reads.supersessions, agent_id, places)
+
+    # ── small state of an agent ──
+
+    async def agent_note(self, agent_id: str, name: str) -> str | None:
+        return await self._read(recall_reads.agent_note, agent_id, name)
+
+    async def set_agent_note(self, agent_id: str, name: str, value: str | None, event: AuditDraft | None) -> None:
+        await self._write().submit(lambda ledger: ledger.recall.set_agent_note(agent_id, name, value, event))
+
+    async def agents_with_note(self, name: str, value: str) -> list[str]:
+        return await self._read(recall_reads.agents_with_note, name, value)
+
     # ── for who verifies ──
 
     async def noted_counts(self, agent_id: str) -> tuple[AuditHead, Counts]:
@@ -177,66 +208,3 @@ class SqliteStore:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
-
-    # ── how ──
-
-    def _write(self) -> Writer:
-        if self._writer is None:
-            raise StoreReadOnly("this store was opened for reading only")
-        return self._writer
-
-    async def _read(
-        self, function: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        def run() -> T:
-            with store_errors():
-                return function(self._reader(), *args, **kwargs)
-
-        try:
-            answer = asyncio.get_running_loop().run_in_executor(self._readers, run)
-        except RuntimeError as error:
-            if not self._is_closed:
-                raise
-            raise StoreBusy("the store is closed: ask again when the provider is back") from error
-        return await answer
-
-    def _reader(self) -> apsw.Connection:
-        connection: apsw.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = open_reader(self.path)
-            self._local.connection = connection
-            self._reader_connections.append(connection)
-            if self._is_snapshot:
-                connection.execute("BEGIN")
-        return connection
-
-    def _integrity_faults(self) -> list[Fault]:
-        with store_errors():
-            connection = open_reader(self.path)
-            try:
-                return list(reads.integrity_faults(connection))
-            except (apsw.CorruptError, apsw.NotADBError) as error:
-                return [Fault(what=f"integrity check could not go on: {error}")]
-            finally:
-                connection.close()
-
-    def _copy_to(self, destination: Path) -> None:
-        """VACUUM INTO reads one snapshot while others write, where the backup API would start over at each write."""
-        if destination.exists():
-            raise StoreError(f"{destination} exists already: choose another name")
-        with store_errors():
-            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
-            try:
-                connection.execute("VACUUM INTO ?", (str(destination),))
-            finally:
-                connection.close()
-        with destination.open("rb+") as copy:
-            os.fsync(copy.fileno())
-
-    def _close(self) -> None:
-        self._is_closed = True
-        self._readers.shutdown(wait=True)
-        while self._reader_connections:
-            self._reader_connections.pop().close()
-        if self._writer is not None:
-            self._writer.close()

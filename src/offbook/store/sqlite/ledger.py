@@ -20,6 +20,7 @@ from offbook.alignment import LOG_FOR_EACH_GIVEN, unsaved
 from offbook.audit import counts_with, message_hash, micros, moment, seal
 from offbook.errors import StoreCorrupt
 from offbook.store.sqlite.places import place_of
+from offbook.store.sqlite.recall_writes import RecallLedger
 from offbook.store.sqlite.rows import (
     AgentRow,
     SessionRow,
@@ -71,6 +72,7 @@ class Ledger:
         self._touched: dict[int, None] = {}
         self._activity = 0
         self._noted_at = 0.0
+        self.recall = RecallLedger(connection, agent=self._agent, chain=self._chain)
 
     # ── the writes ──
 

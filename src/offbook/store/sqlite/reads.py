@@ -30,13 +30,13 @@ from offbook.types import (
     Session,
 )
 
-_MESSAGE_COLUMNS = """m.seq, m.id, m.role, m.content, m.ts, m.received_at, m.name, m.tool_call_id, m.model, m.origin,
+MESSAGE_COLUMNS = """m.seq, m.id, m.role, m.content, m.ts, m.received_at, m.name, m.tool_call_id, m.model, m.origin,
        m.meta, m.noise, m.redactions, m.blobs, m.chars, m.fingerprint, m.hash, m.chars_through, m.place, m.session"""
 _SESSION_COLUMNS = """s.session, s.key, a.name, s.generation, s.started_at, s.ended_at, s.end_reason, s.ended_seq"""
 _MESSAGES_BETWEEN = f"""
-SELECT {_MESSAGE_COLUMNS} FROM messages m WHERE m.place BETWEEN ? AND ? ORDER BY m.place {{order}} LIMIT ?
+SELECT {MESSAGE_COLUMNS} FROM messages m WHERE m.place BETWEEN ? AND ? ORDER BY m.place {{order}} LIMIT ?
 """  # noqa: S608
-_MESSAGE_AT = f"SELECT {_MESSAGE_COLUMNS} FROM messages m WHERE m.place = ?"  # noqa: S608
+_MESSAGE_AT = f"SELECT {MESSAGE_COLUMNS} FROM messages m WHERE m.place = ?"  # noqa: S608
 _EVENT_COLUMNS = "e.seq, a.name, e.at, e.verb, e.actor, e.session, e.details, e.previous, e.hash"
 _EVENT_AT = f"SELECT {_EVENT_COLUMNS} FROM audit e JOIN agents a ON a.agent = e.agent WHERE a.name = ? AND e.seq = ?"  # noqa: S608
 
@@ -53,7 +53,7 @@ _blobs = msgspec.json.Decoder(list[BlobRef])
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
+def reading(what: str) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
@@ -70,31 +70,33 @@ def _unreadable(what: str, error: Exception) -> str:
 
 
 def messages(connection: apsw.Connection, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
-    return _stretch(connection, scope, after_seq + 1, MOST_MESSAGES, "ASC", limit)
+    number = session_number(connection, scope)
+    return stretch(connection, scope, number, after_seq + 1, MOST_MESSAGES, "ASC", limit)
 
 
 def messages_before(connection: apsw.Connection, scope: Scope, before_seq: int, limit: int) -> list[LoggedMessage]:
-    return _stretch(connection, scope, 1, min(before_seq - 1, MOST_MESSAGES), "DESC", limit)
+    number = session_number(connection, scope)
+    return stretch(connection, scope, number, 1, min(before_seq - 1, MOST_MESSAGES), "DESC", limit)
 
 
-def _stretch(
-    connection: apsw.Connection, scope: Scope, first_seq: int, last_seq: int, order: str, limit: int
+def stretch(
+    connection: apsw.Connection, scope: Scope, number: int | None, first_seq: int, last_seq: int, order: str, limit: int
 ) -> list[LoggedMessage]:
-    number = _session_number(connection, scope)
+    """Of the session with this number; nothing where there is none."""
     if number is None or first_seq > last_seq:
         return []
     bounds = (place_of(number, first_seq), place_of(number, last_seq), limit)
     try:
-        return [_logged(row) for row in connection.execute(_MESSAGES_BETWEEN.format(order=order), bounds)]
+        return [logged_message(row) for row in connection.execute(_MESSAGES_BETWEEN.format(order=order), bounds)]
     except UNREADABLE:
         # Which of them it was is not known here.
-        return [_message_at(connection, scope, place) for place in _places(connection, order, bounds)]
+        return [message_at(connection, scope, place) for place in _places(connection, order, bounds)]
 
 
 def examined_messages(
     connection: apsw.Connection, scope: Scope, after_seq: int, limit: int
 ) -> list[ExaminedMessage | Fault]:
-    number = _session_number(connection, scope)
+    number = session_number(connection, scope)
     if number is None or after_seq >= MOST_MESSAGES:
         return []
     bounds = (place_of(number, after_seq + 1), place_of(number, MOST_MESSAGES), limit)
@@ -104,7 +106,7 @@ def examined_messages(
         return [_examined_at(connection, scope, place) for place in _places(connection, "ASC", bounds)]
 
 
-def _session_number(connection: apsw.Connection, scope: Scope) -> int | None:
+def session_number(connection: apsw.Connection, scope: Scope) -> int | None:
     found: int | None = connection.execute(
         "SELECT s.session FROM sessions s JOIN agents a ON a.agent = s.agent WHERE a.name = ? AND s.key = ?",
         (scope.agent_id, scope.session_id),
@@ -117,9 +119,9 @@ def _places(connection: apsw.Connection, order: str, bounds: tuple[int, int, int
     return [int(row[0]) for row in connection.execute(query, bounds)]
 
 
-def _message_at(connection: apsw.Connection, scope: Scope, place: int) -> LoggedMessage:
-    with _reading(f"message {_seq_of(place)} of session {scope.session_id!r} of agent {scope.agent_id!r}"):
-        return _logged(_only_row(connection, _MESSAGE_AT, (place,)))
+def message_at(connection: apsw.Connection, scope: Scope, place: int) -> LoggedMessage:
+    with reading(f"message {_seq_of(place)} of session {scope.session_id!r} of agent {scope.agent_id!r}"):
+        return logged_message(_only_row(connection, _MESSAGE_AT, (place,)))
 
 
 def _examined_at(connection: apsw.Connection, scope: Scope, place: int) -> ExaminedMessage | Fault:
@@ -149,7 +151,7 @@ def _seq_of(place: int) -> int:
 
 
 def session(connection: apsw.Connection, scope: Scope) -> Session | None:
-    with _reading(f"session {scope.session_id!r} of agent {scope.agent_id!r}"):
+    with reading(f"session {scope.session_id!r} of agent {scope.agent_id!r}"):
         row = connection.execute(
             f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
             "WHERE a.name = ? AND s.key = ?",
@@ -160,7 +162,7 @@ def session(connection: apsw.Connection, scope: Scope) -> Session | None:
 
 def sessions(connection: apsw.Connection, agent_id: str, limit: int) -> list[Session]:
     """By noted activity, with those touched since the note before them."""
-    with _reading(f"a session of agent {agent_id!r}"):
+    with reading(f"a session of agent {agent_id!r}"):
         rows = connection.execute(
             f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
             "WHERE a.name = ? ORDER BY s.touched DESC, s.session DESC LIMIT ?",
@@ -168,7 +170,7 @@ def sessions(connection: apsw.Connection, agent_id: str, limit: int) -> list[Ses
         ).fetchall()
     noted = []
     for row in rows:
-        with _reading(f"session {row[1]!r} of agent {agent_id!r}"):
+        with reading(f"session {row[1]!r} of agent {agent_id!r}"):
             noted.append(_session(connection, row))
     since = audit_events(connection, agent_id, None, noted_audit_head(connection, agent_id).seq, ALL, newest_first=True)
     keys = dict.fromkeys(event.session_id for event in reversed(since) if touches(event))
@@ -182,7 +184,7 @@ def touches(event: AuditEvent) -> bool:
 
 
 def marks(connection: apsw.Connection, scope: Scope, limit: int) -> list[Mark]:
-    with _reading(f"a mark of session {scope.session_id!r} of agent {scope.agent_id!r}"):
+    with reading(f"a mark of session {scope.session_id!r} of agent {scope.agent_id!r}"):
         rows = connection.execute(
             "SELECT k.kind, k.at, k.seq, k.reason FROM marks k JOIN sessions s ON s.session = k.session "
             "JOIN agents a ON a.agent = s.agent WHERE a.name = ? AND s.key = ? ORDER BY k.mark DESC LIMIT ?",
@@ -195,7 +197,7 @@ def marks(connection: apsw.Connection, scope: Scope, limit: int) -> list[Mark]:
 
 
 def agents(connection: apsw.Connection) -> list[str]:
-    with _reading("the name of an agent"):
+    with reading("the name of an agent"):
         return [row[0] for row in connection.execute("SELECT name FROM agents ORDER BY name")]
 
 
@@ -203,12 +205,12 @@ def counts(connection: apsw.Connection, agent_id: str) -> Counts:
     """The noted counts and what has come since: never more events than the writer lets the note fall behind."""
     noted, so_far = noted_counts(connection, agent_id)
     since = audit_events(connection, agent_id, None, noted.seq, ALL, newest_first=False)
-    with _reading(f"what the newest audit events of agent {agent_id!r} count"):
+    with reading(f"what the newest audit events of agent {agent_id!r} count"):
         return reduce(counts_with, since, so_far)
 
 
 def noted_counts(connection: apsw.Connection, agent_id: str) -> tuple[AuditHead, Counts]:
-    with _reading(f"the counts noted of agent {agent_id!r}"):
+    with reading(f"the counts noted of agent {agent_id!r}"):
         row = connection.execute(
             "SELECT noted_seq, noted_hash, counts FROM agents WHERE name = ?", (agent_id,)
         ).fetchone()
@@ -216,7 +218,7 @@ def noted_counts(connection: apsw.Connection, agent_id: str) -> tuple[AuditHead,
 
 
 def captures(connection: apsw.Connection, agent_id: str) -> list[Capture]:
-    with _reading(f"a capture of agent {agent_id!r}"):
+    with reading(f"a capture of agent {agent_id!r}"):
         rows = connection.execute(
             "SELECT c.client, c.sent, c.through, c.received, c.last_seen FROM captures c "
             "JOIN agents a ON a.agent = c.agent WHERE a.name = ? ORDER BY c.client",
@@ -239,7 +241,7 @@ def captures(connection: apsw.Connection, agent_id: str) -> list[Capture]:
 
 
 def audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
-    with _reading(f"the newest audit event of agent {agent_id!r}"):
+    with reading(f"the newest audit event of agent {agent_id!r}"):
         row = connection.execute(
             "SELECT e.seq, e.hash FROM audit e WHERE e.agent = (SELECT agent FROM agents WHERE name = ?) "
             "ORDER BY e.seq DESC LIMIT 1",
@@ -249,7 +251,7 @@ def audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
 
 
 def noted_audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
-    with _reading(f"the audit head noted of agent {agent_id!r}"):
+    with reading(f"the audit head noted of agent {agent_id!r}"):
         row = connection.execute("SELECT noted_seq, noted_hash FROM agents WHERE name = ?", (agent_id,)).fetchone()
         return AuditHead(seq=row[0], hash=row[1]) if row else GENESIS
 
@@ -299,7 +301,7 @@ def _event_seqs(connection: apsw.Connection, which: str, bounds: tuple[str | int
 
 
 def _event_at(connection: apsw.Connection, agent_id: str, seq: int) -> AuditEvent:
-    with _reading(f"audit event {seq} of agent {agent_id!r}"):
+    with reading(f"audit event {seq} of agent {agent_id!r}"):
         return _event(_only_row(connection, _EVENT_AT, (agent_id, seq)))
 
 
@@ -318,7 +320,7 @@ def answers(connection: apsw.Connection) -> bool:
 
 
 def installation_key(connection: apsw.Connection) -> bytes:
-    with _reading("the installation's key"):
+    with reading("the installation's key"):
         return bytes(connection.execute("SELECT value FROM installation WHERE name = 'key'").get)
 
 
@@ -333,7 +335,7 @@ def integrity_faults(connection: apsw.Connection) -> Iterator[Fault]:
 # ── rows ──
 
 
-def _logged(row: tuple[Any, ...]) -> LoggedMessage:
+def logged_message(row: tuple[Any, ...]) -> LoggedMessage:
     (seq, id_, role, content, ts, received_at, name, tool_call_id, model, origin) = row[:10]
     (meta, noise, redactions, blobs, chars, fingerprint, hash_) = row[10:17]
     return LoggedMessage(
@@ -370,7 +372,7 @@ def _examined(row: tuple[Any, ...], scope: Scope) -> ExaminedMessage | Fault:
             session_id=scope.session_id,
             seq=_seq_of(place),
         )
-    return ExaminedMessage(logged=_logged(row), chars_through=chars_through)
+    return ExaminedMessage(logged=logged_message(row), chars_through=chars_through)
 
 
 def _session(connection: apsw.Connection, row: tuple[Any, ...]) -> Session:

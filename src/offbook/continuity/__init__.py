@@ -1,0 +1,1 @@
+"""What stays true over time: what replaces what."""

@@ -1,0 +1,172 @@
+"""Which earlier messages a new one replaces (D5).
+
+Decided when a message is written, from three signs: it states another value of the same fact, it corrects what was
+said just before, or it names what it corrects or takes back. A wrongly hidden memory is worse than a missed link: where
+the earlier message says much else, asks, or says the same, it stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from offbook.continuity.corrections import Correction, Found, correction_found, correction_in
+from offbook.continuity.facts import Fact, contradicts, facts_in, is_single_valued, stated_in
+from offbook.retrieval.phrases import straight
+from offbook.retrieval.substance import is_boilerplate, is_question
+from offbook.retrieval.words import terms
+from offbook.types import Value
+
+__all__ = ["Correction", "Earlier", "Fact", "correction_in", "facts_in", "superseded_by"]
+
+LONGEST_REPLACED_CHARS = 300
+"""A longer message says more than the one thing that is replaced."""
+NEAREST_TURNS = 4
+PLAIN_TURNS = 2
+LONGEST_PLAIN_CHARS = 160
+"""Where only the kind of value is shared ("actually, it's 8081"), the statement is the last one and says "
+    "little else."""
+OLD_VALUE_TURNS = 10
+"""An old value named without its thing ("not Friday") is looked for in this neighbourhood only."""
+MAX_NAMED = 3
+SHARE_OF_TARGET = 0.6
+TELLING_TERM_CHARS = 5
+READ_CHARS = 1000
+
+_DATE = re.compile(
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:january|february|march|april|june|july|august|"
+    r"september|october|november|"
+    r"december)\b|\b(?:tomorrow|tonight|noon|midnight)\b|\b\d{1,2}(?::\d\d)?\s?[ap]m\b|\b\d{1,2}:\d\d\b|"
+    r"\b\d{4}-\d\d-\d\d\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d")
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
+_SMALL = frozenset(terms("actually correction meant mean sorry scratch forget ignore wrong instead mind oops wait"))
+
+
+class Earlier(Value, frozen=True):
+    """A message that may be replaced. `turns_ago` is None where it is far or in another session."""
+
+    text: str
+    role: str
+    speaker: str
+    is_same_session: bool
+    turns_ago: int | None
+    facts: tuple[Fact, ...]
+
+
+def superseded_by(text: str, role: str, speaker: str, earlier: Sequence[Earlier]) -> list[int]:
+    """Indexes of the earlier messages that a new message replaces, in their order."""
+    replaced = set(_by_fact(text, role, speaker, earlier))
+    found = correction_found(text, role)
+    if found:
+        own = [
+            index
+            for index, one in enumerate(earlier)
+            if one.role == role and one.speaker == speaker and _is_replaceable(one) and one.text.strip() != text.strip()
+        ]
+        replaced.update(_by_correction(found, earlier, own))
+    return sorted(replaced)
+
+
+def _is_replaceable(one: Earlier) -> bool:
+    return len(one.text) <= LONGEST_REPLACED_CHARS and not is_question(one.text) and not is_boilerplate(one.text)
+
+
+# ── another value of the same fact ────────────────────────────────────────────────────────────
+
+
+def _by_fact(text: str, role: str, speaker: str, earlier: Sequence[Earlier]) -> list[int]:
+    stated = {one.fact.about: one for one in stated_in(text, role, speaker)}
+    if not stated:
+        return []
+    replaced = []
+    for index, one in enumerate(earlier):
+        if (one.role, one.speaker) != (role, speaker):
+            continue
+        same = [(stated[fact.about], fact) for fact in one.facts if fact.about in stated and _is_same(fact, one)]
+        is_contradicted = any(
+            (new.is_change or is_single_valued(old.about)) and contradicts(old.about, new.fact.value, old.value)
+            for new, old in same
+        )
+        is_repeated = any(new.fact.value == old.value for new, old in same)
+        if is_contradicted and not is_repeated and _is_replaceable(one):
+            replaced.append(index)
+    return replaced
+
+
+def _is_same(fact: Fact, one: Earlier) -> bool:
+    """ "The deadline" of another session is another deadline; "the tax deadline" and mine are the same ones."""
+    return one.is_same_session or "|" in fact.about or len(fact.about.split()) > 1
+
+
+# ── a correction or retraction ────────────────────────────────────────────────────────────────
+
+
+def _by_correction(found: Found, earlier: Sequence[Earlier], own: list[int]) -> list[int]:
+    correction = found.correction
+    near = sorted(
+        (index for index in own if _is_within(earlier[index], OLD_VALUE_TURNS)), key=lambda index: _ago(earlier[index])
+    )
+    if correction.target and (correction.old or correction.kind == "retract"):
+        return _named(found, earlier, own, near)
+    if correction.old:
+        old = set(terms(correction.old))
+        return [index for index in near if old and old <= _terms(earlier[index])][:1]
+    nearest = [index for index in near if _is_within(earlier[index], NEAREST_TURNS)]
+    if correction.kind == "retract":
+        return nearest[:1]
+    return [index for index in nearest if _is_corrected(found, earlier[index])][:1]
+
+
+def _named(found: Found, earlier: Sequence[Earlier], own: list[int], near: list[int]) -> list[int]:
+    """Messages that hold the old value and most words of the target. One common word finds only what is near."""
+    target, old = set(terms(found.correction.target)), set(terms(found.correction.old))
+    is_telling = any(len(term) >= TELLING_TERM_CHARS or _NUMBER.search(term) or not term.isascii() for term in target)
+    if not target or not is_telling:
+        return []
+    is_enough = len(target) > 1 or found.is_explicit or bool(old)
+    matching = []
+    for index in own if is_enough else near:
+        words = _terms(earlier[index])
+        if len(target & words) >= SHARE_OF_TARGET * len(target) and old <= words:
+            matching.append(index)
+    newest_first = sorted(matching, key=lambda index: (_ago(earlier[index]), -index))
+    return newest_first[:MAX_NAMED]
+
+
+def _is_corrected(found: Found, one: Earlier) -> bool:
+    """Whether the new value could stand in the earlier message: it speaks of the same, or gives a value of "
+    "that kind."""
+    said = set(terms(found.said)) - _SMALL
+    words = _terms(one)
+    if said and said <= words:
+        return False
+    target = set(terms(found.correction.target))
+    if target:
+        return len(target & words) >= SHARE_OF_TARGET * len(target)
+    if any(len(term) >= TELLING_TERM_CHARS for term in said & words):
+        return True
+    is_plain = len(one.text) <= LONGEST_PLAIN_CHARS and (one.turns_ago or 0) <= PLAIN_TURNS
+    return is_plain and bool(_kinds(found.said) & _kinds(one.text))
+
+
+def _kinds(text: str) -> set[str]:
+    said = straight(text[:READ_CHARS])
+    if _DATE.search(said):
+        return {"date"}
+    kinds = {"number"} if _NUMBER.search(said) else set()
+    return kinds | ({"name"} if _NAME.search(said) else set())
+
+
+def _terms(one: Earlier) -> set[str]:
+    return set(terms(one.text[:READ_CHARS]))
+
+
+def _is_within(one: Earlier, turns: int) -> bool:
+    return one.is_same_session and one.turns_ago is not None and one.turns_ago <= turns
+
+
+def _ago(one: Earlier) -> int:
+    return one.turns_ago if one.turns_ago is not None else 1 << 30

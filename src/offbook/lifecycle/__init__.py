@@ -1,0 +1,1 @@
+"""How what is remembered cools down. Pure functions; nothing is ever deleted."""

@@ -1,0 +1,155 @@
+"""One address that takes JSON: connections that are kept, one at a time for each caller."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+import threading
+import time
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from offbook.errors import ModelUnavailable
+
+MOST_ANSWER_BYTES = 64 << 20
+"""64 vectors of 4,096 numbers are 6 MB of JSON."""
+PIECE_BYTES = 1 << 16
+KEPT_CONNECTIONS = 4
+EXCERPT_CHARS = 200
+
+
+class Broken(Exception):
+    """The exchange did not come to its end."""
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+    retry_after_seconds: float = 0.0
+
+    @property
+    def excerpt(self) -> str:
+        text = " ".join(self.body[: 4 * EXCERPT_CHARS].decode(errors="replace").split())
+        return text[:EXCERPT_CHARS] or "without a word"
+
+
+class Endpoint:
+    """`POST <url>/embeddings`. Thread-safe. Never follows a redirect: the key is for this address only."""
+
+    def __init__(self, url: str, *, key: str | None, timeout_seconds: float) -> None:
+        self.url = url.rstrip("/")
+        self._is_tls, self._host, self._port, path = _checked(self.url)
+        self._path = path + "/embeddings"
+        self._key = key
+        self._timeout_seconds = timeout_seconds
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "offbook"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._tls = ssl.create_default_context() if self._is_tls else None
+        self._idle: list[HTTPConnection] = []
+        self._changing = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.url!r})"
+
+    def post(self, body: bytes) -> Answer:
+        with self._changing:
+            kept = self._idle.pop() if self._idle else None
+        if kept is not None:
+            try:
+                return self._exchange(kept, body)
+            except (ConnectionError, HTTPException):
+                pass  # it was closed while nobody used it; embedding twice does no harm
+            except OSError as error:
+                raise Broken(str(error)) from None
+        try:
+            return self._exchange(self._connection(), body)
+        except (OSError, HTTPException, UnicodeError) as error:
+            raise Broken(str(error) or type(error).__name__) from None
+
+    def without_key(self, text: str) -> str:
+        return text.replace(self._key, "…") if self._key else text
+
+    def close(self) -> None:
+        with self._changing:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _connection(self) -> HTTPConnection:
+        if self._tls is not None:
+            return HTTPSConnection(self._host, self._port, timeout=self._timeout_seconds, context=self._tls)
+        return HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)
+
+    def _exchange(self, connection: HTTPConnection, body: bytes) -> Answer:
+        is_reusable = False
+        try:
+            connection.request("POST", self._path, body, self._headers)
+            response = connection.getresponse()
+            answer = Answer(response.status, self._read(response), _seconds(response.getheader("Retry-After")))
+            is_reusable = not response.will_close
+        finally:
+            if not (is_reusable and self._keep(connection)):
+                connection.close()
+        return answer
+
+    def _read(self, response: HTTPResponse) -> bytes:
+        """All of it, unless it is too much or too slow."""
+        deadline = time.monotonic() + self._timeout_seconds
+        pieces: list[bytes] = []
+        size = 0
+        while piece := response.read1(PIECE_BYTES):
+            pieces.append(piece)
+            size += len(piece)
+            if size > MOST_ANSWER_BYTES:
+                raise HTTPException(f"an answer of more than {MOST_ANSWER_BYTES:,} bytes")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"an answer not complete after {self._timeout_seconds:g} seconds")
+        if response.length:  # read1 takes an early end for the end
+            raise IncompleteRead(b"", response.length)
+        response.read()  # nothing; but only this says that the connection is free again
+        return b"".join(pieces)
+
+    def _keep(self, connection: HTTPConnection) -> bool:
+        with self._changing:
+            if len(self._idle) < KEPT_CONNECTIONS:
+                self._idle.append(connection)
+                return True
+        return False
+
+
+def _checked(url: str) -> tuple[bool, str, int | None, str]:
+    """Whether it is TLS, the host, the port, the path. What is refused is not quoted: a password may be in it."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ModelUnavailable(f"the setting embedding.endpoint is not a URL ({error})") from None
+    if parts.username or parts.password:
+        raise ModelUnavailable(
+            "the setting embedding.endpoint holds a password: put the key into the variable that "
+            "embedding.apiKeyVariable names instead"
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ModelUnavailable("the setting embedding.endpoint must be like http://127.0.0.1:11434/v1")
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise ModelUnavailable("the setting embedding.endpoint holds characters that no URL has")
+    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        raise ModelUnavailable(
+            f"the setting embedding.endpoint names {parts.hostname} without TLS, and conversations and the key would "
+            "go there readable for all between: use https, or an address of this machine"
+        )
+    return parts.scheme == "https", parts.hostname, port, parts.path
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _seconds(retry_after: str | None) -> float:
+    """A number of seconds; a date, which the header may be as well, is left to our own pauses."""
+    return float(retry_after) if retry_after and retry_after.isdecimal() and len(retry_after) < 6 else 0.0

@@ -1,0 +1,107 @@
+"""all-MiniLM-L6-v2 on this machine: onnxruntime, on the caller's thread, at most one core each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from offbook.errors import ModelUnavailable
+from offbook.models import weights
+from offbook.models.wordpiece import WordPiece, vocabulary_digest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DIMENSIONS = 384
+MAX_PIECES = 256
+"""What the model was made for; it was trained on 128."""
+TEXTS_PER_BATCH = 16
+PIECES_PER_BATCH = 512
+"""Padding included. More is no faster on one core, and the arena keeps what the largest batch took (2,048: 384 MB)."""
+
+
+@cache
+def fingerprint() -> str:
+    """Of whatever `MiniLM` makes, known without loading it."""
+    made_from = ("all-MiniLM-L6-v2", weights.SHA256, vocabulary_digest(), f"{MAX_PIECES} pieces", "mean", "unit length")
+    return f"all-minilm-l6-v2-int8:{sha256(chr(0).join(made_from).encode()).hexdigest()[:16]}"
+
+
+class MiniLM:
+    """An `Embedder`. Nothing in it changes after it was made, so threads share it without a lock."""
+
+    def __init__(self, path: Path, *, name: str = "all-MiniLM-L6-v2") -> None:
+        """`path` is of weights that `weights.ensure` has checked."""
+        self.name = name
+        self.fingerprint = fingerprint()
+        self.dimensions = DIMENSIONS
+        self._wordpiece = WordPiece(MAX_PIECES)
+        self._session = _session(path)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        session = self._session
+        if session is None:
+            raise ModelUnavailable("the embedding model is closed")
+        pieces = [self._wordpiece.pieces(text) for text in texts]
+        vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
+        for batch in batches([len(each) for each in pieces]):
+            vectors[batch] = _run(session, [pieces[at] for at in batch])
+        return vectors
+
+    def close(self) -> None:
+        """A call that runs in another thread comes to its end."""
+        self._session = None
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Which go together: those of like length, because the short are padded to the longest."""
+    batch: list[int] = []
+    for at in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) == TEXTS_PER_BATCH or (len(batch) + 1) * lengths[at] > PIECES_PER_BATCH):
+            yield batch
+            batch = []
+        batch.append(at)
+    if batch:
+        yield batch
+
+
+def _run(session: Any, pieces: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    import numpy as np
+
+    ids = np.zeros((len(pieces), max(map(len, pieces))), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, each in enumerate(pieces):
+        ids[row, : len(each)] = each
+        mask[row, : len(each)] = 1
+    given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    try:
+        hidden: NDArray[np.float32] = session.run(["last_hidden_state"], given)[0]
+    except Exception as error:  # what it raises has no other base; for want of memory, mostly
+        raise ModelUnavailable(f"onnxruntime could not embed {ids.shape[0]} texts: {error}", retryable=True) from error
+    # Sum and mean are the same direction, and the length becomes 1.
+    summed = np.einsum("tph,tp->th", hidden, mask.astype(np.float32))
+    return np.asarray(summed / np.linalg.norm(summed, axis=1, keepdims=True), dtype=np.float32)
+
+
+def _session(path: Path) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # One arena that all threads share: without it malloc gives each its own (two threads: 486 MB, with it 269).
+    options.enable_cpu_mem_arena = True
+    options.enable_mem_pattern = False  # remembers a plan for each shape, and ours always differ
+    options.log_severity_level = 3  # errors; they are raised as well
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # what it raises has no other base
+        raise ModelUnavailable(f"onnxruntime cannot load {path} ({error}): run `offbook model install`") from error

@@ -1,0 +1,1 @@
+"""Finding what was said: words, times, queries, and what counts as an answer."""

@@ -1,0 +1,232 @@
+"""What is known of each message that can be recalled: its place, who said it and when, its words, its neighbours.
+
+A row a message, in the order of arrival; noise has none. The words are kept as numbers, in order, so that how
+often a message says a word is counted without reading its text.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offbook.audit import micros
+from offbook.retrieval.index.records import Growing, Records
+from offbook.types import Role, Value
+
+ROW: Final = np.dtype(
+    [
+        ("place", "<i8"),
+        ("ts", "<i8"),
+        ("arrived", "<i8"),
+        ("words_at", "<i8"),
+        ("words", "<u4"),
+        ("chars", "<u4"),
+        ("session", "<u4"),
+        ("episode", "<u4"),
+        ("previous", "<i4"),
+        ("speaker", "<u4"),
+        ("position", "<u2"),
+        ("role", "u1"),
+        ("flags", "u1"),
+        ("spare", "<u4"),
+    ]
+)
+WORD: Final = np.dtype("<u4")
+ROLES: Final[tuple[Role, ...]] = ("user", "assistant", "system", "tool")
+USER, ASSISTANT, SYSTEM, TOOL = range(4)
+
+QUESTION, DENIAL, MEMORY_QUESTION, BOILERPLATE = 1, 2, 4, 8
+"""Bits of `flags`."""
+
+NO_ROW = -1
+NO_SPEAKER = 0
+LONGEST_EPISODE = 64
+"""Messages. A session may go on for years; what belongs together is what was said in one go."""
+MOST_SPEAKERS = 500
+
+
+class Said(Value, frozen=True):
+    """A message as it is indexed."""
+
+    place: int
+    session: int
+    ts: datetime
+    arrived: datetime
+    role: Role
+    speaker: str
+    text: str
+    terms: list[str]
+    flags: int
+
+
+def word_number(term: str) -> int:
+    return zlib.crc32(term.encode())
+
+
+def word_numbers(terms: Iterable[str]) -> NDArray[np.uint32]:
+    return np.fromiter((zlib.crc32(term.encode()) for term in terms), WORD)
+
+
+class Rows:
+    """All rows of an agent and what follows from them. One thread appends; any may read."""
+
+    def __init__(self, folder: Path, *, rows: int, words: int, speakers: Sequence[str], silence: timedelta) -> None:
+        self._rows = Records(folder / "rows", ROW, rows)
+        self._words = Records(folder / "words", WORD, words)
+        self.speakers = list(speakers)
+        self._speaker_numbers = {name.casefold(): number for number, name in enumerate(self.speakers, 1)}
+        self._silence = int(silence.total_seconds() * 1_000_000)
+        view = self._rows.view()
+        self._next = Growing(np.full(rows, NO_ROW, np.int32))
+        self._note_next(view, 0)
+        self._episode_first = Growing(_firsts(view["episode"]))
+        self._session_last = {int(session): int(row) for row, session in enumerate(view["session"].tolist())}
+        self._sorted_places: NDArray[np.int64] = np.empty(0, np.int64)
+        self._by_place: NDArray[np.int64] = np.empty(0, np.int64)
+        self._chars = np.zeros(len(ROLES))
+        self._said = np.zeros(len(ROLES))
+        self._count_lengths(view)
+
+    # ── reading ──
+
+    @property
+    def count(self) -> int:
+        return self._rows.count
+
+    @property
+    def word_count(self) -> int:
+        return self._words.count
+
+    def view(self) -> NDArray[Any]:
+        return self._rows.view()
+
+    def words(self) -> NDArray[np.uint32]:
+        return self._words.view()
+
+    def next_of(self, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """The message after each in its session, as long as it is among the first `count`."""
+        following = self._next.view()[rows].astype(np.int64)
+        following[following >= count] = NO_ROW
+        return following
+
+    def episode_rows(self, episodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """The rows of these episodes."""
+        view = self._rows.view()
+        rows = self._episode_first.view()[episodes]
+        rows = rows[rows < count]
+        found = [rows]
+        for _ in range(LONGEST_EPISODE):
+            following = self.next_of(rows, count)
+            goes_on = following != NO_ROW
+            rows, following = rows[goes_on], following[goes_on]
+            rows = following[view["episode"][following] == view["episode"][rows]]
+            if not len(rows):
+                break
+            found.append(rows)
+        return np.concatenate(found)
+
+    def session_rows(self, session: int, count: int) -> NDArray[np.int64]:
+        return np.flatnonzero(self._rows.view()["session"][:count] == session)
+
+    def find(self, places: Sequence[int]) -> NDArray[np.int64]:
+        """The row of each place; NO_ROW where there is none."""
+        view = self._rows.view()
+        if len(view) > 1.1 * len(self._by_place) + 1_000:
+            order = np.argsort(view["place"], kind="stable")
+            self._sorted_places, self._by_place = view["place"][order], order
+        wanted = np.asarray(places, np.int64)
+        found = np.full(len(wanted), NO_ROW, np.int64)
+        if len(self._sorted_places):
+            at = np.minimum(np.searchsorted(self._sorted_places, wanted), len(self._sorted_places) - 1)
+            is_there = self._sorted_places[at] == wanted
+            found[is_there] = self._by_place[at[is_there]]
+        newer = view["place"][len(self._by_place) :]
+        if len(newer) and (found == NO_ROW).any():
+            numbers = {int(place): row for row, place in enumerate(newer.tolist(), len(self._by_place))}
+            for index in np.flatnonzero(found == NO_ROW):
+                found[index] = numbers.get(int(wanted[index]), NO_ROW)
+        return found
+
+    def speaker_number(self, name: str) -> int:
+        return self._speaker_numbers.get(name.casefold(), NO_SPEAKER)
+
+    def mean_chars(self, role: int) -> float | None:
+        """Geometric mean of what this role says at a time; None where it has said nothing."""
+        return float(np.exp(self._chars[role] / self._said[role])) if self._said[role] else None
+
+    # ── appending ──
+
+    def append(self, said: Sequence[Said]) -> None:
+        rows = np.zeros(len(said), ROW)
+        words = [word_numbers(one.terms) for one in said]
+        words_at = self._words.count
+        for index, (one, numbers) in enumerate(zip(said, words, strict=True)):
+            row = rows[index]
+            row["place"], row["session"] = one.place, one.session
+            row["ts"], row["arrived"] = micros(one.ts), micros(one.arrived)
+            row["words_at"], row["words"] = words_at, len(numbers)
+            row["chars"], row["flags"] = min(len(one.text), 2**32 - 1), one.flags
+            row["role"], row["speaker"] = ROLES.index(one.role), self._number_speaker(one.speaker)
+            words_at += len(numbers)
+            self._link(rows, index)
+        self._words.append(np.concatenate(words) if words else np.empty(0, WORD))
+        first = self._rows.count
+        self._rows.append(rows)
+        self._next.append(np.full(len(rows), NO_ROW, np.int32))
+        self._note_next(rows, first)
+        self._count_lengths(rows)
+
+    def sync(self) -> None:
+        self._rows.sync()
+        self._words.sync()
+
+    def close(self) -> None:
+        self._rows.close()
+        self._words.close()
+
+    def _link(self, rows: NDArray[Any], index: int) -> None:
+        """To the message before it in its session, and into its episode or a new one."""
+        first_new = self._rows.count
+        row = rows[index]
+        before = self._session_last.get(int(row["session"]), NO_ROW)
+        row["previous"] = before
+        self._session_last[int(row["session"])] = first_new + index
+        if before != NO_ROW:
+            earlier = rows[before - first_new] if before >= first_new else self._rows.view()[before]
+            is_silent = int(row["ts"]) - int(earlier["ts"]) >= self._silence
+            if not is_silent and int(earlier["position"]) + 1 < LONGEST_EPISODE:
+                row["episode"], row["position"] = earlier["episode"], earlier["position"] + 1
+                return
+        row["episode"] = self._episode_first.count
+        self._episode_first.append(np.array([first_new + index]))
+
+    def _note_next(self, rows: NDArray[Any], first: int) -> None:
+        follows = np.flatnonzero(rows["previous"] != NO_ROW)
+        self._next.view()[rows["previous"][follows]] = follows + first
+
+    def _number_speaker(self, name: str) -> int:
+        if not name:
+            return NO_SPEAKER
+        number = self.speaker_number(name)
+        if number == NO_SPEAKER and len(self.speakers) < MOST_SPEAKERS:
+            self.speakers.append(name)
+            number = self._speaker_numbers[name.casefold()] = len(self.speakers)
+        return number
+
+    def _count_lengths(self, rows: NDArray[Any]) -> None:
+        lengths = np.log1p(rows["chars"].astype(np.float64))
+        self._chars += np.bincount(rows["role"], lengths, minlength=len(ROLES))[: len(ROLES)]
+        self._said += np.bincount(rows["role"], minlength=len(ROLES))[: len(ROLES)]
+
+
+def _firsts(episodes: NDArray[Any]) -> NDArray[np.int64]:
+    """The first row of each episode; episodes are numbered in the order they begin."""
+    if not len(episodes):
+        return np.empty(0, np.int64)
+    return np.unique(episodes, return_index=True)[1].astype(np.int64)

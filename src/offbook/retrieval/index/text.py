@@ -1,0 +1,126 @@
+"""Which messages hold these words: tantivy, over the words as `words.terms` reads them.
+
+Committed about once a second; what came since is counted from the rows' own words (`counting`), so that a message
+is found as soon as it has a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tantivy
+from numpy.typing import NDArray
+
+from offbook.retrieval.index.rows import Said
+
+WRITER_BYTES = 32_000_000
+"""Of memory for words not yet in a segment. tantivy asks for 15 MB at the least."""
+_TOKENIZER = "terms"
+
+
+class TextIndex:
+    """Rows are added in order. One thread writes; any may search what is committed."""
+
+    def __init__(self, folder: Path, *, rows: int) -> None:
+        """Opens the index of the first `rows` rows; ValueError where it holds fewer."""
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._schema = _schema()
+        self._index = tantivy.Index(self._schema, path=str(folder))
+        self._index.register_tokenizer(_TOKENIZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
+        self._writer: Any = None
+        self.committed = rows
+        self._trim(rows)
+        self._searcher = self._index.searcher()
+        if self._searcher.num_docs < rows:
+            raise ValueError(f"{folder} holds {self._searcher.num_docs} messages, not {rows}")
+
+    # ── writing ──
+
+    def add(self, first_row: int, said: Sequence[Said]) -> None:
+        writer = self._open_writer()
+        for row, one in enumerate(said, first_row):
+            document = tantivy.Document()
+            document.add_unsigned("row", row)
+            document.add_unsigned("session", one.session)
+            document.add_text("words", " ".join(one.terms))
+            writer.add_document(document)
+
+    def commit(self, rows: int) -> None:
+        if self._writer is not None:
+            self._writer.commit()
+            self._reload()
+        self.committed = rows
+
+    def close(self) -> None:
+        """What was not committed is lost, and added again from the log."""
+        if self._writer is not None:
+            self._writer.rollback()
+            self._writer.wait_merging_threads()
+            self._writer = None
+
+    def rest(self) -> None:
+        """Let go of the writer's memory and threads until there is something to write."""
+        if self._writer is not None:
+            self._writer.wait_merging_threads()
+            self._writer = None
+            self._reload()
+
+    # ── reading ──
+
+    def search(
+        self, terms: Sequence[str], limit: int, *, session: int | None = None, before_row: int | None = None
+    ) -> NDArray[np.int64]:
+        """The rows that say most of these words, best first, among those committed."""
+        searcher = self._searcher
+        if not terms or not searcher.num_docs:
+            return np.empty(0, np.int64)
+        wanted = [(tantivy.Occur.Should, self._term("words", term, "freq")) for term in terms]
+        query = tantivy.Query.boolean_query(wanted)
+        if session is not None:
+            only = tantivy.Query.const_score_query(self._term("session", session, "basic"), 0.0)
+            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, only)])
+        # Without a count tantivy skips whatever cannot come among the first.
+        hits = searcher.search(query, limit, count=False).hits
+        rows = searcher.fast_field_values("row", [address for _, address in hits])
+        found = np.array(rows, np.int64) if hits else np.empty(0, np.int64)
+        return found if before_row is None else found[found < before_row]
+
+    def frequencies(self, terms: Sequence[str]) -> NDArray[np.int64]:
+        """How many committed messages hold each term."""
+        return np.array([self._searcher.doc_freq("words", term) for term in terms], np.int64)
+
+    # ── how ──
+
+    def _term(self, field: str, value: Any, option: str) -> Any:
+        return tantivy.Query.term_query(self._schema, field, value, option)
+
+    def _open_writer(self) -> Any:
+        if self._writer is None:
+            self._writer = self._index.writer(WRITER_BYTES, 1)
+        return self._writer
+
+    def _reload(self) -> None:
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def _trim(self, rows: int) -> None:
+        """A crash may come between tantivy's commit and ours: what is beyond ours will be added again."""
+        self._index.reload()
+        if self._index.searcher().num_docs <= rows:
+            return
+        beyond = tantivy.Query.range_query(self._schema, "row", tantivy.FieldType.Unsigned, rows, None)
+        writer = self._open_writer()
+        writer.delete_documents_by_query(beyond)
+        writer.commit()
+        self._index.reload()
+
+
+def _schema() -> Any:
+    builder = tantivy.SchemaBuilder()
+    builder.add_unsigned_field("row", stored=False, indexed=True, fast=True)
+    builder.add_unsigned_field("session", stored=False, indexed=True, fast=False)
+    builder.add_text_field("words", stored=False, tokenizer_name=_TOKENIZER, index_option="freq")
+    return builder.build()

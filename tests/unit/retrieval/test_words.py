@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offbook.retrieval.words import MAX_TERM_CHARS, STOP_WORDS, query_terms, terms
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The cats were running", ["cat", "run"]),
+        ("run, Run; RUNNING!", ["run", "run", "run"]),
+        ("getUserName", ["getusername", "get", "user", "name"]),
+        ("max_query_chars", ["max_query_chars", "max", "queri", "char"]),
+        ("v1.2.3", ["v1.2.3"]),
+        ("3.14", ["3.14"]),
+        ("1,000", ["1000"]),
+        ("10:30", ["10:30"]),
+        ("2026-01-02", ["2026-01-02", "2026"]),
+        ("config.yaml", ["config.yaml", "config", "yaml"]),
+        ("ada@example.com", ["ada@example.com", "ada", "exampl", "com"]),
+        ("GPT-4", ["gpt-4", "gpt", "4"]),
+        ("iPhone15", ["iphone15", "phone", "15"]),
+        ("JSONParser", ["jsonparser", "json", "parser"]),
+        ("follow-up", ["follow", "followup"]),
+        ("C++ and C#", ["c++", "c#"]),
+        ("U.S.A.", ["usa"]),
+        ("PCs", ["pc"]),
+        ("a trip to the US", ["trip", "us"]),
+        ("Caroline's", ["carolin"]),
+        ("Caroline’s", ["carolin"]),
+        ("I don't know", ["know"]),
+        ("she'll swim", ["swim"]),
+        ("O'Brien", ["obrien", "brien"]),
+        ("_emphasis_", ["emphasis"]),
+        ("café", ["cafe"]),
+        ("cafe\u0301", ["cafe"]),
+        ("Łódź Straße", ["lodz", "strass"]),
+        ("ＡＢＣ", ["abc"]),
+        ("我们去上海", ["我们", "们去", "去上", "上海"]),
+        ("猫", ["猫"]),
+        ("iPhone手机", ["iphone", "phone", "手机"]),
+        ("東京タワー", ["東京", "京タ", "タワ", "ワー"]),
+        ("ﾃｽﾄ", ["テス", "スト"]),
+        ("공부를", ["공부를", "공부", "부를"]),
+        ("API를", ["api", "를"]),
+        ("الكتاب", ["كتاب"]),
+        ("والكتاب", ["كتاب"]),
+        ("كِتَاب", ["كتاب"]),
+        ("مدرسة", ["مدرسه"]),
+        ("لبيروت", ["لبيروت", "بيروت"]),
+        ("ёлка", ["елка"]),
+        ("мой", ["мой"]),
+        ("ΕΛΛΆΔΑ", ["ελλαδα"]),
+        ("हिन्दी", ["हिन्दी"]),
+        ("שָׁלוֹם", ["שלום"]),
+        ("ดีครับ", ["ดีค", "ครั", "รับ"]),
+        ("I ❤️ 🐶", ["❤", "🐶"]),
+        ("👍🏽", ["👍"]),
+        ("🇵🇹", ["🇵🇹"]),
+        ("", []),
+        ("... --- ___", []),
+    ],
+)
+def test_terms(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+def test_a_text_of_stop_words_gives_them() -> None:
+    assert terms("Who are you?") == ["who", "are", "you"]
+    assert terms("don't") == ["dont"]
+    assert query_terms("who are you, who") == ["who", "are", "you"]
+
+
+def test_query_terms_are_distinct_and_without_boilerplate() -> None:
+    assert query_terms("Do you remember the recipe, my recipe for bread?") == ["recip", "bread"]
+    assert query_terms("Do you remember what I told you?") == ["remember", "tell"]
+
+
+def test_a_prefix_of_one_letter_hides_no_arabic_word() -> None:
+    assert set(query_terms("بيروت")) & set(terms("سافرت لبيروت"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("上海", "我们明天去上海开会"),
+        ("タワー", "東京タワーに行った"),
+        ("공부", "공부를 했어요"),
+        ("user name", "call getUserName()"),
+        ("words.py", "src/offbook/retrieval/words.py is slow"),
+        ("moving house", "she moved to another house"),
+    ],
+)
+def test_a_question_finds_what_was_said(asked: str, said: str) -> None:
+    assert set(query_terms(asked)) <= set(terms(said))
+
+
+@given(st.text())
+def test_any_text(text: str) -> None:
+    found = terms(text)
+    assert all(0 < len(term) <= MAX_TERM_CHARS for term in found)
+    distinct = query_terms(text)
+    assert len(set(distinct)) == len(distinct)
+    assert set(distinct) <= set(found)
+    assert bool(distinct) == bool(found)
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8")))
+def test_composed_and_decomposed_are_the_same(text: str) -> None:
+    assert terms(unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))) == terms(
+        unicodedata.normalize("NFKC", text)
+    )
+
+
+@given(st.lists(st.sampled_from([*sorted(STOP_WORDS), "bread", "getUserName", "v1.2", "上海"]), min_size=1))
+def test_words_are_read_one_by_one(words: list[str]) -> None:
+    content = [term for word in words if word not in STOP_WORDS for term in terms(word)]
+    assert terms(" ".join(words)) == (content or words)
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "a.", "'", "1,", "1:", "aB", "_", "a-b-", "字", "한", "é", "ا", "🐶", "\u0301", "#+", " "]
+)
+def test_time_grows_with_the_text(piece: str) -> None:
+    text = piece * (100_000 // len(piece))
+    started = time.process_time()
+    terms(text)
+    assert time.process_time() - started < 2
+
+
+def test_english_is_read_fast() -> None:
+    text = (
+        "The committee decided yesterday that Maria's proposal, version 1.2, was moving in the right direction. " * 5000
+    )
+    started = time.process_time()
+    terms(text)
+    assert (
+        len(text) / (time.process_time() - started) > 1_000_000
+    )  # 8 MB/s when idle; the bound leaves room for a busy machine
