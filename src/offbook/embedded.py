@@ -18,6 +18,7 @@ from offbook.memory import Memory
 from offbook.settings import Settings, load
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
+from offbook.worker.background import Background
 
 
 @asynccontextmanager
@@ -47,7 +48,13 @@ async def open_parts(home: Home, settings: Settings) -> AsyncIterator[tuple[Memo
         blobs = BlobFiles(home.blobs)
         blobs.sweep()
         try:
-            yield Memory(store, blobs, settings, frame_key=await store.installation_key()), store
+            frame_key = await store.installation_key()
+            background = Background(store, blobs, settings, indexes=home.indexes, models=home.models)
+            background.start()
+            try:
+                yield Memory(store, blobs, settings, frame_key=frame_key, background=background), store
+            finally:
+                await background.close()
         finally:
             await store.close()
     finally:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
-from offbook.types import LoggedMessage, Value
+import msgspec
+
+from offbook.types import LoggedMessage, Moment, Span, Sparse, Tier, Value
+
+Reach = Literal["agent", "session", "all"]
 
 # ── what an index follows ─────────────────────────────────────────────────────────────────────
 
@@ -76,3 +81,92 @@ class Supersession(Value, frozen=True):
     kind: str
     at: datetime
     note: str = ""
+
+
+# ── what recall answers ───────────────────────────────────────────────────────────────────────
+
+
+class Replaced(Value, frozen=True):
+    """What an entry stands in the place of."""
+
+    id: str
+    text: str
+    ts: Moment
+
+
+class Why(Sparse, frozen=True):
+    """Why an entry was found: with `explain` all of it, else only what it replaces."""
+
+    replaces: list[Replaced] = msgspec.field(default_factory=list)
+    speaker: str | None = None
+    similarity: float | None = None
+    """Cosine of the query and the nearest passage."""
+    ranks: dict[str, int] = msgspec.field(default_factory=dict)
+    """Its place in what each retriever found."""
+    evidence: dict[str, float] = msgspec.field(default_factory=dict)
+    """What each kind of evidence added to the score."""
+
+
+class MemoryEntry(Sparse, frozen=True):
+    """Something remembered: what was said, when, by whom, and where in the log it stands."""
+
+    id: str
+    agent_id: str
+    session_id: str
+    text: str
+    ts: Moment
+    score: float = msgspec.field()
+    """How well it answers, from 0 to 1; -1 where it is only the newest there is (A3)."""
+    found_by: list[str] = msgspec.field()
+    span: Span = msgspec.field()
+    tier: Tier = msgspec.field()
+    pinned: bool = msgspec.field()
+    origin: str = msgspec.field()
+    """Where it came from: `user`, `assistant`, `tool`, or what the host said."""
+    superseded_by: str | None = None
+    why: Why | None = None
+
+
+class LeftOut(Value, frozen=True):
+    """What was found and is not shown."""
+
+    id: str
+    why: str
+
+
+class Explained(Value, frozen=True):
+    """How an answer came about."""
+
+    query: str
+    looked_for: list[str]
+    """The words searched for."""
+    times: list[str]
+    """What in the query was understood as a time."""
+    recipes: dict[str, str]
+    """Which recipe ranked each agent's memory."""
+    looked_at: int
+    left_out: list[LeftOut]
+
+
+class Recollection(Sparse, frozen=True):
+    """What `recall` answers, best first. `degraded` names what was unavailable, and why."""
+
+    entries: list[MemoryEntry] = msgspec.field()
+    took_ms: float = msgspec.field()
+    degraded: list[str] = msgspec.field()
+    explained: Explained | None = None
+
+
+class Pinned(Value, frozen=True):
+    """What `pin` and `unpin` changed."""
+
+    changed: int
+    entry_ids: list[str]
+
+
+class CrossSearch(Value, frozen=True):
+    """Whether an agent's memory and that of others are open to each other."""
+
+    enabled: bool
+    agents: list[str]
+    """The others whose memory it can search now."""

@@ -42,6 +42,7 @@ class Home:
         self.blobs = self.folder / "blobs"
         self.outboxes = self.folder / "outbox"
         self.models = self.folder / "models"
+        self.indexes = self.folder / "index"
         self.config = self.folder / "config.toml"
         self.unfinished_restore = self.folder / "restore.json"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -17,9 +17,12 @@ import msgspec
 
 from offbook import ingest
 from offbook.audit import end_is_whole
+from offbook.entries import CrossSearch, Pinned, Reach, Recollection
 from offbook.errors import WrongShape
+from offbook.followers import Followers
 from offbook.protocols import Blobs, Store
 from offbook.reading import SessionReader
+from offbook.recollection import Recollections
 from offbook.redact import redact_text
 from offbook.scope import checked_key, resolve_agent, resolve_scope
 from offbook.settings import Settings
@@ -36,6 +39,7 @@ from offbook.types import (
     Costs,
     Entry,
     Health,
+    IndexStatus,
     LoggedMessage,
     LogPage,
     Mark,
@@ -45,10 +49,10 @@ from offbook.types import (
     Scope,
     SessionGaps,
     Status,
-    Tiers,
     now,
 )
 from offbook.version import VERSION
+from offbook.worker.background import Background
 
 HEAVY_CHARS = 32_768
 """From here on a message is prepared in a thread, so that it does not hold up the others."""
@@ -59,15 +63,18 @@ LONGEST_WAIT_SECONDS = 60.0
 
 
 class Memory:
-    def __init__(self, store: Store, blobs: Blobs, settings: Settings, *, frame_key: bytes) -> None:
+    def __init__(
+        self, store: Store, blobs: Blobs, settings: Settings, *, frame_key: bytes, background: Background
+    ) -> None:
         self._store = store
         self._blobs = blobs
         self._settings = settings
         self._frame_key = frame_key
+        self._background = background
         self._started_at = now()
         self._reader = SessionReader(store, blobs)
-        self._is_stopping = False
-        self._followers: dict[Scope, list[asyncio.Future[None]]] = {}
+        self._recollections = Recollections(store, settings, background)
+        self._followers = Followers()
 
     # ── who is meant ──
 
@@ -109,8 +116,12 @@ class Memory:
             session = await self._store.session(scope)
             after_seq = max(after_seq, (session.last_seq if session else 0) - limit)
         page = await self._page(scope, after_seq, limit)
-        if not page and wait_seconds > 0 and not self._is_stopping:
-            await self._wait_for_message(scope, after_seq, min(wait_seconds, LONGEST_WAIT_SECONDS))
+        if not page and wait_seconds > 0 and not self._followers.is_stopping:
+
+            async def has_come() -> bool:
+                return bool(await self._page(scope, after_seq, 1))
+
+            await self._followers.wait(scope, min(wait_seconds, LONGEST_WAIT_SECONDS), has_come)
             page = await self._page(scope, after_seq, limit)
         lines = await self._reader.lines(scope, page)
         last_seq = lines[-1].seq if lines else after_seq
@@ -126,6 +137,69 @@ class Memory:
         context = await self._reader.context(scope, await self._store.session(scope), max_chars)
         await self._record(scope, "getCompressedContext", by, _what_was_shown(context))
         return context
+
+    # ── recall ──
+
+    async def recall(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        limit: int = 5,
+        reach: Reach = "agent",
+        at: datetime | None = None,
+        include_superseded: bool = False,
+        explain: bool = False,
+        by: Caller = EMBEDDED,
+    ) -> Recollection:
+        """What was said that answers the query, best first, from this session, this agent, or all that may be read.
+
+        `at`: as it was known then. What was corrected since gives way to the correction, and says so.
+        """
+        if not query.strip():
+            raise WrongShape("`query` is empty: say what is to be recalled")
+        moment = ingest.in_utc(at, "at") if at is not None else None
+        return await self._recollections.recall(
+            scope,
+            query,
+            limit=limit,
+            reach=reach,
+            at=moment,
+            include_superseded=include_superseded,
+            explain=explain,
+            by=by,
+        )
+
+    async def pin(
+        self,
+        agent_id: str,
+        *,
+        keyword: str | None = None,
+        session_id: str | None = None,
+        entry_ids: Sequence[str] | None = None,
+        pinned: bool = True,
+        by: Caller = EMBEDDED,
+    ) -> Pinned:
+        """Keep entries hot for ever, or (`pinned` false) let them age again: those named, those of a session, those
+        that hold a keyword."""
+        if keyword is None and session_id is None and entry_ids is None:
+            raise WrongShape("say what is meant: `entryIds`, `sessionId` or `keyword`")
+        if session_id is not None:
+            checked_key(session_id, "sessionId", MAX_KEY_BYTES)
+        return await self._recollections.pin(
+            agent_id, keyword=keyword, session_id=session_id, entry_ids=entry_ids, pinned=pinned, by=by
+        )
+
+    async def cross(self, agent_id: str, *, enabled: bool | None = None, by: Caller = EMBEDDED) -> CrossSearch:
+        """Open the agent's memory and that of other agents to each other, close it, or only say how it is."""
+        return await self._recollections.cross(agent_id, enabled=enabled, by=by)
+
+    async def reindex(self, agent_id: str, *, embeddings: bool = False, by: Caller = EMBEDDED) -> IndexStatus:
+        """Make the agent's search index anew from the log, in the background; with `embeddings` the vectors too."""
+        await self._store.record(
+            agent_id, AuditDraft(verb="reindex", actor=by.name, details={"embeddings": embeddings})
+        )
+        return await self._background.rebuild(agent_id, embeddings=embeddings)
 
     # ── lifecycle ──
 
@@ -179,14 +253,16 @@ class Memory:
             latency_ms=round((time.perf_counter() - started) * 1_000, 3),
             version=VERSION,
             store=self._store.kind,
-            model=None,
-            backlog=0,
+            model=self._background.model,
+            backlog=self._background.backlog(),
         )
 
     async def status(self, agent_id: str, *, by: Caller = EMBEDDED) -> Status:
         counts = await self._store.counts(agent_id)
         captures = await self._store.captures(agent_id)
         sessions = await self._store.sessions(agent_id, limit=SESSIONS_IN_STATUS)
+        index, tiers = await self._background.status(agent_id)
+        holds = await self._store.hold_counts(agent_id)
         await self._store.record(agent_id, AuditDraft(verb="status", actor=by.name))
         return Status(
             agent_id=agent_id,
@@ -194,8 +270,11 @@ class Memory:
             store=self._store.kind,
             started_at=self._started_at,
             counts=counts,
-            tiers=Tiers(hot=counts.messages - counts.noise, warm=0, cold=0),
-            backlog=0,
+            tiers=tiers,
+            pinned=holds.pinned,
+            retrievals=holds.retrievals,
+            index=index,
+            backlog=index.waiting,
             costs=Costs(tokens=0, dollars=0.0),
             capture=CaptureReport(
                 sent=sum(capture.sent for capture in captures),
@@ -279,7 +358,8 @@ class Memory:
             mark=mark,
             is_context=is_context,
         )
-        self._wake(self._followers.pop(scope, ()))
+        self._followers.wake(scope)
+        self._background.notify(scope.agent_id)
         return receipt
 
     async def _mark(self, scope: Scope, kind: MarkKind, event: AuditDraft, reason: str | None = None) -> None:
@@ -290,33 +370,10 @@ class Memory:
 
     def stop_waiting(self) -> None:
         """Answer those who wait for a message with what there is: the provider is about to stop."""
-        self._is_stopping = True
-        for followers in list(self._followers.values()):
-            self._wake(followers)
-
-    def _wake(self, followers: Iterable[asyncio.Future[None]]) -> None:
-        for follower in followers:
-            if not follower.done():
-                follower.set_result(None)
+        self._followers.stop()
 
     async def _page(self, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
         return await self._store.messages(scope, after_seq=after_seq, limit=limit)
-
-    async def _wait_for_message(self, scope: Scope, after_seq: int, seconds: float) -> None:
-        follower: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._followers.setdefault(scope, []).append(follower)
-        try:
-            # One may have arrived between the first look and this registration.
-            if not await self._page(scope, after_seq, 1):
-                await asyncio.wait_for(follower, seconds)
-        except TimeoutError:
-            return
-        finally:
-            waiting = self._followers.get(scope, [])
-            if follower in waiting:
-                waiting.remove(follower)
-            if not waiting:
-                self._followers.pop(scope, None)
 
     async def _visible_agents(self, by: Caller) -> list[str]:
         return [agent for agent in await self._store.agents() if by.may_act_for(agent)]

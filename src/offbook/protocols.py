@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
 from offbook.types import (
@@ -25,6 +25,10 @@ from offbook.types import (
     SessionGaps,
     Value,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class ExaminedMessage(Value, frozen=True):
@@ -237,3 +241,30 @@ class Blobs(Protocol):
 
     async def get(self, agent_id: str, sha256: str) -> bytes:
         """What was put. Raises StoreCorrupt where it is missing or does not match its hash."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of unit length. Blocking: called in threads, from several at once.
+
+    Whatever the text, it gets a vector: empty, of any length, with characters that are none. Its errors are
+    `ModelUnavailable`.
+    """
+
+    @property
+    def name(self) -> str:
+        """As in the setting `embedding.model`."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the same text could get another vector."""
+        ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length 1 for each text, in their order."""
+        ...
+
+    def close(self) -> None: ...

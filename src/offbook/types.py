@@ -345,6 +345,18 @@ class CaptureReport(Value, frozen=True):
     clients: list[Capture]
 
 
+class IndexStatus(Sparse, frozen=True):
+    """How far an agent's index is: `entries` can be found by text, `embedded` of them by meaning too."""
+
+    entries: int = msgspec.field()
+    embedded: int = msgspec.field()
+    waiting: int = msgspec.field()
+    """Messages and vectors still to be taken in."""
+    model: str | None = None
+    trouble: str | None = None
+    """Why there are no embeddings."""
+
+
 class Status(Value, frozen=True):
     agent_id: str
     version: str
@@ -352,6 +364,9 @@ class Status(Value, frozen=True):
     started_at: datetime
     counts: Counts
     tiers: Tiers
+    pinned: int
+    retrievals: int
+    index: IndexStatus
     backlog: int
     costs: Costs
     capture: CaptureReport

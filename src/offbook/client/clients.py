@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Coroutine, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -28,9 +29,10 @@ from offbook.client.outboxes import MAX_BYTES, deliver_outboxes
 from offbook.client.outgoing import MessageLike, encoded, outgoing
 from offbook.client.recorder import Recorder
 from offbook.client.transport import Answer, Transport
+from offbook.entries import CrossSearch, Pinned, Reach, Recollection
 from offbook.errors import InvalidInput
 from offbook.home import home_folder
-from offbook.types import CompressedContext, Receipt
+from offbook.types import CompressedContext, IndexStatus, Receipt
 
 __all__ = ["AsyncClient", "Client", "Endpoint", "MessageLike", "deliver_outboxes"]
 
@@ -130,6 +132,61 @@ class AsyncClient:
     ) -> CompressedContext:
         body = self._of(session_id, agent_id, maxChars=max_chars)
         return await self._ask("getCompressedContext", body, CompressedContext)
+
+    async def recall(
+        self,
+        session_id: str,
+        query: str,
+        *,
+        limit: int = 5,
+        scope: Reach = "agent",
+        at: datetime | str | None = None,
+        include_superseded: bool = False,
+        explain: bool = False,
+        agent_id: str | None = None,
+    ) -> Recollection:
+        """What was said that answers the query, best first."""
+        body = self._of(
+            session_id,
+            agent_id,
+            query=query,
+            limit=limit,
+            scope=scope,
+            at=at,
+            includeSuperseded=include_superseded or None,
+            explain=explain or None,
+        )
+        return await self._ask("recall", body, Recollection)
+
+    async def pin(
+        self,
+        *,
+        keyword: str | None = None,
+        session_id: str | None = None,
+        entry_ids: Sequence[str] | None = None,
+        agent_id: str | None = None,
+    ) -> Pinned:
+        """Keep entries hot for ever."""
+        return await self._ask("pin", self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids), Pinned)
+
+    async def unpin(
+        self,
+        *,
+        keyword: str | None = None,
+        session_id: str | None = None,
+        entry_ids: Sequence[str] | None = None,
+        agent_id: str | None = None,
+    ) -> Pinned:
+        """Let pinned entries age again."""
+        return await self._ask("unpin", self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids), Pinned)
+
+    async def cross(self, enabled: bool | None = None, *, agent_id: str | None = None) -> CrossSearch:
+        """Open or close the agent's memory to other agents, or ask how it is."""
+        return await self._ask("cross", self._of(None, agent_id, enabled=enabled), CrossSearch)
+
+    async def reindex(self, *, embeddings: bool = False, agent_id: str | None = None) -> IndexStatus:
+        """Make the agent's search index anew, in the background."""
+        return await self._ask("reindex", self._of(None, agent_id, embeddings=embeddings or None), IndexStatus)
 
     async def pre_compaction(
         self, session_id: str, messages: Sequence[MessageLike] | None = None, *, agent_id: str | None = None
@@ -262,6 +319,61 @@ class Client:
         self, session_id: str, max_chars: int, *, agent_id: str | None = None
     ) -> CompressedContext:
         return self._run(self._client.get_compressed_context(session_id, max_chars, agent_id=agent_id))
+
+    def recall(
+        self,
+        session_id: str,
+        query: str,
+        *,
+        limit: int = 5,
+        scope: Reach = "agent",
+        at: datetime | str | None = None,
+        include_superseded: bool = False,
+        explain: bool = False,
+        agent_id: str | None = None,
+    ) -> Recollection:
+        return self._run(
+            self._client.recall(
+                session_id,
+                query,
+                limit=limit,
+                scope=scope,
+                at=at,
+                include_superseded=include_superseded,
+                explain=explain,
+                agent_id=agent_id,
+            )
+        )
+
+    def pin(
+        self,
+        *,
+        keyword: str | None = None,
+        session_id: str | None = None,
+        entry_ids: Sequence[str] | None = None,
+        agent_id: str | None = None,
+    ) -> Pinned:
+        return self._run(
+            self._client.pin(keyword=keyword, session_id=session_id, entry_ids=entry_ids, agent_id=agent_id)
+        )
+
+    def unpin(
+        self,
+        *,
+        keyword: str | None = None,
+        session_id: str | None = None,
+        entry_ids: Sequence[str] | None = None,
+        agent_id: str | None = None,
+    ) -> Pinned:
+        return self._run(
+            self._client.unpin(keyword=keyword, session_id=session_id, entry_ids=entry_ids, agent_id=agent_id)
+        )
+
+    def cross(self, enabled: bool | None = None, *, agent_id: str | None = None) -> CrossSearch:
+        return self._run(self._client.cross(enabled, agent_id=agent_id))
+
+    def reindex(self, *, embeddings: bool = False, agent_id: str | None = None) -> IndexStatus:
+        return self._run(self._client.reindex(embeddings=embeddings, agent_id=agent_id))
 
     def pre_compaction(
         self, session_id: str, messages: Sequence[MessageLike] | None = None, *, agent_id: str | None = None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from offbook.errors import ModelUnavailable
 from offbook.models import weights
-from offbook.models.seam import Embedder
+from offbook.protocols import Embedder
 from offbook.settings import Embedding
 
 NO_MODEL = "none"

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from offbook.retrieval.evidence import count_in_rows, rarity, term_scores
+from offbook.retrieval.evidence import count_in_rows, rarity, term_counts, term_scores
 from offbook.retrieval.index.agent_index import AgentIndex
 from offbook.retrieval.index.rows import word_numbers
 from offbook.retrieval.index.vectors import VectorIndex
+from offbook.retrieval.words import query_terms
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -111,6 +112,24 @@ def pool(index: AgentIndex, found: Found, count: int, is_open: NDArray[np.bool_]
     if is_open is not None:
         members = members[is_open[members]]
     return Pool(candidates=np.unique(np.concatenate([hits, members])[:MOST_CANDIDATES]), sample=np.unique(sample))
+
+
+def matching_rows(index: AgentIndex, keyword: str | None, session: int | None, limit: int) -> Ints:
+    """The rows that hold all words of the keyword, or all rows of the session; the newest, oldest first."""
+    count = index.rows.count
+    if keyword is None:
+        rows = np.arange(count) if session is None else index.rows.session_rows(session, count)
+        return rows[-limit:]
+    wanted = query_terms(keyword)
+    words = known_words(index, wanted, count)
+    if len(words.terms) < len(wanted):
+        return np.empty(0, np.int64)
+    committed = index.text.search(words.terms, 10 * limit, session=session, before_row=count, needs_all=True)
+    tail = _tail(index, count)
+    if session is not None:
+        tail = tail[index.rows.view()["session"][tail] == session]
+    held = term_counts(index.rows, tail, words.numbers).all(axis=1) if len(tail) else np.empty(0, bool)
+    return np.sort(np.concatenate([committed, tail[held]]))[-limit:]
 
 
 def _tail(index: AgentIndex, count: int) -> Ints:

@@ -136,7 +136,7 @@ def _add_words(
     measured: dict[str, Floats], rows: Rows, surroundings: _Surroundings, asked: Asked, at_sample: Ints
 ) -> Floats:
     """BM25 of each message, with its neighbours, and of its episode. Returns that of everyone."""
-    frequency = _term_counts(rows, surroundings.everyone, asked.words)
+    frequency = term_counts(rows, surroundings.everyone, asked.words)
     lengths = rows.view()["words"][surroundings.everyone].astype(np.float64)
     sampled = lengths[surroundings.here[at_sample]]
     average = max(float(sampled.mean()), 1.0) if len(sampled) else 1.0
@@ -156,7 +156,7 @@ def _add_words(
 def _add_meaning(
     measured: dict[str, Floats], vectors: VectorIndex, surroundings: _Surroundings, query: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """How near each message is, with its neighbours, and its episode. Returns that of everyone, and who has a vector."""
+    """How near each message is, with its neighbours, and its episode. Returns that of everyone, and who has one."""
     nearest, mean, has_vector = vectors.of_rows(surroundings.everyone, query)
     if has_vector.any():
         # A message that is not embedded yet is neither near nor far.
@@ -189,7 +189,7 @@ def rarity(frequencies: Ints, count: int) -> Floats:
 
 def count_in_rows(rows: Rows, chosen: Ints, words: NDArray[np.uint32]) -> Ints:
     """How many of the chosen rows hold each word."""
-    found: Ints = (_term_counts(rows, chosen, words) > 0).sum(axis=0)
+    found: Ints = (term_counts(rows, chosen, words) > 0).sum(axis=0)
     return found
 
 
@@ -197,11 +197,11 @@ def term_scores(rows: Rows, chosen: Ints, words: NDArray[np.uint32], idf: Floats
     """BM25 of the chosen rows among themselves."""
     lengths = rows.view()["words"][chosen].astype(np.float64)
     return _bm25(
-        _term_counts(rows, chosen, words), lengths, idf, max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
+        term_counts(rows, chosen, words), lengths, idf, max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
     )
 
 
-def _term_counts(rows: Rows, chosen: Ints, words: NDArray[np.uint32]) -> Floats:
+def term_counts(rows: Rows, chosen: Ints, words: NDArray[np.uint32]) -> Floats:
     """How often each chosen row says each word."""
     view, all_words = rows.view(), rows.words()
     counts = view["words"][chosen].astype(np.int64)

@@ -56,6 +56,11 @@ class HttpSurface:
             "ping": self._ping,
             "onMessage": self._on_message,
             "getCompressedContext": self._get_compressed_context,
+            "recall": self._recall,
+            "pin": self._pin,
+            "unpin": self._unpin,
+            "cross": self._cross,
+            "reindex": self._reindex,
             "hooks/pre-compaction": self._pre_compaction,
             "hooks/post-compaction": self._post_compaction,
             "hooks/session-start": self._session_start,
@@ -133,6 +138,39 @@ class HttpSurface:
         scope = self._scope(request, call)
         return await self._memory.get_compressed_context(scope, request.max_chars, by=call.caller)
 
+    async def _recall(self, request: wire.Recall, call: Call) -> Any:
+        return await self._memory.recall(
+            self._scope(request, call),
+            request.query,
+            limit=request.limit,
+            reach=request.scope,
+            at=request.at,
+            include_superseded=request.include_superseded,
+            explain=request.explain,
+            by=call.caller,
+        )
+
+    async def _pin(self, request: wire.Pin, call: Call, *, pinned: bool = True) -> Any:
+        return await self._memory.pin(
+            self._agent(request.agent_id, call, request.session_id),
+            keyword=request.keyword,
+            session_id=request.session_id,
+            entry_ids=request.entry_ids,
+            pinned=pinned,
+            by=call.caller,
+        )
+
+    async def _unpin(self, request: wire.Unpin, call: Call) -> Any:
+        return await self._pin(request, call, pinned=False)
+
+    async def _cross(self, request: wire.Cross, call: Call) -> Any:
+        return await self._memory.cross(self._agent(request.agent_id, call), enabled=request.enabled, by=call.caller)
+
+    async def _reindex(self, request: wire.Reindex, call: Call) -> Any:
+        return await self._memory.reindex(
+            self._agent(request.agent_id, call), embeddings=request.embeddings, by=call.caller
+        )
+
     async def _pre_compaction(self, request: wire.PreCompaction, call: Call) -> wire.Saved:
         saved = await self._memory.pre_compaction(self._scope(request, call), request.messages or (), by=call.caller)
         return wire.Saved(saved=saved)
@@ -160,16 +198,21 @@ class HttpSurface:
         )
 
     async def _status(self, request: wire.GetStatus, call: Call) -> Any:
-        agent_id = self._memory.agent(request.agent_id)
-        guard.check_agent(call.caller, agent_id)
-        return await self._memory.status(agent_id, by=call.caller)
+        return await self._memory.status(self._agent(request.agent_id, call), by=call.caller)
 
     async def _audit(self, request: wire.GetAudit, call: Call) -> Any:
-        agent_id = self._memory.agent(request.agent_id, request.session_id)
-        guard.check_agent(call.caller, agent_id)
         return await self._memory.audit(
-            agent_id, session_id=request.session_id, since=request.since, limit=request.limit, by=call.caller
+            self._agent(request.agent_id, call, request.session_id),
+            session_id=request.session_id,
+            since=request.since,
+            limit=request.limit,
+            by=call.caller,
         )
+
+    def _agent(self, agent_id: str | None, call: Call, session_id: str | None = None) -> str:
+        meant = self._memory.agent(agent_id, session_id)
+        guard.check_agent(call.caller, meant)
+        return meant
 
     def _scope(self, request: Any, call: Call) -> Scope:
         scope = self._memory.scope(request.session_id, request.agent_id)

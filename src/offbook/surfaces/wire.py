@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from offbook.entries import CrossSearch, Pinned, Reach, Recollection
 from offbook.errors import InvalidInput, WrongShape
 from offbook.types import (
     AgentId,
@@ -18,6 +19,7 @@ from offbook.types import (
     CaptureClaim,
     CompressedContext,
     Health,
+    IndexStatus,
     LogPage,
     Message,
     Moment,
@@ -32,6 +34,10 @@ MOST_MESSAGES = 1_000
 MOST_MESSAGES_OF_A_CONTEXT = 10_000
 LARGEST_INTEGER = 2**53 - 1
 """The largest whole number every JSON implementation keeps."""
+
+LONGEST_QUERY = 1_000_000
+"""A whole message may be the query; how much of it is read is bounded elsewhere."""
+MOST_ENTRIES = 100
 
 MaxChars = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER, description="The context is at most this many characters.")]
 Messages = Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
@@ -59,6 +65,50 @@ class GetCompressedContext(Value, frozen=True):
     session_id: SessionId
     max_chars: MaxChars
     agent_id: AgentId | None = None
+
+
+class Recall(Value, frozen=True):
+    """What was said that answers `query`, best first.
+
+    `scope`: this `session`, all sessions of this `agent`, or `all` agents that have opened their memory to each
+    other. `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`.
+    """
+
+    session_id: SessionId
+    query: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY)]
+    agent_id: AgentId | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_ENTRIES)] = 5
+    scope: Reach = "agent"
+    at: Moment | None = None
+    include_superseded: bool = False
+    explain: bool = False
+
+
+class Pin(Value, frozen=True):
+    """Keep entries hot for ever: those named by `entryIds`, all of a session, or those that hold a `keyword`."""
+
+    agent_id: AgentId | None = None
+    keyword: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
+    session_id: SessionId | None = None
+    entry_ids: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=1_000)] | None = None
+
+
+class Unpin(Pin, frozen=True):
+    """Let pinned entries age again: those named, those of a session, those that hold a `keyword`."""
+
+
+class Cross(Value, frozen=True):
+    """Open an agent's memory and that of others to each other (`enabled`), close it, or ask how it is."""
+
+    agent_id: AgentId | None = None
+    enabled: bool | None = None
+
+
+class Reindex(Value, frozen=True):
+    """Make the agent's search index anew from the log, in the background; with `embeddings` the vectors too."""
+
+    agent_id: AgentId | None = None
+    embeddings: bool = False
 
 
 class PreCompaction(Value, frozen=True):
@@ -148,6 +198,11 @@ SHAPES: dict[str, tuple[type[Any], Any]] = {
     "ping": (Ping, Health),
     "onMessage": (OnMessage, Receipt),
     "getCompressedContext": (GetCompressedContext, CompressedContext),
+    "recall": (Recall, Recollection),
+    "pin": (Pin, Pinned),
+    "unpin": (Unpin, Pinned),
+    "cross": (Cross, CrossSearch),
+    "reindex": (Reindex, IndexStatus),
     "hooks/pre-compaction": (PreCompaction, Saved),
     "hooks/post-compaction": (PostCompaction, Done),
     "hooks/session-start": (SessionStart, CompressedContext | None),

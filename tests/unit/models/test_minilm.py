@@ -9,7 +9,7 @@ import pytest
 
 from offbook.errors import ModelUnavailable
 from offbook.models.minilm import PIECES_PER_BATCH, TEXTS_PER_BATCH, MiniLM, batches, fingerprint
-from offbook.models.seam import Embedder
+from offbook.protocols import Embedder
 
 
 def test_what_is_alike_is_near(minilm: MiniLM) -> None:

@@ -71,13 +71,20 @@ class TextIndex:
     # ── reading ──
 
     def search(
-        self, terms: Sequence[str], limit: int, *, session: int | None = None, before_row: int | None = None
+        self,
+        terms: Sequence[str],
+        limit: int,
+        *,
+        session: int | None = None,
+        before_row: int | None = None,
+        needs_all: bool = False,
     ) -> NDArray[np.int64]:
-        """The rows that say most of these words, best first, among those committed."""
+        """The rows that say most of these words (or all of them), best first, among those committed."""
         searcher = self._searcher
         if not terms or not searcher.num_docs:
             return np.empty(0, np.int64)
-        wanted = [(tantivy.Occur.Should, self._term("words", term, "freq")) for term in terms]
+        occurs = tantivy.Occur.Must if needs_all else tantivy.Occur.Should
+        wanted = [(occurs, self._term("words", term, "freq")) for term in terms]
         query = tantivy.Query.boolean_query(wanted)
         if session is not None:
             only = tantivy.Query.const_score_query(self._term("session", session, "basic"), 0.0)

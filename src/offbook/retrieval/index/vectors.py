@@ -49,6 +49,8 @@ class VectorIndex:
         self._passages = Records(folder / "passages", passage, count)
         self._codes = Records(folder / "codes", np.dtype(("<u8", self._code_words)), count)
         rows = self._passages.view()["row"]
+        self.embedded = 0
+        """How many rows have vectors."""
         self._first_passage = Growing(np.empty(0, np.int64))
         self._passage_counts = Growing(np.empty(0, np.int64))
         self._note(np.array(rows, np.int64), 0)
@@ -64,11 +66,6 @@ class VectorIndex:
         shared = min(rows, len(known))
         has[:shared] = known[:shared] >= 0
         return has
-
-    @property
-    def embedded(self) -> int:
-        """How many rows have vectors."""
-        return int((self._first_passage.view() >= 0).sum())
 
     # ── writing ──
 
@@ -134,6 +131,14 @@ class VectorIndex:
         mean[has] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9)
         return nearest, mean, has
 
+    def best_part(self, row: int, query: Floats) -> int | None:
+        """Which of the row's passages is nearest."""
+        known = self._first_passage.view()
+        if row >= len(known) or known[row] < 0:
+            return None
+        passages = self._passages.view()[known[row] : known[row] + self._passage_counts.view()[row]]
+        return int(passages["part"][int(self._similarity(passages, query).argmax())])
+
     # ── how ──
 
     def _similarity(self, passages: NDArray[Any], query: Floats) -> Floats:
@@ -167,8 +172,10 @@ class VectorIndex:
             self._passage_counts.append(np.zeros(missing, np.int64))
         starts = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
         counts = np.diff(np.concatenate([starts, [len(rows)]]))
-        self._first_passage.view()[rows[starts]] = starts + first_passage
-        self._passage_counts.view()[rows[starts]] = counts
+        chosen = rows[starts]
+        self.embedded += int((self._first_passage.view()[np.unique(chosen)] < 0).sum())
+        self._first_passage.view()[chosen] = starts + first_passage
+        self._passage_counts.view()[chosen] = counts
 
 
 def _codes(vectors: NDArray[Any], words: int) -> NDArray[np.uint64]:

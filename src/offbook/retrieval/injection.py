@@ -1,0 +1,76 @@
+"""What comes to mind by itself before a turn: the rules of the documents (A2, A3, A5, D6), over recall's ranking.
+
+Ranking is recall's own; these rules say how much of it is shown: what is similar enough, at least two where there
+are any, as many as fit; and where nothing qualifies the newest there is, marked as such.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from offbook.settings import TokenBudget
+from offbook.types import Value
+
+CHARS_PER_TOKEN = 4
+TOKENS_AROUND = 30
+"""Of the frame around each entry."""
+LEAST_SHOWN = 2
+FALLBACK_ENTRIES = 2
+FALLBACK_CHARS = 20
+FALLBACK_SCORE = -1.0
+
+
+class Candidate(Value, frozen=True):
+    """An entry that might be shown, in the order of recall's ranking."""
+
+    id: str
+    chars: int
+    similarity: float | None
+    """Cosine; None where there is no vector."""
+    is_by_text: bool = False
+
+
+def budget_tokens(settings: TokenBudget, *, current_tokens: int, context_window: int | None = None) -> int:
+    """A5: a share of what is left of the window, never less than the minimum."""
+    window = settings.context_window if context_window is None else context_window
+    available = window - current_tokens - settings.safety_margin_tokens
+    return max(settings.min_budget_tokens, math.floor(available * settings.budget_share))
+
+
+def cost_tokens(chars: int) -> int:
+    return math.ceil(chars / CHARS_PER_TOKEN) + TOKENS_AROUND
+
+
+def chosen(
+    candidates: Sequence[Candidate], *, budget: int, min_score: float, keep: int, least: int = LEAST_SHOWN
+) -> list[str]:
+    """The ids to show. What is not similar enough is shown only to make up the least, and only where something is."""
+    similar = [one for one in candidates if _qualifies(one, min_score)]
+    if not similar:
+        return []
+    others = [one for one in candidates if not _qualifies(one, min_score)]
+    wanted = [*similar, *others[: max(0, least - len(similar))]][:keep]
+    shown: list[str] = []
+    left = budget
+    for one in wanted:
+        if cost_tokens(one.chars) <= left:
+            shown.append(one.id)
+            left -= cost_tokens(one.chars)
+    return shown
+
+
+def fallback(newest_first: Sequence[Candidate], *, budget: int) -> list[str]:
+    """A3: the last one or two that say anything, where nothing else qualified."""
+    shown: list[str] = []
+    left = budget
+    for one in newest_first:
+        if one.chars >= FALLBACK_CHARS and cost_tokens(one.chars) <= left and len(shown) < FALLBACK_ENTRIES:
+            shown.append(one.id)
+            left -= cost_tokens(one.chars)
+    return shown
+
+
+def _qualifies(one: Candidate, min_score: float) -> bool:
+    """Without a vector there is no cosine to compare: sharing words has to do (A17)."""
+    return one.similarity >= min_score if one.similarity is not None else one.is_by_text

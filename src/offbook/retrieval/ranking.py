@@ -1,0 +1,284 @@
+"""From a query to hits in order, over one agent's index. Each step is a function over arrays.
+
+found (text ∥ meaning ∥ time) ─▶ pool ─▶ evidence ─▶ recipe ─▶ time, substance ─▶ equals: newer first ─▶ once each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offbook.retrieval.candidates import Found, Words, by_meaning, by_text, known_words, pool
+from offbook.retrieval.evidence import FEATURES, Asked, Evidence, gather
+from offbook.retrieval.index.agent_index import AgentIndex
+from offbook.retrieval.index.rows import ASSISTANT, BOILERPLATE, DENIAL, MEMORY_QUESTION, TOOL, USER
+from offbook.retrieval.index.vectors import VectorIndex
+from offbook.retrieval.query import Query
+from offbook.retrieval.recipes import Recipe, chosen_recipe
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Span = tuple[float, float]
+"""Microseconds since 1970, from and up to; either may be infinite."""
+
+IN_TIME = 3.0
+NEAR_TIME = 1.0
+DAY = 86_400_000_000
+NEAR_DAYS = 2
+"""What happened on a day is often told the day after."""
+ROWS_BY_TIME = 150
+WITHOUT_SUBSTANCE = {DENIAL: -8.0, MEMORY_QUESTION: -8.0, BOILERPLATE: -3.0}
+"""Enough to stand behind whatever says anything (D7)."""
+TOOL_RESULT = -0.5
+"""What a tool printed is seldom what is remembered."""
+SAME = 0.9
+"""Cosine above which two messages say the same, and one is shown (A2)."""
+ABOUT_THE_SAME = 0.8
+EQUAL_SCORES = 0.5
+"""Scores this close are equals: the newer goes first (D5)."""
+COMPARED = 60
+LEAST_SIMILAR = 0.2
+"""Below which, and without a shared word, nothing is a memory of it."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is looked for, and where."""
+
+    query: Query
+    terms: Sequence[str]
+    vector: NDArray[np.float32] | None
+    asked_at: int
+    times: Sequence[tuple[Span, bool]] = ()
+    """When it was said, and whether that was said exactly."""
+    event_terms: Sequence[tuple[str, Sequence[str]]] = ()
+    """`before` or `after` something that is itself in memory, by its words."""
+    session: int | None = None
+    known_at: int | None = None
+    """Only what was said by then."""
+    limit: int = 5
+
+
+@dataclass(frozen=True)
+class Hit:
+    row: int
+    place: int
+    ts: int
+    arrived: int
+    score: float
+    similarity: float | None
+    found_by: list[str]
+    ranks: dict[str, int]
+    """Its place in what each retriever found."""
+    evidence: dict[str, float]
+    """What each feature added to the score."""
+    part: int | None = None
+
+
+@dataclass(frozen=True)
+class Filtered:
+    place: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Ranking:
+    hits: list[Hit]
+    words: list[str]
+    recipe: str
+    looked_at: int
+    filtered: list[Filtered] = field(default_factory=list)
+
+
+NOTHING = Ranking(hits=[], words=[], recipe="", looked_at=0)
+
+
+def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
+    count = index.rows.count
+    if not count:
+        return NOTHING
+    view = index.rows.view()[:count]
+    is_open = _open_rows(view, look)
+    words = known_words(index, look.terms, count)
+    found = Found(
+        by_text=by_text(index, words, count, session=look.session, is_open=is_open),
+        by_meaning=by_meaning(vectors, look.vector, is_open),
+    )
+    spans = [*look.times, *_event_spans(index, look, count)]
+    in_time = _rows_in(view, spans, is_open)
+    pooled = pool(index, Found(found.by_text, np.concatenate([found.by_meaning, in_time])), count, is_open)
+    asked = Asked(
+        words=words.numbers,
+        idf=words.idf,
+        vector=look.vector,
+        speakers=frozenset({index.rows.speaker_number(look.query.names[0])} if len(look.query.names) == 1 else ()),
+        at_micros=look.asked_at if look.known_at is None else look.known_at,
+    )
+    evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.sample, count)
+    recipe = chosen_recipe(look.query, len(look.terms), index.rows.mean_chars(USER), index.rows.mean_chars(ASSISTANT))
+    chosen = view[pooled.candidates]
+    scores = weighed(evidence, recipe) + timely(chosen["ts"], spans) + substantial(chosen)
+    relevant = _is_relevant(evidence, found, in_time)
+    order = np.argsort(-np.where(relevant, scores, -np.inf), kind="stable")[: max(COMPARED, 3 * look.limit)]
+    order = order[relevant[order]]
+    return _settled(view, vectors, evidence, scores, order, found, in_time, words, recipe, look)
+
+
+# ── the steps ──
+
+
+def weighed(evidence: Evidence, recipe: Recipe) -> Floats:
+    """The recipe's sum."""
+    total = np.zeros(len(evidence.rows))
+    for name in FEATURES:
+        if weight := recipe.weight(name):
+            total += weight * evidence.features[name]
+    return total
+
+
+def timely(ts: NDArray[Any], spans: Sequence[tuple[Span, bool]]) -> Floats:
+    """For what was said in the time asked about, and a little for what was said soon after."""
+    if not spans:
+        return np.zeros(len(ts))
+    best = np.full(len(ts), 0.0)
+    for (start, end), is_exact in spans:
+        inside = (ts >= start) & (ts < end)
+        near = (ts >= start - DAY) & (ts < end + NEAR_DAYS * DAY)
+        weight = IN_TIME if is_exact else NEAR_TIME
+        best = np.maximum(best, np.where(inside, weight, np.where(near, min(weight, NEAR_TIME), 0.0)))
+    return best
+
+
+def substantial(rows: NDArray[Any]) -> Floats:
+    """Denials, questions about memory and greetings stand behind what says something."""
+    total = np.where(rows["role"] == TOOL, TOOL_RESULT, 0.0)
+    for flag, penalty in WITHOUT_SUBSTANCE.items():
+        total += np.where(rows["flags"] & flag, penalty, 0.0)
+    return total
+
+
+def newer_first(scores: Floats, ts: NDArray[Any], likeness: NDArray[np.float32]) -> Floats:
+    """Of two that are about the same thing and score the same, the newer moves up before the older one."""
+    scores = scores.copy()
+    for older in range(len(scores)):
+        alike = (likeness[older] >= ABOUT_THE_SAME) & (ts > ts[older])
+        rivals = np.flatnonzero(alike & (scores <= scores[older]) & (scores[older] - scores < EQUAL_SCORES))
+        for place, rival in enumerate(rivals[np.argsort(ts[rivals], kind="stable")], 1):
+            scores[rival] = scores[older] + 1e-6 * place
+    return scores
+
+
+def once_each(order: Ints, likeness: NDArray[np.float32]) -> tuple[Ints, dict[int, int]]:
+    """Without those that say the same as a better one; and for each left out, the one that stands for it."""
+    kept: list[int] = []
+    stands_for: dict[int, int] = {}
+    for at in order.tolist():
+        twin = next((one for one in kept if likeness[one, at] > SAME), None)
+        if twin is None:
+            kept.append(at)
+        else:
+            stands_for[at] = twin
+    return np.array(kept, np.int64), stands_for
+
+
+# ── how ──
+
+
+def _open_rows(view: NDArray[Any], look: Look) -> NDArray[np.bool_] | None:
+    if look.session is None and look.known_at is None:
+        return None
+    is_open = np.ones(len(view), bool)
+    if look.session is not None:
+        is_open &= view["session"] == look.session
+    if look.known_at is not None:
+        is_open &= view["ts"] <= look.known_at
+    return is_open
+
+
+def _event_spans(index: AgentIndex, look: Look, count: int) -> list[tuple[Span, bool]]:
+    """When the thing was that something is said to be before or after: when it was spoken of first."""
+    spans: list[tuple[Span, bool]] = []
+    for relation, terms in look.event_terms:
+        words = known_words(index, terms, count)
+        rows = by_text(index, words, count, session=look.session, is_open=None)[:3]
+        if len(rows):
+            moment = float(index.rows.view()["ts"][rows].min())
+            spans.append(((-np.inf, moment) if relation == "before" else (moment, np.inf), False))
+    return spans
+
+
+def _rows_in(view: NDArray[Any], spans: Sequence[tuple[Span, bool]], is_open: NDArray[np.bool_] | None) -> Ints:
+    """The newest rows of a stretch of time that has both ends: "what did we talk about last Tuesday?"."""
+    rows = [
+        np.flatnonzero((view["ts"] >= start) & (view["ts"] < end))[-ROWS_BY_TIME:]
+        for (start, end), _ in spans
+        if np.isfinite(start) and np.isfinite(end)
+    ]
+    found = np.concatenate(rows) if rows else np.empty(0, np.int64)
+    return found if is_open is None else found[is_open[found]]
+
+
+def _is_relevant(evidence: Evidence, found: Found, in_time: Ints) -> NDArray[np.bool_]:
+    """All, if anything found shares a word, is near in meaning, or is of the time asked for; else none."""
+    is_any = len(found.by_text) > 0 or len(in_time) > 0 or bool((evidence.similarity >= LEAST_SIMILAR).any())
+    return np.full(len(evidence.rows), is_any)
+
+
+def _settled(
+    view: NDArray[Any],
+    vectors: VectorIndex | None,
+    evidence: Evidence,
+    scores: Floats,
+    order: Ints,
+    found: Found,
+    in_time: Ints,
+    words: Words,
+    recipe: Recipe,
+    look: Look,
+) -> Ranking:
+    """The best, equals by age, each once."""
+    rows = evidence.rows[order]
+    ts = view["ts"][rows]
+    likeness = _likeness(vectors, rows, look.vector)
+    adjusted = newer_first(scores[order], ts, likeness)
+    kept, stands_for = once_each(np.argsort(-adjusted, kind="stable"), likeness)
+    ranks = {
+        name: {row: place for place, row in reversed(list(enumerate(some.tolist(), 1)))}
+        for name, some in (("text", found.by_text), ("meaning", found.by_meaning), ("time", in_time))
+    }
+    hits = [
+        Hit(
+            row=int(rows[at]),
+            place=int(view["place"][rows[at]]),
+            ts=int(ts[at]),
+            arrived=int(view["arrived"][rows[at]]),
+            score=float(adjusted[at]),
+            similarity=float(evidence.similarity[order[at]]) if evidence.has_vector[order[at]] else None,
+            found_by=[name for name, some in ranks.items() if int(rows[at]) in some] or ["setting"],
+            ranks={name: some[int(rows[at])] for name, some in ranks.items() if int(rows[at]) in some},
+            evidence={
+                name: weight * float(evidence.features[name][order[at]])
+                for name in FEATURES
+                if (weight := recipe.weight(name))
+            },
+            part=vectors.best_part(int(rows[at]), look.vector) if vectors and look.vector is not None else None,
+        )
+        for at in kept.tolist()
+    ]
+    filtered = [
+        Filtered(place=int(view["place"][rows[at]]), why=f"says the same as {int(view['place'][rows[twin]])}")
+        for at, twin in stands_for.items()
+    ]
+    return Ranking(hits=hits, words=words.terms, recipe=recipe.name, looked_at=len(evidence.rows), filtered=filtered)
+
+
+def _likeness(vectors: VectorIndex | None, rows: Ints, query: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    if vectors is None or query is None or not len(rows):
+        return np.eye(len(rows), dtype=np.float32)
+    _, mean, _ = vectors.of_rows(rows, query)
+    likeness: NDArray[np.float32] = mean @ mean.T
+    return likeness

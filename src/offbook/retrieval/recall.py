@@ -1,0 +1,339 @@
+"""Recall, top to bottom.
+
+query ─▶ read (names, times) ─▶ index caught up ─▶ vector, within a deadline ─▶ ranked (see `ranking`) ─▶ pins
+      ─▶ what was replaced gives way to what holds now ─▶ excerpts ─▶ entries, best first
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from offbook.audit import micros, moment
+from offbook.content import render
+from offbook.entries import (
+    Explained,
+    Hold,
+    LeftOut,
+    MemoryEntry,
+    PlacedMessage,
+    Reach,
+    Recollection,
+    Replaced,
+    Supersession,
+    Why,
+)
+from offbook.errors import ModelUnavailable
+from offbook.lifecycle.offload import offloaded_through
+from offbook.lifecycle.tiers import hot_until, tier_of
+from offbook.protocols import Store
+from offbook.retrieval.excerpts import excerpt
+from offbook.retrieval.identity import entry_id
+from offbook.retrieval.query import Query, read_query
+from offbook.retrieval.settling import LONGEST_CHAIN, Standing, settled
+from offbook.retrieval.times import QueryTimes, read_times, without_times
+from offbook.retrieval.voice import as_spoken
+from offbook.retrieval.words import query_terms
+from offbook.settings import Settings
+from offbook.types import Scope, Span, Value, now
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from offbook.protocols import Embedder
+    from offbook.retrieval.index.agent_index import AgentIndex
+    from offbook.retrieval.ranking import Hit, Ranking
+
+FOLLOW_SECONDS = 0.25
+"""For taking in what has just arrived. Only after a large import is there more."""
+EMBED_SECONDS = 1.0
+"""For the query's vector. A local model takes milliseconds; an endpoint may be slow or away."""
+PINNED = 0.75
+HOT = 0.5
+"""Added where memory is injected by itself: what is at hand first."""
+CONTENDERS = 12
+"""Looked at beyond the limit: some give way to others."""
+REPLACED_CHARS = 200
+MIDDLING, SPREAD = 4.0, 2.5
+"""The score shown as 0.5, and how fast it goes to 0 and 1 from there. Only the order means anything."""
+
+
+class Ask(Value, frozen=True):
+    """One question to memory."""
+
+    scope: Scope
+    query: str
+    limit: int = 5
+    reach: Reach = "agent"
+    at: datetime | None = None
+    include_superseded: bool = False
+    explain: bool = False
+    prefers_hot: bool = False
+    others: tuple[str, ...] = ()
+    """Agents whose memory may be searched too."""
+
+
+class Indexed(Protocol):
+    """Gives an agent's index, caught up as far as time allows."""
+
+    def following(self, agent_id: str, *, seconds: float) -> AbstractAsyncContextManager[tuple[AgentIndex, bool]]: ...
+
+
+class Vectorised(Protocol):
+    """Gives the model whose vectors serve an agent; ModelUnavailable says why there is none."""
+
+    async def serving(self, store: Store, agent_id: str) -> Embedder: ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one agent's memory had."""
+
+    agent_id: str
+    ranking: Ranking
+    hits: dict[int, Hit]
+    """By place."""
+    standing: list[Standing]
+    """What is to be shown, best first; some of it was not found itself but replaced what was."""
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+class Recall:
+    def __init__(self, store: Store, indexes: Indexed, embedders: Vectorised, settings: Settings) -> None:
+        self._store = store
+        self._indexes = indexes
+        self._embedders = embedders
+        self._settings = settings
+
+    async def __call__(self, ask: Ask) -> tuple[Recollection, dict[str, list[int]]]:
+        """The answer, and the places that were shown, by agent."""
+        started = time.perf_counter()
+        asked_at = ask.at or now()
+        times = read_times(ask.query, asked_at)
+        degraded: list[str] = []
+        found = [
+            await self._found(agent_id, ask, times, asked_at, degraded)
+            for agent_id in (ask.scope.agent_id, *ask.others)
+        ]
+        best = sorted(((one, standing) for one in found for standing in one.standing), key=lambda pair: -pair[1].score)[
+            : ask.limit
+        ]
+        entries: list[MemoryEntry] = []
+        shown: dict[str, list[int]] = {}
+        for one in found:
+            chosen = [standing for owner, standing in best if owner is one]
+            entries += await self._entries(ask, one, chosen, asked_at)
+            shown[one.agent_id] = [standing.place for standing in chosen]
+        return Recollection(
+            entries=sorted(entries, key=lambda entry: -entry.score),
+            took_ms=round((time.perf_counter() - started) * 1_000, 3),
+            degraded=degraded,
+            explained=_explained(ask, times, found) if ask.explain else None,
+        ), shown
+
+    # ── one agent's memory ──
+
+    async def _found(
+        self, agent_id: str, ask: Ask, times: QueryTimes, asked_at: datetime, degraded: list[str]
+    ) -> Found:
+        ranking = await self._ranked(agent_id, ask, times, asked_at, degraded)
+        scores = await self._with_holds(agent_id, ask, ranking, asked_at)
+        links = await self._links(agent_id, [place for place, _ in scores], asked_at)
+        outcome = settled(scores, links, include_superseded=ask.include_superseded)
+        left_out = [LeftOut(id=entry_id(one.place), why=one.why) for one in ranking.filtered]
+        left_out += [
+            LeftOut(id=entry_id(place), why=f"{link.kind}: {entry_id(link.new_place)} holds now")
+            for place, link in outcome.gone.items()
+        ]
+        return Found(
+            agent_id=agent_id,
+            ranking=ranking,
+            hits={hit.place: hit for hit in ranking.hits},
+            standing=outcome.standing,
+            left_out=left_out,
+        )
+
+    async def _ranked(
+        self, agent_id: str, ask: Ask, times: QueryTimes, asked_at: datetime, degraded: list[str]
+    ) -> Ranking:
+        from offbook.retrieval.ranking import NOTHING, Look, rank
+
+        async with self._indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, has_all):
+            if not has_all:
+                degraded.append(_about(agent_id, ask, "text: the newest messages are still being indexed"))
+            session = None
+            if ask.reach == "session":
+                session = await self._store.session_numbers(agent_id, ask.scope.session_id)
+                if session is None:
+                    return NOTHING
+            query = read_query(ask.query, index.rows.speakers)
+            embedder, vector = await self._vector(agent_id, ask, query, degraded)
+            vectors = index.vectors(embedder.fingerprint) if embedder else None
+            waiting = index.rows.count - (vectors.embedded if vectors else 0)
+            if embedder is not None and waiting:
+                degraded.append(_about(agent_id, ask, f"embeddings: {waiting:,} messages are still to be embedded"))
+            look = Look(
+                query=query,
+                terms=_terms(query, times),
+                vector=vector,
+                asked_at=micros(asked_at),
+                times=[(_span(one.start, one.end), one.is_exact) for one in times.ranges],
+                event_terms=[(bound.relation, query_terms(bound.event)) for bound in times.bounds],
+                session=session,
+                known_at=micros(ask.at) if ask.at else None,
+                limit=ask.limit + CONTENDERS,
+            )
+            return await asyncio.to_thread(rank, index, vectors, look)
+
+    async def _vector(
+        self, agent_id: str, ask: Ask, query: Query, degraded: list[str]
+    ) -> tuple[Embedder | None, NDArray[np.float32] | None]:
+        """Without one the answer is by text, and says so."""
+        try:
+            embedder = await self._embedders.serving(self._store, agent_id)
+            vectors = await asyncio.wait_for(asyncio.to_thread(embedder.embed, [as_spoken(query)]), EMBED_SECONDS)
+        except ModelUnavailable as error:
+            degraded.append(_about(agent_id, ask, f"embeddings: {error.detail}"))
+            return None, None
+        except TimeoutError:
+            degraded.append(_about(agent_id, ask, f"embeddings: no answer of the model in {EMBED_SECONDS:g} s"))
+            return None, None
+        return embedder, vectors[0]
+
+    async def _with_holds(self, agent_id: str, ask: Ask, ranking: Ranking, at: datetime) -> list[tuple[int, float]]:
+        """Places and scores: pins weigh, and, where memory comes by itself, what is still hot."""
+        holds = await self._store.holds(agent_id, [hit.place for hit in ranking.hits])
+        ttl = self._settings.for_agent(agent_id).ttl
+        scores = []
+        for hit in ranking.hits:
+            hold = holds.get(hit.place, Hold())
+            score = hit.score + (PINNED if hold.pinned else 0.0)
+            if ask.prefers_hot and at < hot_until(moment(hit.arrived), hold.retrievals, ttl):
+                score += HOT
+            scores.append((hit.place, score))
+        return sorted(scores, key=lambda pair: -pair[1])
+
+    async def _links(self, agent_id: str, places: Sequence[int], at: datetime) -> list[Supersession]:
+        """The links of these places and of what they lead to, as known at the time."""
+        known: dict[tuple[int, int], Supersession] = {}
+        asked: set[int] = set()
+        frontier = list(places)
+        for _ in range(LONGEST_CHAIN):
+            asked.update(frontier)
+            found = [link for link in await self._store.supersessions(agent_id, frontier) if link.at <= at]
+            known.update({(link.old_place, link.new_place): link for link in found})
+            frontier = [link.new_place for link in found if link.new_place not in asked]
+            if not frontier:
+                break
+        return list(known.values())
+
+    # ── shown ──
+
+    async def _entries(self, ask: Ask, found: Found, chosen: Sequence[Standing], at: datetime) -> list[MemoryEntry]:
+        agent_id = found.agent_id
+        places = [one.place for one in chosen]
+        beside = [place for one in chosen for place in one.replaces]
+        messages = {placed.place: placed for placed in await self._store.messages_at(agent_id, [*places, *beside])}
+        holds = await self._store.holds(agent_id, places)
+        offloaded = await offloaded_through(self._store, agent_id) if places else None
+        ttl = self._settings.for_agent(agent_id).ttl
+        entries = []
+        for one in chosen:
+            placed = messages.get(one.place)
+            if placed is None:
+                continue
+            hold, hit = holds.get(one.place, Hold()), found.hits.get(one.place)
+            arrived = placed.logged.received_at
+            message = placed.logged.message
+            found_by = [*(hit.found_by if hit else ["correction"]), *(["pin"] if hold.pinned else [])]
+            entries.append(
+                MemoryEntry(
+                    id=entry_id(one.place),
+                    agent_id=agent_id,
+                    session_id=placed.session_id,
+                    text=excerpt(render(message), found.ranking.words, hit.part if hit else None),
+                    ts=message.ts or arrived,
+                    score=squashed(one.score),
+                    found_by=found_by,
+                    span=Span(first_seq=placed.logged.seq, last_seq=placed.logged.seq),
+                    tier=tier_of(
+                        arrived,
+                        hold.retrievals,
+                        is_pinned=hold.pinned,
+                        is_offloaded=offloaded is not None and arrived <= offloaded,
+                        ttl=ttl,
+                        at=at,
+                    ),
+                    pinned=hold.pinned,
+                    origin=message.origin or message.role,
+                    superseded_by=None if one.superseded_by is None else entry_id(one.superseded_by),
+                    why=_why(ask, found, one, hit, messages),
+                )
+            )
+        return entries
+
+
+# ── small decisions ──
+
+
+def squashed(score: float) -> float:
+    """A score between 0 and 1 that keeps the order."""
+    return round(1 / (1 + math.exp(-max(-40.0, min(40.0, (score - MIDDLING) / SPREAD)))), 6)
+
+
+def _terms(query: Query, times: QueryTimes) -> list[str]:
+    """The words to look for: not the speakers, who are known by name, nor the time, which is known as one."""
+    names = {term for name in query.names for term in query_terms(name)}
+    terms = query_terms(without_times(query.focus, times))
+    return [term for term in terms if term not in names] or terms
+
+
+def _span(start: datetime | None, end: datetime | None) -> tuple[float, float]:
+    return (
+        -math.inf if start is None else float(micros(start)),
+        math.inf if end is None else float(micros(end)),
+    )
+
+
+def _about(agent_id: str, ask: Ask, what: str) -> str:
+    return what if agent_id == ask.scope.agent_id else f"{what} (agent {agent_id})"
+
+
+def _why(ask: Ask, found: Found, one: Standing, hit: Hit | None, messages: dict[int, PlacedMessage]) -> Why | None:
+    replaces = [
+        Replaced(
+            id=entry_id(place),
+            text=excerpt(render(messages[place].logged.message), ())[:REPLACED_CHARS],
+            ts=messages[place].logged.message.ts or messages[place].logged.received_at,
+        )
+        for place in one.replaces
+        if place in messages
+    ]
+    if not ask.explain:
+        return Why(replaces=replaces) if replaces else None
+    return Why(
+        replaces=replaces,
+        speaker=messages[one.place].logged.message.name,
+        similarity=None if hit is None or hit.similarity is None else round(hit.similarity, 4),
+        ranks=hit.ranks if hit else {},
+        evidence={name: round(value, 3) for name, value in hit.evidence.items()} if hit else {},
+    )
+
+
+def _explained(ask: Ask, times: QueryTimes, found: Sequence[Found]) -> Explained:
+    return Explained(
+        query=read_query(ask.query).text,
+        looked_for=list(dict.fromkeys(word for one in found for word in one.ranking.words)),
+        times=[one.phrase for one in times.ranges] + [one.phrase for one in times.bounds],
+        recipes={one.agent_id: one.ranking.recipe for one in found},
+        looked_at=sum(one.ranking.looked_at for one in found),
+        left_out=[left for one in found for left in one.left_out],
+    )

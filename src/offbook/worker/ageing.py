@@ -1,0 +1,96 @@
+"""Hot, warm and cold in numbers, and the offload of what is too much to be hot (A8, A9). Nothing is deleted."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from offbook.audit import micros, moment
+from offbook.entries import Hold
+from offbook.lifecycle.offload import OFFLOADED, offloaded_through
+from offbook.lifecycle.tiers import HotEntry, hot_until, tier_of, to_offload
+from offbook.protocols import Store
+from offbook.settings import Settings, Ttl
+from offbook.types import AuditDraft, Tiers, now
+
+if TYPE_CHECKING:
+    from offbook.retrieval.index.agent_index import AgentIndex
+
+AGER = "offbook"
+"""The actor of the audit event: nobody asked for it."""
+MOST_HELD = 10_000
+"""Pinned or lately retrieved messages that are looked at one by one; more than that are counted by age."""
+
+
+async def tiers(store: Store, agent_id: str, index: AgentIndex, ttl: Ttl) -> Tiers:
+    """How many messages are in each tier now. Does not grow with history: arrivals are in order of time."""
+    import numpy as np
+
+    at = now()
+    offloaded = await offloaded_through(store, agent_id)
+    arrived = index.rows.view()["arrived"]
+    base = timedelta(hours=min(ttl.base_hours, ttl.max_hours))
+    cooled = int(np.searchsorted(arrived, micros(_before(at, base)), "right"))
+    chilled = int(np.searchsorted(arrived, micros(_before(at, base + timedelta(hours=ttl.max_hours))), "right"))
+    if offloaded is not None:
+        gone = int(np.searchsorted(arrived, micros(offloaded), "right"))
+        cooled, chilled = max(cooled, gone), max(chilled, gone)
+    count = {"hot": len(arrived) - cooled, "warm": cooled - chilled, "cold": chilled}
+    for row, hold in await _held(store, agent_id, index, at, ttl):
+        when = moment(int(arrived[row]))
+        is_gone = offloaded is not None and when <= offloaded
+        plain = tier_of(when, 0, is_pinned=False, is_offloaded=is_gone, ttl=ttl, at=at)
+        held = tier_of(when, hold.retrievals, is_pinned=hold.pinned, is_offloaded=is_gone, ttl=ttl, at=at)
+        count[plain] -= 1
+        count[held] += 1
+    return Tiers(**{tier: max(0, number) for tier, number in count.items()})
+
+
+async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Settings) -> int:
+    """Send the oldest hot messages to cold storage where there are too many; returns how many."""
+    at = now()
+    ttl = settings.ttl
+    gone = await offloaded_through(store, agent_id)
+    since = _before(at, timedelta(hours=ttl.max_hours))
+    if gone is not None:
+        since = max(since, gone)
+    import numpy as np
+
+    view = index.rows.view()
+    first = int(np.searchsorted(view["arrived"], micros(since), "right"))
+    if len(view) - first <= settings.prune_threshold:
+        return 0
+    holds = dict(await _held(store, agent_id, index, at, ttl))
+    hot = [
+        HotEntry(place=row, arrived_at=when, is_pinned=hold.pinned)
+        for row in range(first, len(view))
+        for when, hold in [(moment(int(view["arrived"][row])), holds.get(row, Hold()))]
+        if hold.pinned or at < hot_until(when, hold.retrievals, ttl)
+    ]
+    moved = to_offload(hot, threshold=settings.prune_threshold, keep=settings.prune_keep)
+    if not moved:
+        return 0
+    through = max(moment(int(view["arrived"][row])) for row in moved)
+    event = AuditDraft(
+        verb="offload", actor=AGER, details={"moved": len(moved), "through": through.isoformat(), "hot": len(hot)}
+    )
+    await store.set_agent_note(agent_id, OFFLOADED, through.isoformat(), event)
+    return len(moved)
+
+
+async def _held(store: Store, agent_id: str, index: AgentIndex, at: datetime, ttl: Ttl) -> list[tuple[int, Hold]]:
+    """The rows that are pinned, or were retrieved so lately that it may count."""
+    since = _before(at, timedelta(hours=2 * ttl.max_hours))
+    lately = dict(await store.retrieved_since(agent_id, since, limit=MOST_HELD))
+    pinned = await store.pinned(agent_id, limit=MOST_HELD)
+    lately |= await store.holds(agent_id, [place for place in pinned if place not in lately])
+    rows = index.rows.find(list(lately))
+    return [(int(row), hold) for row, hold in zip(rows, lately.values(), strict=True) if row >= 0]
+
+
+def _before(at: datetime, span: timedelta) -> datetime:
+    """Settings may name any number of hours; time begins somewhere."""
+    try:
+        return max(at - span, moment(0))
+    except OverflowError:
+        return moment(0)

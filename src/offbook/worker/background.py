@@ -1,0 +1,232 @@
+"""The background: three loops that take turns, and what the verbs ask of them.
+
+Each loop does a bounded piece of work for one agent, then goes to the next. A piece done twice leaves the same
+rows; one that fails is logged and tried again later, and never stops the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import structlog
+
+from offbook.entries import Recollection
+from offbook.errors import ModelUnavailable, OffbookError
+from offbook.protocols import Blobs, Store
+from offbook.retrieval.recall import Ask, Recall
+from offbook.settings import Settings
+from offbook.types import IndexStatus, Tiers
+from offbook.worker import ageing
+from offbook.worker.embedders import Embedders
+from offbook.worker.embedding import EmbeddingStep
+from offbook.worker.indexes import Indexes
+
+GATHER_SECONDS = 0.1
+"""News are gathered this long before they are indexed: one batch instead of many. A recall does not wait for it."""
+FOLLOW_SECONDS = 0.5
+"""For one agent, before it is another's turn."""
+AGEING_SECONDS = 60.0
+RETRY_SECONDS = 5.0
+NO_MODEL_SECONDS = 30.0
+
+log = structlog.get_logger("offbook.worker")
+
+
+class Turns:
+    """Agents with something to do, each once, in turns."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, None] = {}
+        self._news = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, agent_id: str) -> None:
+        self._waiting[agent_id] = None
+        self._news.set()
+
+    async def next(self) -> str:
+        while not self._waiting:
+            self._news.clear()
+            await self._news.wait()
+        agent_id = next(iter(self._waiting))
+        del self._waiting[agent_id]
+        return agent_id
+
+
+class Background:
+    def __init__(self, store: Store, blobs: Blobs, settings: Settings, *, indexes: Path, models: Path) -> None:
+        self._store = store
+        self._settings = settings
+        self.embedders = Embedders(settings.embedding, models)
+        self.indexes = Indexes(
+            store, blobs, indexes, silence=lambda agent_id: settings.for_agent(agent_id).session.interrupted_gap
+        )
+        self._embedding = EmbeddingStep(store, blobs, self.indexes, threads=settings.embedding.threads)
+        self._recall = Recall(store, self.indexes, self.embedders, settings)
+        self._to_follow = Turns()
+        self._to_embed = Turns()
+        self._aged_at: dict[str, float] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # ── its life ──
+
+    def start(self) -> None:
+        for loop in (self._begin, self._follow_on, self._embed_on):
+            self._tasks.append(asyncio.create_task(loop()))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._embedding.close()
+        await self.indexes.close()
+        await self.embedders.close()
+
+    # ── what the verbs ask ──
+
+    def notify(self, agent_id: str) -> None:
+        """The agent has news."""
+        self._to_follow.add(agent_id)
+
+    async def recall(self, ask: Ask) -> tuple[Recollection, dict[str, list[int]]]:
+        return await self._recall(ask)
+
+    async def places(self, agent_id: str, keyword: str | None, session: int | None, limit: int) -> list[int]:
+        """Where the messages lie that have the keyword's words, or all of a session: the newest of them."""
+        from offbook.retrieval.candidates import matching_rows
+
+        async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, _):
+            rows = await asyncio.to_thread(matching_rows, index, keyword, session, limit)
+            return [int(place) for place in index.rows.view()["place"][rows]]
+
+    async def rebuild(self, agent_id: str, *, embeddings: bool) -> IndexStatus:
+        """Make the agent's index anew from the log. Vectors are in the store and are taken from there, or (with
+        `embeddings`) made anew as well."""
+        if embeddings:
+            for model in await self._store.vector_models(agent_id):
+                await self._store.drop_vectors(agent_id, model)
+        await self.indexes.rebuild(agent_id)
+        self.notify(agent_id)
+        index = self.indexes.peek(agent_id)
+        counts = await self._store.counts(agent_id)
+        return IndexStatus(
+            entries=index.rows.count if index else 0,
+            embedded=0,
+            waiting=counts.messages,
+            model=self.embedders.name,
+            trouble=self.embedders.trouble,
+        )
+
+    async def status(self, agent_id: str) -> tuple[IndexStatus, Tiers]:
+        async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, _):
+            ttl = self._settings.for_agent(agent_id).ttl
+            tiers = await ageing.tiers(self._store, agent_id, index, ttl)
+            model = self._model_in_use
+            vectors = index.vectors(model) if model else None
+            embedded = vectors.embedded if vectors else 0
+            return IndexStatus(
+                entries=index.rows.count,
+                embedded=embedded,
+                waiting=index.rows.count - embedded if model else 0,
+                model=self.embedders.name,
+                trouble=self.embedders.trouble,
+            ), tiers
+
+    @property
+    def model(self) -> str | None:
+        return self.embedders.name
+
+    def backlog(self) -> int:
+        """Messages not yet embedded, and agents not yet looked at."""
+        waiting = len(self._to_follow)
+        model = self._model_in_use
+        for agent_id in self.indexes.open_agents():
+            index = self.indexes.peek(agent_id)
+            if index is not None and model is not None:
+                vectors = index.vectors(model)
+                waiting += index.rows.count - (vectors.embedded if vectors else 0)
+        return waiting
+
+    # ── the loops ──
+
+    async def _begin(self) -> None:
+        """Everything that was left undone is found again: whatever stopped us, and however."""
+        await self._attempt("begin", self._notify_all)
+
+    async def _notify_all(self) -> None:
+        for agent_id in await self._store.agents():
+            self.notify(agent_id)
+
+    async def _follow_on(self) -> None:
+        while True:
+            agent_id = await self._to_follow.next()
+            await asyncio.sleep(GATHER_SECONDS)
+            if not await self._attempt("follow", lambda agent_id=agent_id: self._follow(agent_id)):  # type: ignore[misc]
+                self._later(self._to_follow, agent_id, RETRY_SECONDS)
+
+    async def _follow(self, agent_id: str) -> None:
+        async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, has_all):
+            self._to_embed.add(agent_id)
+            if has_all:
+                await self._age(agent_id)
+        await self.indexes.commit(agent_id)
+        if not has_all or index.is_dirty:
+            self._later(self._to_follow, agent_id, 0.0 if not has_all else 1.0)
+
+    async def _age(self, agent_id: str) -> None:
+        if time.monotonic() - self._aged_at.get(agent_id, -AGEING_SECONDS) < AGEING_SECONDS:
+            return
+        self._aged_at[agent_id] = time.monotonic()
+        async with self.indexes.following(agent_id, seconds=0) as (index, _):
+            moved = await ageing.offload(self._store, agent_id, index, self._settings.for_agent(agent_id))
+        if moved:
+            log.info("offloaded", action="memory.offload", agent=agent_id, moved=moved)
+
+    async def _embed_on(self) -> None:
+        while True:
+            agent_id = await self._to_embed.next()
+            if not await self._attempt("embed", lambda agent_id=agent_id: self._embed(agent_id)):  # type: ignore[misc]
+                self._later(self._to_embed, agent_id, NO_MODEL_SECONDS)
+
+    async def _embed(self, agent_id: str) -> None:
+        embedder = await self.embedders.wanted()
+        self._fingerprint = embedder.fingerprint
+        if await self._embedding.run(agent_id, embedder):
+            self._to_embed.add(agent_id)
+            await self.indexes.commit(agent_id)
+            return
+        before = await self.embedders.switch(self._store, agent_id, embedder)
+        if before is not None:
+            await self.indexes.change(agent_id, lambda index: index.drop_vectors(before))
+            await self._store.drop_vectors(agent_id, before)
+        await self.indexes.commit(agent_id, is_due=True)
+
+    _fingerprint: str | None = None
+
+    @property
+    def _model_in_use(self) -> str | None:
+        return self._fingerprint
+
+    # ── how ──
+
+    async def _attempt(self, what: str, work: Callable[[], Awaitable[None]]) -> bool:
+        try:
+            await work()
+        except ModelUnavailable:
+            return False  # told where the model is opened, and in `status`
+        except OffbookError as error:
+            log.warning("not done", action=f"worker.{what}", detail=error.detail)
+            return False
+        except Exception:
+            # The one broad handler of the background: a defect of ours must not stop the other agents.
+            log.exception("failed", action=f"worker.{what}")
+            return False
+        return True
+
+    def _later(self, turns: Turns, agent_id: str, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, turns.add, agent_id)

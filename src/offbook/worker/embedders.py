@@ -1,0 +1,124 @@
+"""Which model gives the vectors, and how one moves to another.
+
+The settings name the model that is wanted. Where an agent's vectors are of another one, that one goes on serving
+(if it can be opened) while the wanted one embeds everything beside it; then they switch, and the old vectors go.
+Two models' vectors are never compared with each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+
+from offbook.errors import ModelUnavailable
+from offbook.protocols import Store
+from offbook.settings import Embedding
+from offbook.types import Value
+
+if TYPE_CHECKING:
+    from offbook.protocols import Embedder
+
+ACTIVE = "embedding"
+"""The agent's note of the model that serves."""
+RETRY_SECONDS = 60.0
+"""After which a model that could not be had is tried again."""
+
+log = structlog.get_logger("offbook.embedding")
+
+
+class Serving(Value, frozen=True):
+    """The model whose vectors an agent's recall compares."""
+
+    fingerprint: str
+    embedding: Embedding
+
+
+class Embedders:
+    def __init__(self, wanted: Embedding, folder: Path) -> None:
+        self._wanted_settings = wanted
+        self._folder = folder
+        self._opened: dict[Embedding, Embedder] = {}
+        self._failed: dict[Embedding, tuple[float, str]] = {}
+        self._lock = asyncio.Lock()
+        self._serving: dict[str, Serving | None] = {}
+
+    async def wanted(self) -> Embedder:
+        """The model the settings ask for. ModelUnavailable says why there is none."""
+        return await self._open(self._wanted_settings)
+
+    @property
+    def name(self) -> str | None:
+        """Of the wanted model, once it is there."""
+        return self._wanted_settings.model if self._wanted_settings in self._opened else None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the wanted model is not there."""
+        failed = self._failed.get(self._wanted_settings)
+        return failed[1] if failed else None
+
+    async def serving(self, store: Store, agent_id: str) -> Embedder:
+        """The model whose vectors the agent's recall compares now."""
+        noted = await self._noted(store, agent_id)
+        if noted is None or noted.embedding == self._wanted_settings:
+            return await self.wanted()
+        try:
+            embedder = await self._open(noted.embedding)
+        except ModelUnavailable:
+            # What it made cannot be searched any more; the wanted one serves with what it has so far.
+            return await self.wanted()
+        return embedder if embedder.fingerprint == noted.fingerprint else await self.wanted()
+
+    async def switch(self, store: Store, agent_id: str, embedder: Embedder) -> str | None:
+        """From now on this one serves the agent; returns the fingerprint of the one before, if it was another."""
+        noted = await self._noted(store, agent_id)
+        if noted is not None and noted.fingerprint == embedder.fingerprint:
+            return None
+        now_serving = Serving(fingerprint=embedder.fingerprint, embedding=self._wanted_settings)
+        await store.set_agent_note(agent_id, ACTIVE, msgspec.json.encode(now_serving).decode(), None)
+        self._serving[agent_id] = now_serving
+        if noted is not None:
+            log.info("switched", action="embedding.switch", agent=agent_id, model=embedder.name)
+        return noted.fingerprint if noted else None
+
+    async def close(self) -> None:
+        while self._opened:
+            _, embedder = self._opened.popitem()
+            await asyncio.to_thread(embedder.close)
+
+    async def _noted(self, store: Store, agent_id: str) -> Serving | None:
+        if agent_id not in self._serving:
+            note = await store.agent_note(agent_id, ACTIVE)
+            try:
+                self._serving[agent_id] = None if note is None else msgspec.json.decode(note, type=Serving)
+            except msgspec.MsgspecError:
+                self._serving[agent_id] = None
+        return self._serving[agent_id]
+
+    async def _open(self, embedding: Embedding) -> Embedder:
+        known = self._opened.get(embedding)
+        if known is not None:
+            return known
+        async with self._lock:
+            if embedding in self._opened:
+                return self._opened[embedding]
+            failed_at, why = self._failed.get(embedding, (0.0, ""))
+            if why and time.monotonic() - failed_at < RETRY_SECONDS:
+                raise ModelUnavailable(why)
+            try:
+                from offbook.models.opening import open_embedder
+
+                embedder = await asyncio.to_thread(open_embedder, embedding, self._folder)
+            except ModelUnavailable as error:
+                self._failed[embedding] = (time.monotonic(), error.detail)
+                log.warning("no model", action="embedding.open", model=embedding.model, detail=error.detail)
+                raise
+            self._failed.pop(embedding, None)
+            self._opened[embedding] = embedder
+            log.info("model ready", action="embedding.open", model=embedding.model, fingerprint=embedder.fingerprint)
+            return embedder
