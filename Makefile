@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 
 ## run: set everything up and start the provider
 run: $(READY)
+	@$(BIN)/offbook model install > /dev/null || echo "Without its embedding model, recall goes by text."
 	@$(BIN)/offbook serve
 
 ## test: set everything up and pass every check and test
@@ -36,4 +37,5 @@ $(READY): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Offbook into $(VENV) …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/offbook --home $(VENV)/no-data model status > /dev/null || echo "The embedding model came damaged or not at all."
 	@touch $(READY)

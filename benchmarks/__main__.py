@@ -12,15 +12,39 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from benchmarks import acknowledge, backup, concurrent, disk_full, durability, record, start
+from benchmarks import (
+    acknowledge,
+    backup,
+    concurrent,
+    disk_full,
+    durability,
+    indexing,
+    quality,
+    recall,
+    record,
+    start,
+)
 from benchmarks.machine import file_system_of, machine
 from benchmarks.provider import working_folder
 from benchmarks.results import Findings, Result, keep, kept, show, write_page
-from benchmarks.run import Run
+from benchmarks.run import Run, Skipped
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
 
 BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
     module.__name__.rpartition(".")[2]: (module.TITLE, module.measure)
-    for module in (acknowledge, concurrent, record, durability, disk_full, start, backup)
+    for module in (
+        acknowledge,
+        concurrent,
+        record,
+        durability,
+        disk_full,
+        start,
+        backup,
+        quality,
+        recall,
+        indexing,
+    )
 }
 
 
@@ -32,9 +56,13 @@ def main(arguments: list[str] | None = None) -> int:
         console.print("[red]the working folder is in memory: nothing durable can be measured there (--folder)[/]")
     results = []
     with working_folder(given.folder) as folder:
-        run = Run(folder=folder, is_quick=given.quick, console=console)
+        run = Run(folder=folder, is_quick=given.quick, console=console, data=given.data, cache=given.cache)
         for name in names:
-            results.append(_result(run, name))
+            try:
+                results.append(_result(run, name))
+            except Skipped as why:
+                console.print(f"  [yellow]skipped: {why}[/]", highlight=False)
+                continue
             show(console, results[-1])
             if not given.quick:
                 keep(results[-1])
@@ -67,6 +95,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found to FILE as well")
     parser.add_argument(
         "--folder", type=Path, default=Path(tempfile.gettempdir()), help="work in here; the disk is what is measured"
+    )
+    parser.add_argument(
+        "--data", type=Path, default=DATA, metavar="DIR", help="the development data, for quality (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "offbook-benchmarks",
+        metavar="DIR",
+        help="keep vectors and large stores here between runs (default: %(default)s)",
     )
     return parser
 

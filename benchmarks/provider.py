@@ -28,16 +28,16 @@ def environ_of(home: Path) -> dict[str, str]:
     return {**inherited, "OFFBOOK_HOME": str(home), "OFFBOOK_PORT": "0"}
 
 
-def spawn(home: Path) -> Daemon:
-    """Begins to start it; the log grows over all starts of one folder."""
+def spawn(home: Path, **settings: str) -> Daemon:
+    """Begins to start it, with these variables besides; the log grows over all starts of one folder."""
     log = home.with_name(home.name + ".log")
     with log.open("ab") as output:
-        process = subprocess.Popen([OFFBOOK, "serve"], env=environ_of(home), stdout=output, stderr=output)
+        process = subprocess.Popen([OFFBOOK, "serve"], env=environ_of(home) | settings, stdout=output, stderr=output)
     return Daemon(home, 0, process, log)
 
 
-def start(home: Path) -> Daemon:
-    daemon = spawn(home)
+def start(home: Path, **settings: str) -> Daemon:
+    daemon = spawn(home, **settings)
     wait_for_ping(daemon)
     return daemon
 
@@ -85,8 +85,8 @@ def end(daemon: Daemon) -> None:
 
 
 @contextmanager
-def running_in(home: Path) -> Iterator[Daemon]:
-    daemon = start(home)
+def running_in(home: Path, **settings: str) -> Iterator[Daemon]:
+    daemon = start(home, **settings)
     try:
         yield daemon
     finally:

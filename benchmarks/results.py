@@ -29,11 +29,19 @@ class Bar(msgspec.Struct, frozen=True):
         return {True: "met", False: "NOT MET", None: "reported"}[self.is_met]
 
 
+class Section(msgspec.Struct, frozen=True):
+    """A further table."""
+
+    title: str
+    rows: list[dict[str, Cell]]
+
+
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """One benchmark's figures: rows of equal columns, the bars they are held against, and what to know of them."""
 
     bars: list[Bar]
     rows: list[dict[str, Cell]]
+    sections: list[Section] = []
     notes: list[str] = []
 
 
@@ -82,9 +90,9 @@ def page(results: list[Result]) -> str:
     ]
     for result in results:
         lines += ["", f"## {result.name}", "", f"{result.title}.", ""]
-        rows = result.findings.rows
-        if rows:
-            lines += _table(list(rows[0]), [[shown(value) for value in row.values()] for row in rows])
+        lines += _rows(result.findings.rows)
+        for section in result.findings.sections:
+            lines += ["", f"{section.title}:", "", *_rows(section.rows)]
         lines += [""] * bool(result.findings.notes)
         lines += [f"- {note}" for note in result.findings.notes]
         lines += ["", f"<sub>{_place(result)}</sub>"]
@@ -113,6 +121,10 @@ def _place(result: Result) -> str:
     )
 
 
+def _rows(rows: list[dict[str, Cell]]) -> list[str]:
+    return _table(list(rows[0]), [[shown(value) for value in row.values()] for row in rows]) if rows else []
+
+
 def _table(columns: list[str], rows: list[list[str]]) -> list[str]:
     return [
         "| " + " | ".join(columns) + " |",
@@ -122,7 +134,18 @@ def _table(columns: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def show(console: Console, result: Result) -> None:
-    rows = result.findings.rows
+    _show_rows(console, result.findings.rows)
+    for section in result.findings.sections:
+        console.print(f"\n  {section.title}", highlight=False)
+        _show_rows(console, section.rows)
+    for bar in result.findings.bars:
+        colour = {True: "green", False: "red bold", None: "cyan"}[bar.is_met]
+        console.print(f"  {bar.what}: {bar.measured} (bar: {bar.limit}) [{colour}]{bar.verdict}[/]", highlight=False)
+    for note in result.findings.notes:
+        console.print(f"  [dim]{note}[/]", highlight=False)
+
+
+def _show_rows(console: Console, rows: list[dict[str, Cell]]) -> None:
     if rows:
         table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
         for column, value in rows[0].items():
@@ -130,11 +153,6 @@ def show(console: Console, result: Result) -> None:
         for row in rows:
             table.add_row(*(shown(value) for value in row.values()))
         console.print(table)
-    for bar in result.findings.bars:
-        colour = {True: "green", False: "red bold", None: "cyan"}[bar.is_met]
-        console.print(f"  {bar.what}: {bar.measured} (bar: {bar.limit}) [{colour}]{bar.verdict}[/]", highlight=False)
-    for note in result.findings.notes:
-        console.print(f"  [dim]{note}[/]", highlight=False)
 
 
 def shown(value: Cell) -> str:

@@ -12,11 +12,19 @@ TELL_SECONDS = 2.0
 """Seldom: telling takes time from what is measured."""
 
 
+class Skipped(Exception):
+    """What a benchmark needs is not here; the message says what."""
+
+
 @dataclass
 class Run:
     folder: Path
     is_quick: bool
     console: Console
+    data: Path = Path()
+    """The development data."""
+    cache: Path = Path()
+    """What is costly to make and the same in every run: vectors, large stores."""
     _told_at: float = field(default=0.0)
 
     def choose(self, quick: int, thorough: int) -> int:

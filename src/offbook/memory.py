@@ -24,7 +24,7 @@ from offbook.protocols import Blobs, Store
 from offbook.reading import SessionReader
 from offbook.recollection import Recollections
 from offbook.redact import redact_text
-from offbook.scope import checked_key, resolve_agent, resolve_scope
+from offbook.scope import checked_key, checked_text, resolve_agent, resolve_scope
 from offbook.settings import Settings
 from offbook.types import (
     EMBEDDED,
@@ -158,6 +158,7 @@ class Memory:
         """
         if not query.strip():
             raise WrongShape("`query` is empty: say what is to be recalled")
+        checked_text(query, "query")
         moment = ingest.in_utc(at, "at") if at is not None else None
         return await self._recollections.recall(
             scope,
@@ -184,6 +185,8 @@ class Memory:
         that hold a keyword."""
         if keyword is None and session_id is None and entry_ids is None:
             raise WrongShape("say what is meant: `entryIds`, `sessionId` or `keyword`")
+        if keyword is not None:
+            checked_text(keyword, "keyword")
         if session_id is not None:
             checked_key(session_id, "sessionId", MAX_KEY_BYTES)
         return await self._recollections.pin(

@@ -355,7 +355,8 @@ def _prose(text: str) -> Iterator[str]:
 
 AUDIT = """
 Every verb that reads or writes leaves one event in the chain of its agent, durable before the answer leaves; `ping`
-leaves none. `offbook audit` and the verb [`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves
+leaves none. Two verbs are nobody's request: `supersede`, where a message replaced earlier ones, and `offload`, where
+the oldest went to cold storage; their `actor` is `offbook`. `offbook audit` and the verb [`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves
 all of it. What that can and cannot show: [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
 """
 EVENTS = """
@@ -388,6 +389,21 @@ DETAIL_MEANINGS = {
     "afterSeq": "what was read begins after this message",
     "messages": "how many messages were read",
     "limit": "how many events were asked for",
+    "query": "SHA-256 of what was asked",
+    "scope": "how far `recall` looked: `session`, `agent` or `all`",
+    "entries": "ids of the entries that were shown",
+    "at": "as of when, where `recall` was asked for another time than now",
+    "by": "the other agent that was shown these entries",
+    "asked": "entries that `pin` or `unpin` meant",
+    "changed": "those of them that were not so before",
+    "enabled": "whether the agent's memory and that of others are open to each other from now on",
+    "embeddings": "whether `reindex` makes the vectors anew too",
+    "seq": "number of the message that replaced others",
+    "replaced": "how many it replaced",
+    "kind": "how it replaced them: `restate`, `correct` or `retract`",
+    "moved": "messages that went to cold storage",
+    "through": "when the newest of them had arrived",
+    "hot": "messages that were hot before",
 }
 """A test runs every verb and looks for a detail that is not told here."""
 

@@ -24,10 +24,7 @@ def resolve_scope(session_id: str, agent_id: str | None, default_agent: str) -> 
 
 def checked_key(key: str, field: str, max_bytes: int) -> str:
     """Keys are compared, indexed and shown: they must be whole UTF-8, without NUL, and of bounded length."""
-    try:
-        length = len(key.encode())
-    except UnicodeEncodeError as error:
-        raise WrongShape(f"`{field}` holds a lone surrogate at character {error.start}: send valid UTF-8") from None
+    length = checked_text(key, field)
     if not key:
         raise WrongShape(f"`{field}` is empty: give the host's stable key")
     if "\x00" in key:
@@ -35,3 +32,11 @@ def checked_key(key: str, field: str, max_bytes: int) -> str:
     if length > max_bytes:
         raise WrongShape(f"`{field}` is {length} bytes long; the limit is {max_bytes}: use a shorter key")
     return key
+
+
+def checked_text(text: str, field: str) -> int:
+    """Its length in bytes. A caller in this process may hand us half of a character."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise WrongShape(f"`{field}` holds a lone surrogate at character {error.start}: send valid UTF-8") from None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from offbook.reference import DETAIL_MEANINGS, all_commands, all_errors, main, p
 from offbook.settings import RESERVED_VARIABLES, Settings, catalogue
 from offbook.surfaces.openapi import openapi_document
 from offbook.surfaces.wire import SHAPES
+from offbook.types import now
 
 REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "docs" / "reference"
@@ -108,7 +110,10 @@ def test_a_setting_is_in_effect_where_some_module_reads_it() -> None:
 async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made: dict[str, str]) -> None:
     said = Message(role="user", content="My cat is called Ada.", id="1")
     settings = msgspec.structs.replace(
-        Settings(), store=msgspec.structs.replace(Settings().store, externalise_chars=99)
+        Settings(),
+        store=msgspec.structs.replace(Settings().store, externalise_chars=99),
+        prune_threshold=1,
+        prune_keep=0,
     )
     async with open_memory(tmp_path, settings=settings) as memory:
         chat = memory.scope("chat")
@@ -123,8 +128,21 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
         await memory.session_end(chat, reason="reset")
         await memory.log(chat)
         await memory.status("main")
+        await memory.on_message(chat, [Message(role="user", content=f"My name is {name}.") for name in ("Bob", "Rob")])
+        await memory.on_message(memory.scope("chat", "other"), [said])
+        for agent_id in ("main", "other"):
+            await memory.cross(agent_id, enabled=True)
+        await memory.recall(chat, "my cat", reach="all", at=now())
+        await memory.recall(memory.scope("chat", "other"), "my name", reach="all")
+        await memory.pin("main", keyword="cat")
+        await memory.pin("main", keyword="cat", pinned=False)
+        await memory.reindex("main")
         events = (await memory.audit("main")).events
-    assert {event.verb for event in events} == set(SHAPES) - {"ping"}
+        async with asyncio.timeout(20):
+            while "offload" not in {event.verb for event in events}:
+                await asyncio.sleep(0.05)
+                events = (await memory.audit("main", limit=1_000)).events
+    assert {event.verb for event in events} == {*SHAPES, "supersede", "offload"} - {"ping"}
     assert {name for event in events for name in event.details} == set(DETAIL_MEANINGS)
     assert all(f"| `{name}` | {meaning} |" in made["audit.md"] for name, meaning in DETAIL_MEANINGS.items())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -96,6 +96,15 @@ def moment(value: str) -> datetime:
         return datetime.fromisoformat(value).astimezone()
     except (ValueError, OverflowError):
         raise click.BadParameter(f"{value!r} is not a time such as 2026-01-31T12:00 or 2026-01-31T12:00Z") from None
+
+
+def moment_or_end_of_day(value: str) -> datetime:
+    """As `moment`; a day without a time is all of that day, so its end."""
+    try:
+        day = date.fromisoformat(value)
+    except ValueError:
+        return moment(value)
+    return moment(datetime.combine(day, time.max).isoformat())
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:

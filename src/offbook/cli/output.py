@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
@@ -15,6 +15,16 @@ import msgspec
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 Advance = Callable[[int], None]
+
+AGES = (
+    ("year", 365 * 86_400, 2),
+    ("month", 30 * 86_400, 2),
+    ("week", 7 * 86_400, 2),
+    ("day", 86_400, 1),
+    ("hour", 3_600, 1),
+    ("minute", 60, 1),
+)
+"""Units, their seconds, and how many there must be: 10 days say more than 1 week."""
 
 
 def print_json(value: Any) -> None:
@@ -46,6 +56,20 @@ def local_time(moment: datetime) -> str:
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+def local_minute(moment: datetime) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def ago(moment: datetime, at: datetime | None = None) -> str:
+    """`3 weeks ago`. A clock that is ahead of ours makes it `in 3 weeks`."""
+    seconds = ((at or datetime.now(UTC)) - moment).total_seconds()
+    for unit, size, least in AGES:
+        number = int(abs(seconds) // size)
+        if number >= least:
+            return f"{counted(number, unit)} ago" if seconds > 0 else f"in {counted(number, unit)}"
+    return "just now"
+
+
 def spoken_duration(duration: timedelta) -> str:
     """The two largest units: `3 h 12 min`."""
     seconds = max(0, int(duration.total_seconds()))
@@ -66,6 +90,19 @@ def spoken_size(size_bytes: float) -> str:
             return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
         size_bytes /= 1_000
     return f"{size_bytes:.1f} TB"
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """Indented lines, as wide as the terminal. Without one nothing is broken, so that it can be searched."""
+    lines = text.rstrip().split("\n")
+    if not sys.stdout.isatty():
+        return [indent + line for line in lines]
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    width = max(20, console.width - len(indent))
+    return [indent + part.plain.rstrip() for line in lines for part in Text(line).wrap(console, width)]
 
 
 # ── tables and bars ───────────────────────────────────────────────────────────────────────────
@@ -97,6 +134,12 @@ def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Se
     for row in rows:
         pretty.add_row(*(Text(printable(cell)) for cell in row))  # Text: what is stored is never markup
     Console(highlight=False).print(pretty)
+
+
+def bar(done: int, total: int, width: int = 20) -> str:
+    """A share as text. Full only where nothing is missing."""
+    full = width if done >= total else min(width - 1, width * done // max(1, total))
+    return "█" * full + "░" * (width - full)
 
 
 @contextmanager

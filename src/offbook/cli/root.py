@@ -39,6 +39,9 @@ COMMANDS = {
     "record": Listed("Use it", "Store a message, or a file of messages."),
     "log": Listed("Use it", "Show the messages of a session, or the sessions."),
     "context": Listed("Use it", "Show a session as an agent would get it."),
+    "recall": Listed("Use it", "Find what was said about something, and when."),
+    "pin": Listed("Use it", "Keep what was said hot for ever."),
+    "unpin": Listed("Use it", "Let what was pinned age again."),
     "end": Listed("Use it", "Say that a session is over."),
     "status": Listed("Look after it", "Show what is stored and what went missing."),
     "audit": Listed("Look after it", "Show or verify the record of who did what."),
@@ -46,6 +49,8 @@ COMMANDS = {
     "flush": Listed("Look after it", "Deliver what clients could not send before."),
     "backup": Listed("Look after it", "Write everything to one file, while it runs."),
     "restore": Listed("Look after it", "Put a backup back in place."),
+    "cross": Listed("Look after it", "Let agents search each other's memory, or not."),
+    "reindex": Listed("Look after it", "Make the search index anew from the log."),
     "model": Listed("Look after it", "Show, install and try the embedding model."),
     "conformance": Listed("Look after it", "Test any provider against the contract."),
     "version": Listed("Look after it", "Show the versions of what runs here."),
@@ -156,6 +161,7 @@ def root(ctx: click.Context) -> None:
       offbook serve                                 in one terminal
       offbook record chat "My cat is called Ada."   in another
       offbook log chat
+      offbook recall what is my cat called
     """
     if os.environ.get("NO_COLOR"):
         ctx.color = False

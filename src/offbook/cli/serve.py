@@ -127,6 +127,7 @@ def banner(address: Address, *, is_default_home: bool, program: str = "offbook")
     lines += [
         f'  {program} record chat "My cat is called Ada."',
         f"  {program} log chat --follow",
+        f"  {program} recall what is my cat called",
         f"  curl --unix-socket {shlex.quote(address.socket)} http://localhost/v1/ping",
         "",
         "Ctrl-C stops it.",

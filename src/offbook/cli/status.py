@@ -9,7 +9,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.types import Session, Status
+    from offbook.types import IndexStatus, Session, Status
 
 EPILOG = """\b
 Examples:
@@ -24,7 +24,7 @@ Examples:
 @common_options
 @pass_invocation
 def command(invocation: Invocation, agent: str | None) -> None:
-    """Show what is stored for an agent, its newest sessions, and what went missing."""
+    """Show what is stored for an agent, what recall can find, its newest sessions, and what went missing."""
     from offbook.cli.answered import typed
     from offbook.cli.output import print_json
     from offbook.types import Status
@@ -45,6 +45,7 @@ def _show(status: Status) -> None:
     click.secho(f"Agent {printable(status.agent_id)}", bold=True)
     click.echo(f"Offbook {status.version} · store {status.store} · up {uptime}\n")
     _show_counts(status)
+    _show_index(status)
     _show_sessions(status.sessions, status.counts.sessions)
     _show_capture(status)
     others = [printable(agent) for agent in status.agents if agent != status.agent_id]
@@ -67,6 +68,34 @@ def _show_counts(status: Status) -> None:
     }
     for name, value in facts.items():
         click.echo(f"{name:<14}{value}")
+
+
+def _show_index(status: Status) -> None:
+    """What can be found, by text and by meaning, and how much of it is at hand."""
+    from offbook.cli.output import printable
+
+    index, tiers = status.index, status.tiers
+    facts = {
+        "by text": f"{index.entries:,} of {status.counts.messages - status.counts.noise:,}",
+        "by meaning": _embedded(index),
+        "embeddings": f"none: {index.trouble}" if index.trouble else index.model or "none yet",
+        "tiers": f"{tiers.hot:,} hot, {tiers.warm:,} warm, {tiers.cold:,} cold",
+        "pinned": f"{status.pinned:,}",
+        "retrievals": f"{status.retrievals:,}",
+    }
+    click.echo("\nwhat recall can find:")
+    for name, value in facts.items():
+        click.echo(printable(f"{name:<14}{value}"))
+
+
+def _embedded(index: IndexStatus) -> str:
+    from offbook.cli.output import bar
+
+    if not index.entries:
+        return "0"
+    share = index.embedded / index.entries
+    waiting = f", {index.waiting:,} waiting" if index.waiting else ""
+    return f"{bar(index.embedded, index.entries)} {int(100 * share)} %  ({index.embedded:,}{waiting})"
 
 
 def _show_sessions(sessions: list[Session], total: int) -> None:

@@ -124,9 +124,9 @@ def _named(found: Found, earlier: Sequence[Earlier], own: list[int], near: list[
     """Messages that hold the old value and most words of the target. One common word finds only what is near."""
     target, old = set(terms(found.correction.target)), set(terms(found.correction.old))
     is_telling = any(len(term) >= TELLING_TERM_CHARS or _NUMBER.search(term) or not term.isascii() for term in target)
-    if not target or not is_telling:
+    if not target or not (is_telling or old):
         return []
-    is_enough = len(target) > 1 or found.is_explicit or bool(old)
+    is_enough = is_telling and (len(target) > 1 or found.is_explicit or bool(old))
     matching = []
     for index in own if is_enough else near:
         words = _terms(earlier[index])

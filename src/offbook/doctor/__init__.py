@@ -24,11 +24,12 @@ from offbook.doctor.folder import (
 from offbook.doctor.machine import check_python, check_settings, check_space, check_sqlite
 from offbook.doctor.provider import check_chosen, check_lock, check_port, check_socket
 from offbook.doctor.record import check_store
+from offbook.doctor.search import check_index, check_model
 from offbook.home import Home
 
 __all__ = ["Finding", "Level", "examine", "fix"]
 
-_COMMAND = re.compile(r"\boffbook (?=(?:serve|restore|flush|doctor|audit|record|config|token)\b)")
+_COMMAND = re.compile(r"\boffbook (?=(?:serve|restore|flush|doctor|audit|record|config|token|model|reindex|status)\b)")
 
 
 async def examine(
@@ -53,6 +54,9 @@ async def examine(
         findings += _of_folder("tokens", lambda: [check_tokens(home)])
         findings += _of_folder("outboxes", lambda: check_outboxes(home))
         findings += _of_folder("large parts", lambda: [check_blob_files(home)])
+    if settings is not None:
+        findings += _of_folder("model", lambda: [check_model(home, settings, environ)])
+        findings += [await check_index(home, settings, is_answering=answer.level == "ok")]
     if home.database.exists():
         findings += await check_store(home, is_quick=is_quick, progress=progress)
     return findings if is_chosen else [_naming_home(finding, home) for finding in findings]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from offbook.retrieval.evidence import count_in_rows, rarity, term_counts, term_scores
+from offbook.retrieval.evidence import SaidWords, Setting, count_in_rows, rarity, term_scores
 from offbook.retrieval.index.agent_index import AgentIndex
 from offbook.retrieval.index.rows import word_numbers
 from offbook.retrieval.index.vectors import VectorIndex
@@ -23,12 +23,12 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 ALL_UP_TO = 600
-TEXT_HITS = 120
-MEANING_HITS = 240
+TEXT_HITS = 80
+MEANING_HITS = 160
 """Passages; several may be of one message."""
-EPISODES = 48
-MOST_CANDIDATES = 900
-SAMPLE = 256
+EPISODES = 32
+MOST_CANDIDATES = 600
+SAMPLE = 128
 MOST_WORDS = 32
 """Of a query. A long message is searched for by its rarest words."""
 MOST_TAIL = 20_000
@@ -55,7 +55,8 @@ class Found:
 @dataclass(frozen=True)
 class Pool:
     candidates: Ints
-    sample: Ints
+    members: Ints
+    """All rows of the episodes that count as wholes."""
 
 
 def known_words(index: AgentIndex, terms: Sequence[str], count: int) -> Words:
@@ -94,24 +95,34 @@ def by_meaning(
 
 def pool(index: AgentIndex, found: Found, count: int, is_open: NDArray[np.bool_] | None) -> Pool:
     """`is_open` says which rows may be shown (a session, a moment); None is all."""
-    if is_open is not None:
-        everyone = np.flatnonzero(is_open[:count])
-    elif count <= ALL_UP_TO:
-        everyone = np.arange(count)
-    else:
-        everyone = None
-    total = count if everyone is None else len(everyone)
-    if everyone is not None and total <= ALL_UP_TO:
-        return Pool(candidates=everyone, sample=everyone)
-    steps = np.linspace(0, total - 1, SAMPLE).astype(np.int64)
-    sample = steps if everyone is None else everyone[steps]
+    if is_open is not None or count <= ALL_UP_TO:
+        everyone = np.arange(count) if is_open is None else np.flatnonzero(is_open)
+        if len(everyone) <= ALL_UP_TO:
+            return Pool(candidates=everyone, members=everyone)
     hits = _in_turns(found.by_meaning, found.by_text)
-    hits = hits[hits < count]
     episodes = _first_distinct(index.rows.view()["episode"][hits].astype(np.int64), EPISODES)
     members = index.rows.episode_rows(episodes, count)
     if is_open is not None:
         members = members[is_open[members]]
-    return Pool(candidates=np.unique(np.concatenate([hits, members])[:MOST_CANDIDATES]), sample=np.unique(sample))
+    return Pool(candidates=np.unique(np.concatenate([hits, members])[:MOST_CANDIDATES]), members=members)
+
+
+def ordinary(index: AgentIndex, vectors: VectorIndex | None, count: int) -> Setting:
+    """An even sample of all messages, which says what any message has. It is kept as long as it is one: until a
+    sixteenth more has come."""
+    key = (
+        vectors,
+        count.bit_length(),
+        count * 16 >> count.bit_length(),
+        (vectors.count if vectors else 0) * 16 // count,
+    )
+    kept: tuple[object, Setting] | None = index.kept_sample
+    if kept is None or kept[0] != key:
+        sample = np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(np.int64))
+        episodes = np.unique(index.rows.view()["episode"][sample]).astype(np.int64)
+        kept = key, Setting(index.rows, vectors, sample, index.rows.episode_rows(episodes, count))
+        index.kept_sample = kept
+    return kept[1]
 
 
 def matching_rows(index: AgentIndex, keyword: str | None, session: int | None, limit: int) -> Ints:
@@ -122,13 +133,13 @@ def matching_rows(index: AgentIndex, keyword: str | None, session: int | None, l
         return rows[-limit:]
     wanted = query_terms(keyword)
     words = known_words(index, wanted, count)
-    if len(words.terms) < len(wanted):
+    if not wanted or len(words.terms) < min(len(wanted), MOST_WORDS):
         return np.empty(0, np.int64)
     committed = index.text.search(words.terms, 10 * limit, session=session, before_row=count, needs_all=True)
     tail = _tail(index, count)
     if session is not None:
         tail = tail[index.rows.view()["session"][tail] == session]
-    held = term_counts(index.rows, tail, words.numbers).all(axis=1) if len(tail) else np.empty(0, bool)
+    held = (SaidWords(index.rows, tail).counts(words.numbers) > 0).all(axis=1)
     return np.sort(np.concatenate([committed, tail[held]]))[-limit:]
 
 

@@ -8,14 +8,14 @@ lies above what any message would have.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from offbook.retrieval.index.rows import NO_ROW, QUESTION, USER, Rows
-from offbook.retrieval.index.vectors import VectorIndex
+from offbook.retrieval.index.vectors import Passages, VectorIndex
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -64,110 +64,158 @@ class Evidence:
     similarity: NDArray[np.float32]
     """Plain cosine to the nearest passage: what `minScore` means."""
     has_vector: NDArray[np.bool_]
-    notes: dict[str, Any] = field(default_factory=dict)
 
 
 def gather(
-    rows: Rows, vectors: VectorIndex | None, asked: Asked, candidates: Ints, sample: Ints, count: int
+    rows: Rows, vectors: VectorIndex | None, asked: Asked, candidates: Ints, members: Ints, ordinary: Setting
 ) -> Evidence:
-    """Evidence for the candidates, measured against the sample."""
-    of_interest = np.unique(np.concatenate([candidates, sample]))
-    surroundings = _Surroundings(rows, of_interest, count)
-    at_sample = np.searchsorted(of_interest, sample)
-    at_candidates = np.searchsorted(of_interest, candidates)
-
-    measured = {"length": np.log1p(rows.view()["chars"][of_interest].astype(np.float64))}
-    alone = {"words": _add_words(measured, rows, surroundings, asked, at_sample)}
-    similarity, has_vector = (
-        np.zeros(len(surroundings.everyone), np.float32),
-        np.zeros(len(surroundings.everyone), bool),
-    )
-    if vectors is not None and asked.vector is not None:
-        similarity, has_vector = _add_meaning(measured, vectors, surroundings, asked.vector)
-        alone["meaning"] = similarity.astype(np.float64)
-
+    """Evidence for the candidates. `members` are the rows of the episodes that count as wholes; `ordinary` is what
+    any message has."""
+    setting = Setting(rows, vectors, candidates, members)
+    usual = ordinary.measured(asked, None)
+    average = usual.average
+    found = setting.measured(asked, average)
     features = {name: np.zeros(len(candidates)) for name in FEATURES}
-    for name, values in measured.items():
-        features[name] = _standardised(values, values[at_sample])[at_candidates]
-    for kind, values in alone.items():
-        for side, neighbours in (("previous", surroundings.before), ("next", surroundings.after)):
-            scaled = _standardised(values[neighbours], measured[kind][at_sample])
-            features[f"{side}_{kind}"] = np.where(neighbours != NO_ROW, scaled, 0.0)[at_candidates]
+    for name, values in found.alone.items():
+        features[name] = _standardised(values, usual.alone[name])
+    for kind in ("words", "meaning"):
+        for side, values in ((name, found.beside[name, kind]) for name in ("previous", "next") if kind in found.alone):
+            scaled = _standardised(values, usual.alone[kind])
+            features[f"{side}_{kind}"] = np.where(np.isnan(values), 0.0, scaled)
     features |= _facts(rows.view()[candidates], asked)
-    own = surroundings.here[at_candidates]
-    return Evidence(rows=candidates, features=features, similarity=similarity[own], has_vector=has_vector[own])
+    return Evidence(rows=candidates, features=features, similarity=found.similarity, has_vector=found.has_vector)
 
 
-class _Surroundings:
-    """The rows of interest, their neighbours and their episodes, as indexes into `everyone`."""
+@dataclass(frozen=True)
+class Measured:
+    """Of each row of interest: its own measures, and those of the messages beside it (NaN where there is none)."""
 
-    def __init__(self, rows: Rows, of_interest: Ints, count: int) -> None:
-        view = rows.view()[:count]
+    alone: dict[str, Floats]
+    beside: dict[tuple[str, str], Floats]
+    similarity: NDArray[np.float32]
+    has_vector: NDArray[np.bool_]
+    average: tuple[float, float]
+    """Words of a message, and of an episode."""
+
+
+class Setting:
+    """Rows of interest with their neighbours and episodes, ready to be measured against any query."""
+
+    def __init__(self, rows: Rows, vectors: VectorIndex | None, of_interest: Ints, members: Ints) -> None:
+        view = rows.view()
+        count = len(view)
         previous = view["previous"][of_interest].astype(np.int64)
         following = rows.next_of(of_interest, count)
-        members = rows.episode_rows(np.unique(view["episode"][of_interest]).astype(np.int64), count)
-        self.everyone = np.unique(
+        everyone = np.unique(
             np.concatenate([of_interest, members, previous[previous != NO_ROW], following[following != NO_ROW]])
         )
-        self.here, self.before, self.after = (self._index(some) for some in (of_interest, previous, following))
-        episodes, self.episode_of = np.unique(view["episode"][self.everyone], return_inverse=True)
-        self.episodes = len(episodes)
-        self.episode_here = self.episode_of[self.here]
+        self._here, self._before, self._after = (_at(everyone, some) for some in (of_interest, previous, following))
+        self._by_episode = np.argsort(view["episode"][everyone], kind="stable")
+        _, self._episode_starts, in_order = np.unique(
+            view["episode"][everyone][self._by_episode], return_index=True, return_inverse=True
+        )
+        self._episode_of = np.empty(len(everyone), np.int64)
+        self._episode_of[self._by_episode] = in_order
+        self._episode_sizes = np.diff(np.append(self._episode_starts, len(everyone)))
+        self._words = SaidWords(rows, everyone)
+        self._chars = np.log1p(view["chars"][of_interest].astype(np.float64))
+        self._passages = vectors.passages_of(everyone) if vectors is not None else None
 
-    def _index(self, rows: Ints) -> Ints:
-        return np.where(rows == NO_ROW, NO_ROW, np.searchsorted(self.everyone, np.maximum(rows, 0)))
+    def measured(self, asked: Asked, average: tuple[float, float] | None) -> Measured:
+        """`average` lengths are taken from these rows where none are given."""
+        alone = {"length": self._chars}
+        beside: dict[tuple[str, str], Floats] = {}
+        average = average or self._average()
+        self._measure_words(asked, average, alone, beside)
+        similarity, has_vector = np.zeros(len(self._here), np.float32), np.zeros(len(self._here), bool)
+        if self._passages is not None and asked.vector is not None:
+            similarity, has_vector = self._measure_meaning(self._passages, asked.vector, alone, beside)
+        return Measured(alone, beside, similarity, has_vector, average)
 
-    def with_neighbours(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _average(self) -> tuple[float, float]:
+        lengths = self._words.lengths
+        of_episodes = self._episode_sums(lengths)
+        return max(float(lengths[self._here].mean()), 1.0), max(float(of_episodes.mean()), 1.0)
+
+    def _measure_words(
+        self,
+        asked: Asked,
+        average: tuple[float, float],
+        alone: dict[str, Floats],
+        beside: dict[tuple[str, str], Floats],
+    ) -> None:
+        frequency, lengths = self._words.counts(asked.words), self._words.lengths
+        each = _bm25(frequency, lengths, asked.idf, average[0])
+        alone["words"] = each[self._here]
+        alone["window_words"] = _bm25(self._window(frequency), self._window(lengths), asked.idf, 3 * average[0])
+        of_episodes = _bm25(self._episode_sums(frequency), self._episode_sums(lengths), asked.idf, average[1])
+        alone["episode_words"] = of_episodes[self._episode_of[self._here]]
+        self._look_beside("words", each, beside)
+
+    def _measure_meaning(
+        self,
+        passages: Passages,
+        query: NDArray[np.float32],
+        alone: dict[str, Floats],
+        beside: dict[tuple[str, str], Floats],
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        nearest, mean = passages.similarity(query)
+        has_vector = passages.has
+        if has_vector.any():
+            # A message that is not embedded yet is neither near nor far.
+            nearest[~has_vector], mean[~has_vector] = nearest[has_vector].mean(), mean[has_vector].mean()
+        episode = self._episode_of[self._here]
+        alone["meaning"] = nearest[self._here].astype(np.float64)
+        alone["window_meaning"] = self._window(mean) / (1 + (self._before != NO_ROW) + (self._after != NO_ROW))
+        alone["episode_meaning"] = (self._episode_sums(mean) / self._episode_sizes)[episode]
+        alone["episode_best"] = np.maximum.reduceat(nearest[self._by_episode], self._episode_starts)[episode]
+        self._look_beside("meaning", nearest, beside)
+        return nearest[self._here], has_vector[self._here]
+
+    def _window(self, values: NDArray[Any]) -> NDArray[Any]:
         """Of each row of interest and the messages beside it, together."""
-        total = values[self.here].copy()
-        for neighbours in (self.before, self.after):
+        total = values[self._here].copy()
+        for neighbours in (self._before, self._after):
             beside = values[neighbours]
             beside[neighbours == NO_ROW] = 0
             total += beside
         return total
 
-    def by_episode(self, values: NDArray[Any]) -> NDArray[Any]:
-        total = np.zeros((self.episodes, *values.shape[1:]), values.dtype)
-        np.add.at(total, self.episode_of, values)
-        return total
+    def _episode_sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        sums: NDArray[Any] = np.add.reduceat(values[self._by_episode], self._episode_starts, axis=0)
+        return sums
+
+    def _look_beside(self, kind: str, values: NDArray[Any], beside: dict[tuple[str, str], Floats]) -> None:
+        for side, neighbours in (("previous", self._before), ("next", self._after)):
+            beside[side, kind] = np.where(neighbours == NO_ROW, np.nan, values[neighbours])
 
 
-def _add_words(
-    measured: dict[str, Floats], rows: Rows, surroundings: _Surroundings, asked: Asked, at_sample: Ints
-) -> Floats:
-    """BM25 of each message, with its neighbours, and of its episode. Returns that of everyone."""
-    frequency = term_counts(rows, surroundings.everyone, asked.words)
-    lengths = rows.view()["words"][surroundings.everyone].astype(np.float64)
-    sampled = lengths[surroundings.here[at_sample]]
-    average = max(float(sampled.mean()), 1.0) if len(sampled) else 1.0
-    alone = _bm25(frequency, lengths, asked.idf, average)
-    measured["words"] = alone[surroundings.here]
-    measured["window_words"] = _bm25(
-        surroundings.with_neighbours(frequency), surroundings.with_neighbours(lengths), asked.idf, 3 * average
-    )
-    episode_lengths = surroundings.by_episode(lengths)
-    episode_words = _bm25(
-        surroundings.by_episode(frequency), episode_lengths, asked.idf, max(float(episode_lengths.mean()), 1.0)
-    )
-    measured["episode_words"] = episode_words[surroundings.episode_here]
-    return alone
+class SaidWords:
+    """The words of some rows, side by side, so that counting is one comparison for each word looked for."""
+
+    def __init__(self, rows: Rows, chosen: Ints) -> None:
+        view = rows.view()
+        counts = view["words"][chosen].astype(np.int64)
+        self.lengths = counts.astype(np.float64)
+        self._filled = np.flatnonzero(counts)
+        counts = counts[self._filled]
+        self._starts = np.cumsum(counts) - counts
+        at = np.repeat(view["words_at"][chosen[self._filled]] - self._starts, counts) + np.arange(counts.sum())
+        self._said = rows.words()[at]
+
+    def counts(self, words: NDArray[np.uint32]) -> Floats:
+        """How often each row says each word."""
+        table = np.zeros((len(self.lengths), len(words)))
+        if len(self._filled):
+            for column, word in enumerate(words):
+                hits = np.flatnonzero(self._said == word)
+                owners = np.searchsorted(self._starts, hits, "right") - 1
+                table[self._filled, column] = np.bincount(owners, minlength=len(self._filled))
+        return table
 
 
-def _add_meaning(
-    measured: dict[str, Floats], vectors: VectorIndex, surroundings: _Surroundings, query: NDArray[np.float32]
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """How near each message is, with its neighbours, and its episode. Returns that of everyone, and who has one."""
-    nearest, mean, has_vector = vectors.of_rows(surroundings.everyone, query)
-    if has_vector.any():
-        # A message that is not embedded yet is neither near nor far.
-        nearest[~has_vector] = nearest[has_vector].mean()
-    best = np.full(surroundings.episodes, -1.0)
-    np.maximum.at(best, surroundings.episode_of, nearest)
-    measured["meaning"] = nearest[surroundings.here].astype(np.float64)
-    measured["window_meaning"] = _cosine(surroundings.with_neighbours(mean), query)
-    measured["episode_meaning"] = _cosine(surroundings.by_episode(mean), query)[surroundings.episode_here]
-    measured["episode_best"] = best[surroundings.episode_here]
-    return nearest, has_vector
+def _at(everyone: Ints, rows: Ints) -> Ints:
+    return np.where(rows == NO_ROW, NO_ROW, np.searchsorted(everyone, np.maximum(rows, 0)))
 
 
 def _facts(chosen: NDArray[Any], asked: Asked) -> dict[str, Floats]:
@@ -189,44 +237,20 @@ def rarity(frequencies: Ints, count: int) -> Floats:
 
 def count_in_rows(rows: Rows, chosen: Ints, words: NDArray[np.uint32]) -> Ints:
     """How many of the chosen rows hold each word."""
-    found: Ints = (term_counts(rows, chosen, words) > 0).sum(axis=0)
+    found: Ints = (SaidWords(rows, chosen).counts(words) > 0).sum(axis=0)
     return found
 
 
 def term_scores(rows: Rows, chosen: Ints, words: NDArray[np.uint32], idf: Floats) -> Floats:
     """BM25 of the chosen rows among themselves."""
-    lengths = rows.view()["words"][chosen].astype(np.float64)
-    return _bm25(
-        term_counts(rows, chosen, words), lengths, idf, max(float(lengths.mean()), 1.0) if len(lengths) else 1.0
-    )
-
-
-def term_counts(rows: Rows, chosen: Ints, words: NDArray[np.uint32]) -> Floats:
-    """How often each chosen row says each word."""
-    view, all_words = rows.view(), rows.words()
-    counts = view["words"][chosen].astype(np.int64)
-    table = np.zeros((len(chosen), len(words)))
-    filled = np.flatnonzero(counts)
-    if not len(filled) or not len(words):
-        return table
-    counts = counts[filled]
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    at = np.repeat(view["words_at"][chosen[filled]] - starts, counts) + np.arange(counts.sum())
-    said = all_words[at]
-    for column, word in enumerate(words):
-        table[filled, column] = np.add.reduceat(said == word, starts, dtype=np.int64)
-    return table
+    said = SaidWords(rows, chosen)
+    average = max(float(said.lengths.mean()), 1.0) if len(chosen) else 1.0
+    return _bm25(said.counts(words), said.lengths, idf, average)
 
 
 def _bm25(frequency: Floats, lengths: Floats, idf: Floats, average: float) -> Floats:
     norm = TERM_SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths / average)
     found: Floats = (frequency * (TERM_SATURATION + 1) / (frequency + norm[:, None] + 1e-9)) @ idf
-    return found
-
-
-def _cosine(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Floats:
-    lengths = np.linalg.norm(vectors, axis=1)
-    found: Floats = (vectors @ query) / np.maximum(lengths, 1e-9)
     return found
 
 

@@ -40,4 +40,4 @@ def _whole_sentences(passage: str) -> str:
         if kept and len(kept) + len(sentence) + 1 > EXCERPT_CHARS:
             break
         kept = f"{kept} {sentence}".strip()
-    return kept if len(kept) <= EXCERPT_CHARS else kept[:EXCERPT_CHARS].rsplit(" ", 1)[0]
+    return kept if len(kept) <= EXCERPT_CHARS else kept[:EXCERPT_CHARS].rsplit(" ", 1)[0].rstrip()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-_ENTRY_ID = re.compile(r"m([0-9a-f]{1,16})\Z")
-LARGEST_PLACE = 2**63 - 1
+ENTRY_ID = "^m(?:[1-9a-f][0-9a-f]{0,14}|[1-7][0-9a-f]{15})$"
+"""A place is between 1 and 2^63 - 1."""
+_ENTRY_ID = re.compile(ENTRY_ID)
 
 
 def entry_id(place: int) -> str:
@@ -14,6 +15,4 @@ def entry_id(place: int) -> str:
 
 def place_named(name: str) -> int | None:
     """None for what is no entry's id."""
-    match = _ENTRY_ID.match(name)
-    place = int(match[1], 16) if match else 0
-    return place if 0 < place <= LARGEST_PLACE else None
+    return int(name[1:], 16) if _ENTRY_ID.fullmatch(name) else None

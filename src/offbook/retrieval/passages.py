@@ -7,6 +7,7 @@ by its paragraphs.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 PASSAGE_CHARS = 600
 LONGEST_WHOLE_CHARS = 750
@@ -47,6 +48,16 @@ def _limits(text: str) -> tuple[int, int]:
 def _sentences(text: str, limit: int) -> list[str]:
     found: list[str] = []
     for part in _ENDS.split(text):
-        sentence = part.strip()
-        found += [sentence[start : start + limit] for start in range(0, len(sentence), limit)]
+        found += _pieces(part.strip(), limit)
     return found
+
+
+def _pieces(sentence: str, limit: int) -> Iterator[str]:
+    """Of a sentence that is longer than a passage: cut between words, where there are any."""
+    while len(sentence) > limit:
+        at = sentence.rfind(" ", limit // 2, limit + 1)
+        piece = sentence[: at if at > 0 else limit]
+        yield piece.rstrip()
+        sentence = sentence[len(piece) :].lstrip()
+    if sentence:
+        yield sentence

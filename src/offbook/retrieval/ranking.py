@@ -6,13 +6,15 @@ found (text ∥ meaning ∥ time) ─▶ pool ─▶ evidence ─▶ recipe ─�
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from offbook.retrieval.candidates import Found, Words, by_meaning, by_text, known_words, pool
+from offbook.retrieval.candidates import Found, Words, by_meaning, by_text, known_words, ordinary, pool
 from offbook.retrieval.evidence import FEATURES, Asked, Evidence, gather
 from offbook.retrieval.index.agent_index import AgentIndex
 from offbook.retrieval.index.rows import ASSISTANT, BOILERPLATE, DENIAL, MEMORY_QUESTION, TOOL, USER
@@ -40,9 +42,14 @@ SAME = 0.9
 ABOUT_THE_SAME = 0.8
 EQUAL_SCORES = 0.5
 """Scores this close are equals: the newer goes first (D5)."""
-COMPARED = 60
+COMPARED = 40
 LEAST_SIMILAR = 0.2
 """Below which, and without a shared word, nothing is a memory of it."""
+
+
+WORTH_A_THREAD = 50_000
+"""Passages from which on searching them takes longer than handing the other search to a thread."""
+_beside = ThreadPoolExecutor(2, thread_name_prefix="offbook-search")
 
 
 @dataclass(frozen=True)
@@ -104,10 +111,7 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     view = index.rows.view()[:count]
     is_open = _open_rows(view, look)
     words = known_words(index, look.terms, count)
-    found = Found(
-        by_text=by_text(index, words, count, session=look.session, is_open=is_open),
-        by_meaning=by_meaning(vectors, look.vector, is_open),
-    )
+    found = _found(index, vectors, look, words, count, is_open)
     spans = [*look.times, *_event_spans(index, look, count)]
     in_time = _rows_in(view, spans, is_open)
     pooled = pool(index, Found(found.by_text, np.concatenate([found.by_meaning, in_time])), count, is_open)
@@ -118,14 +122,32 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
         speakers=frozenset({index.rows.speaker_number(look.query.names[0])} if len(look.query.names) == 1 else ()),
         at_micros=look.asked_at if look.known_at is None else look.known_at,
     )
-    evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.sample, count)
+    usual = ordinary(index, vectors, count)
+    evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.members, usual)
     recipe = chosen_recipe(look.query, len(look.terms), index.rows.mean_chars(USER), index.rows.mean_chars(ASSISTANT))
     chosen = view[pooled.candidates]
     scores = weighed(evidence, recipe) + timely(chosen["ts"], spans) + substantial(chosen)
     relevant = _is_relevant(evidence, found, in_time)
-    order = np.argsort(-np.where(relevant, scores, -np.inf), kind="stable")[: max(COMPARED, 3 * look.limit)]
+    order = np.argsort(-np.where(relevant, scores, -np.inf), kind="stable")[: max(COMPARED, 2 * look.limit)]
     order = order[relevant[order]]
     return _settled(view, vectors, evidence, scores, order, found, in_time, words, recipe, look)
+
+
+def _found(
+    index: AgentIndex,
+    vectors: VectorIndex | None,
+    look: Look,
+    words: Words,
+    count: int,
+    is_open: NDArray[np.bool_] | None,
+) -> Found:
+    """Text and meaning side by side: both leave Python's lock while they search."""
+    by_words = partial(by_text, index, words, count, session=look.session, is_open=is_open)
+    if vectors is None or look.vector is None or vectors.count < WORTH_A_THREAD:
+        return Found(by_text=by_words(), by_meaning=by_meaning(vectors, look.vector, is_open))
+    other = _beside.submit(by_words)
+    near = by_meaning(vectors, look.vector, is_open)
+    return Found(by_text=other.result(), by_meaning=near)
 
 
 # ── the steps ──
@@ -163,21 +185,23 @@ def substantial(rows: NDArray[Any]) -> Floats:
 
 def newer_first(scores: Floats, ts: NDArray[Any], likeness: NDArray[np.float32]) -> Floats:
     """Of two that are about the same thing and score the same, the newer moves up before the older one."""
-    scores = scores.copy()
-    for older in range(len(scores)):
-        alike = (likeness[older] >= ABOUT_THE_SAME) & (ts > ts[older])
-        rivals = np.flatnonzero(alike & (scores <= scores[older]) & (scores[older] - scores < EQUAL_SCORES))
-        for place, rival in enumerate(rivals[np.argsort(ts[rivals], kind="stable")], 1):
-            scores[rival] = scores[older] + 1e-6 * place
-    return scores
+    lead = scores[:, None] - scores[None, :]
+    is_rival = (likeness >= ABOUT_THE_SAME) & (ts[None, :] > ts[:, None]) & (lead >= 0) & (lead < EQUAL_SCORES)
+    moved = scores.copy()
+    for older in np.flatnonzero(is_rival.any(axis=1)):
+        rivals = np.flatnonzero(is_rival[older])
+        for step, rival in enumerate(rivals[np.argsort(ts[rivals], kind="stable")], 1):
+            moved[rival] = max(moved[rival], moved[older] + 1e-6 * step)
+    return moved
 
 
 def once_each(order: Ints, likeness: NDArray[np.float32]) -> tuple[Ints, dict[int, int]]:
     """Without those that say the same as a better one; and for each left out, the one that stands for it."""
+    has_twin = ((likeness > SAME).sum(axis=1) > 1).tolist()
     kept: list[int] = []
     stands_for: dict[int, int] = {}
     for at in order.tolist():
-        twin = next((one for one in kept if likeness[one, at] > SAME), None)
+        twin = next((one for one in kept if likeness[one, at] > SAME), None) if has_twin[at] else None
         if twin is None:
             kept.append(at)
         else:
@@ -241,6 +265,7 @@ def _settled(
     look: Look,
 ) -> Ranking:
     """The best, equals by age, each once."""
+    weights = {name: weight for name in FEATURES if (weight := recipe.weight(name))}
     rows = evidence.rows[order]
     ts = view["ts"][rows]
     likeness = _likeness(vectors, rows, look.vector)
@@ -260,14 +285,10 @@ def _settled(
             similarity=float(evidence.similarity[order[at]]) if evidence.has_vector[order[at]] else None,
             found_by=[name for name, some in ranks.items() if int(rows[at]) in some] or ["setting"],
             ranks={name: some[int(rows[at])] for name, some in ranks.items() if int(rows[at]) in some},
-            evidence={
-                name: weight * float(evidence.features[name][order[at]])
-                for name in FEATURES
-                if (weight := recipe.weight(name))
-            },
+            evidence={name: weight * float(evidence.features[name][order[at]]) for name, weight in weights.items()},
             part=vectors.best_part(int(rows[at]), look.vector) if vectors and look.vector is not None else None,
         )
-        for at in kept.tolist()
+        for at in kept[: look.limit].tolist()
     ]
     filtered = [
         Filtered(place=int(view["place"][rows[at]]), why=f"says the same as {int(view['place'][rows[twin]])}")
@@ -279,6 +300,6 @@ def _settled(
 def _likeness(vectors: VectorIndex | None, rows: Ints, query: NDArray[np.float32] | None) -> NDArray[np.float32]:
     if vectors is None or query is None or not len(rows):
         return np.eye(len(rows), dtype=np.float32)
-    _, mean, _ = vectors.of_rows(rows, query)
+    mean = vectors.means(rows)
     likeness: NDArray[np.float32] = mean @ mean.T
     return likeness

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from offbook.entries import Supersession
 
 LONGEST_CHAIN = 8
-"""Of corrections of corrections."""
+"""Of corrections of corrections: as far as links are looked up."""
 RETRACTED = "retract"
 
 
@@ -62,11 +62,12 @@ def settled(found: Sequence[tuple[int, float]], links: Sequence[Supersession], *
 
 def _heir(newest: dict[int, Supersession], place: int) -> int | None:
     """The end of the chain; None where what was said was taken back."""
-    for _ in range(LONGEST_CHAIN):
-        link = newest.get(place)
-        if link is None:
-            return place
+    passed = {place}
+    while (link := newest.get(place)) is not None:
         if link.kind == RETRACTED:
             return None
         place = link.new_place
+        if place in passed:  # a ring, which only damage could make
+            return place
+        passed.add(place)
     return place

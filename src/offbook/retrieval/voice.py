@@ -16,5 +16,5 @@ def as_spoken(query: Query) -> str:
     if not query.names:
         return query.focus if query.wants_memory else query.text
     names = "|".join(sorted((re.escape(name) for name in query.names), key=len, reverse=True))
-    owned = re.sub(rf"\\b(?:{names})['’]s?(?!\\w)", "my", query.text, flags=re.IGNORECASE)
-    return re.sub(rf"\\b(?:{names})\\b", "I", owned, flags=re.IGNORECASE)
+    owned = re.sub(rf"\b(?:{names})['’]s?(?!\w)", "my", query.text, flags=re.IGNORECASE)
+    return re.sub(rf"\b(?:{names})\b", "I", owned, flags=re.IGNORECASE)

@@ -44,10 +44,9 @@ def openapi_document() -> dict[str, Any]:
     components = _cleaned(components)
     _name_times(components, [*shapes, Problem])
     pairs = list(zip(schemas[:-1:2], schemas[1:-1:2], strict=True))
-    components["OnMessage"]["oneOf"] = [
-        {"required": [field], "properties": {field: {"type": kind}}}
-        for field, kind in (("message", "object"), ("messages", "array"))
-    ]
+    components["OnMessage"]["oneOf"] = _given(message="object", messages="array")
+    for name in ("Pin", "Unpin"):
+        components[name]["anyOf"] = _given(keyword="string", sessionId="string", entryIds="array")
     return {
         "openapi": "3.1.0",
         "info": {
@@ -66,6 +65,11 @@ def openapi_document() -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _given(**kinds: str) -> list[dict[str, Any]]:
+    """Alternatives: each of these fields, and not as null."""
+    return [{"required": [field], "properties": {field: {"type": kind}}} for field, kind in kinds.items()]
 
 
 def _cleaned(value: Any) -> Any:

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from offbook.entries import CrossSearch, Pinned, Reach, Recollection
 from offbook.errors import InvalidInput, WrongShape
+from offbook.retrieval.identity import ENTRY_ID
 from offbook.types import (
     AgentId,
     AuditReport,
@@ -39,6 +40,8 @@ LONGEST_QUERY = 1_000_000
 """A whole message may be the query; how much of it is read is bounded elsewhere."""
 MOST_ENTRIES = 100
 
+EntryId = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": ENTRY_ID})]
+"""What is none is refused with a word on where to find one."""
 MaxChars = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER, description="The context is at most this many characters.")]
 Messages = Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
@@ -75,7 +78,7 @@ class Recall(Value, frozen=True):
     """
 
     session_id: SessionId
-    query: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY)]
+    query: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY, extra_json_schema={"pattern": r"\S"})]
     agent_id: AgentId | None = None
     limit: Annotated[int, Meta(ge=1, le=MOST_ENTRIES)] = 5
     scope: Reach = "agent"
@@ -90,7 +93,7 @@ class Pin(Value, frozen=True):
     agent_id: AgentId | None = None
     keyword: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
     session_id: SessionId | None = None
-    entry_ids: Annotated[list[Annotated[str, Meta(max_length=64)]], Meta(max_length=1_000)] | None = None
+    entry_ids: Annotated[list[EntryId], Meta(max_length=1_000)] | None = None
 
 
 class Unpin(Pin, frozen=True):

@@ -1,4 +1,4 @@
-"""The background: three loops that take turns, and what the verbs ask of them.
+"""The background: loops that take turns, and what the verbs ask of them.
 
 Each loop does a bounded piece of work for one agent, then goes to the next. A piece done twice leaves the same
 rows; one that fails is logged and tried again later, and never stops the others.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -21,13 +23,19 @@ from offbook.settings import Settings
 from offbook.types import IndexStatus, Tiers
 from offbook.worker import ageing
 from offbook.worker.embedders import Embedders
-from offbook.worker.embedding import EmbeddingStep
-from offbook.worker.indexes import Indexes
+from offbook.worker.embedding import EmbeddingStep, embedded_in
+from offbook.worker.indexes import REST_SECONDS, Indexes
+
+if TYPE_CHECKING:
+    from offbook.retrieval.index.agent_index import AgentIndex
 
 GATHER_SECONDS = 0.1
-"""News are gathered this long before they are indexed: one batch instead of many. A recall does not wait for it."""
+"""News are gathered this long before they are indexed, unless others wait: one batch instead of many. A recall does
+not wait for it."""
 FOLLOW_SECONDS = 0.5
 """For one agent, before it is another's turn."""
+COMMIT_SECONDS = 1.0
+"""From news to the commit that makes them durable in the index."""
 AGEING_SECONDS = 60.0
 RETRY_SECONDS = 5.0
 NO_MODEL_SECONDS = 30.0
@@ -76,14 +84,14 @@ class Background:
     # ── its life ──
 
     def start(self) -> None:
-        for loop in (self._begin, self._follow_on, self._embed_on):
+        for loop in (self._begin, self._follow_on, self._embed_on, self._rest_on):
             self._tasks.append(asyncio.create_task(loop()))
 
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._embedding.close()
+        await self._embedding.close()
         await self.indexes.close()
         await self.embedders.close()
 
@@ -126,9 +134,8 @@ class Background:
         async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, _):
             ttl = self._settings.for_agent(agent_id).ttl
             tiers = await ageing.tiers(self._store, agent_id, index, ttl)
-            model = self._model_in_use
-            vectors = index.vectors(model) if model else None
-            embedded = vectors.embedded if vectors else 0
+            model = self.embedders.fingerprint
+            embedded = embedded_in(index, model)
             return IndexStatus(
                 entries=index.rows.count,
                 embedded=embedded,
@@ -143,13 +150,11 @@ class Background:
 
     def backlog(self) -> int:
         """Messages not yet embedded, and agents not yet looked at."""
-        waiting = len(self._to_follow)
-        model = self._model_in_use
-        for agent_id in self.indexes.open_agents():
+        waiting = len(self._to_follow) + len(self._to_embed)
+        model = self.embedders.fingerprint
+        for agent_id in self.indexes.open_agents() if model else ():
             index = self.indexes.peek(agent_id)
-            if index is not None and model is not None:
-                vectors = index.vectors(model)
-                waiting += index.rows.count - (vectors.embedded if vectors else 0)
+            waiting += index.rows.count - embedded_in(index, model) if index else 0
         return waiting
 
     # ── the loops ──
@@ -165,52 +170,63 @@ class Background:
     async def _follow_on(self) -> None:
         while True:
             agent_id = await self._to_follow.next()
-            await asyncio.sleep(GATHER_SECONDS)
-            if not await self._attempt("follow", lambda agent_id=agent_id: self._follow(agent_id)):  # type: ignore[misc]
+            if not len(self._to_follow):
+                await asyncio.sleep(GATHER_SECONDS)
+            if not await self._attempt("follow", partial(self._follow, agent_id)):
                 self._later(self._to_follow, agent_id, RETRY_SECONDS)
 
     async def _follow(self, agent_id: str) -> None:
         async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, has_all):
             self._to_embed.add(agent_id)
             if has_all:
-                await self._age(agent_id)
-        await self.indexes.commit(agent_id)
-        if not has_all or index.is_dirty:
-            self._later(self._to_follow, agent_id, 0.0 if not has_all else 1.0)
+                await self._age(agent_id, index)
+        await self._commit(agent_id)
+        if not has_all:
+            self._to_follow.add(agent_id)
 
-    async def _age(self, agent_id: str) -> None:
+    async def _commit(self, agent_id: str) -> None:
+        """Now, or where it was done just before, soon."""
+        await self.indexes.commit(agent_id)
+        index = self.indexes.peek(agent_id)
+        if index is not None and index.is_dirty:
+            self._later(self._to_follow, agent_id, COMMIT_SECONDS)
+
+    async def _age(self, agent_id: str, index: AgentIndex) -> None:
         if time.monotonic() - self._aged_at.get(agent_id, -AGEING_SECONDS) < AGEING_SECONDS:
             return
         self._aged_at[agent_id] = time.monotonic()
-        async with self.indexes.following(agent_id, seconds=0) as (index, _):
-            moved = await ageing.offload(self._store, agent_id, index, self._settings.for_agent(agent_id))
+        moved = await ageing.offload(self._store, agent_id, index, self._settings.for_agent(agent_id))
         if moved:
             log.info("offloaded", action="memory.offload", agent=agent_id, moved=moved)
 
     async def _embed_on(self) -> None:
         while True:
             agent_id = await self._to_embed.next()
-            if not await self._attempt("embed", lambda agent_id=agent_id: self._embed(agent_id)):  # type: ignore[misc]
+            if not await self._attempt("embed", partial(self._embed, agent_id)):
                 self._later(self._to_embed, agent_id, NO_MODEL_SECONDS)
 
     async def _embed(self, agent_id: str) -> None:
         embedder = await self.embedders.wanted()
-        self._fingerprint = embedder.fingerprint
         if await self._embedding.run(agent_id, embedder):
+            await self.embedders.switch(self._store, agent_id, embedder)
+            await self._drop_others(agent_id, embedder.fingerprint)
+        else:
             self._to_embed.add(agent_id)
-            await self.indexes.commit(agent_id)
-            return
-        before = await self.embedders.switch(self._store, agent_id, embedder)
-        if before is not None:
-            await self.indexes.change(agent_id, lambda index: index.drop_vectors(before))
-            await self._store.drop_vectors(agent_id, before)
-        await self.indexes.commit(agent_id, is_due=True)
+        await self._commit(agent_id)
 
-    _fingerprint: str | None = None
+    async def _drop_others(self, agent_id: str, serving: str) -> None:
+        """The vectors of models that no longer serve; also where a stop came between the switch and this."""
+        for model in await self._store.vector_models(agent_id):
+            if model != serving:
+                await self.indexes.change(agent_id, partial(_drop, model=model))
+                await self._store.drop_vectors(agent_id, model)
 
-    @property
-    def _model_in_use(self) -> str | None:
-        return self._fingerprint
+    async def _rest_on(self) -> None:
+        """Indexes without news let go of what they only need for writing."""
+        while True:
+            await asyncio.sleep(REST_SECONDS)
+            for agent_id in self.indexes.open_agents():
+                await self._attempt("rest", partial(self.indexes.commit, agent_id))
 
     # ── how ──
 
@@ -230,3 +246,7 @@ class Background:
 
     def _later(self, turns: Turns, agent_id: str, seconds: float) -> None:
         asyncio.get_running_loop().call_later(seconds, turns.add, agent_id)
+
+
+def _drop(index: AgentIndex, *, model: str) -> None:
+    index.drop_vectors(model)

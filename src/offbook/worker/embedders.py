@@ -57,6 +57,12 @@ class Embedders:
         return self._wanted_settings.model if self._wanted_settings in self._opened else None
 
     @property
+    def fingerprint(self) -> str | None:
+        """Of the wanted model, once it is there."""
+        embedder = self._opened.get(self._wanted_settings)
+        return embedder.fingerprint if embedder else None
+
+    @property
     def trouble(self) -> str | None:
         """Why the wanted model is not there."""
         failed = self._failed.get(self._wanted_settings)
@@ -65,7 +71,7 @@ class Embedders:
     async def serving(self, store: Store, agent_id: str) -> Embedder:
         """The model whose vectors the agent's recall compares now."""
         noted = await self._noted(store, agent_id)
-        if noted is None or noted.embedding == self._wanted_settings:
+        if noted is None or _source(noted.embedding) == _source(self._wanted_settings):
             return await self.wanted()
         try:
             embedder = await self._open(noted.embedding)
@@ -74,17 +80,16 @@ class Embedders:
             return await self.wanted()
         return embedder if embedder.fingerprint == noted.fingerprint else await self.wanted()
 
-    async def switch(self, store: Store, agent_id: str, embedder: Embedder) -> str | None:
-        """From now on this one serves the agent; returns the fingerprint of the one before, if it was another."""
+    async def switch(self, store: Store, agent_id: str, embedder: Embedder) -> None:
+        """From now on this one serves the agent."""
         noted = await self._noted(store, agent_id)
         if noted is not None and noted.fingerprint == embedder.fingerprint:
-            return None
+            return
         now_serving = Serving(fingerprint=embedder.fingerprint, embedding=self._wanted_settings)
         await store.set_agent_note(agent_id, ACTIVE, msgspec.json.encode(now_serving).decode(), None)
         self._serving[agent_id] = now_serving
         if noted is not None:
             log.info("switched", action="embedding.switch", agent=agent_id, model=embedder.name)
-        return noted.fingerprint if noted else None
 
     async def close(self) -> None:
         while self._opened:
@@ -122,3 +127,8 @@ class Embedders:
             self._opened[embedding] = embedder
             log.info("model ready", action="embedding.open", model=embedding.model, fingerprint=embedder.fingerprint)
             return embedder
+
+
+def _source(embedding: Embedding) -> tuple[str, int, str | None]:
+    """What of the settings makes it another model; how many threads it may use does not."""
+    return embedding.model, embedding.dimensions, embedding.endpoint

@@ -15,18 +15,19 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import msgspec
 import structlog
 
 from offbook.content import internalise
-from offbook.entries import PlacedMessage
-from offbook.errors import StoreCorrupt
+from offbook.entries import Arrivals, PlacedMessage
+from offbook.errors import StoreCorrupt, StoreError
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.index.saying import INDEXED_CHARS, is_indexed, said_by
 from offbook.types import Message
 from offbook.worker.linking import Linker
+from offbook.worker.threads import to_the_end
 
 if TYPE_CHECKING:
     from offbook.retrieval.index.agent_index import AgentIndex
@@ -37,21 +38,28 @@ BATCH = 200
 COMMIT_SECONDS = 1.0
 REST_SECONDS = 30.0
 """Without news after which the text index lets go of its writer's memory."""
+UNWRITABLE = (OSError, ValueError)
+"""tantivy's errors are ValueErrors, whatever they are about."""
 MOST_OPEN = 32
 """Indexes open at once. One is files and maps, no copy in memory, so opening it again is quick."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 log = structlog.get_logger("offbook.index")
 
 
 @dataclass
 class _Kept:
+    """An open index. Who holds the lock writes; who reads keeps the index it was given, also where another has
+    taken its place meanwhile."""
+
     index: AgentIndex
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    unlinked: list[tuple[list[PlacedMessage], list[Said]]] = field(default_factory=list)
+    """Taken, but not yet looked through for what they replace. Nothing is committed before that is done."""
     committed_at: float = 0.0
     news_at: float = 0.0
     users: int = 0
-    has_caught_up: bool = False
 
 
 class Indexes:
@@ -62,7 +70,7 @@ class Indexes:
         self._folder = folder
         self._silence = silence
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._opening: dict[str, asyncio.Lock] = {}
+        self._opening = asyncio.Lock()
         self._linker = Linker(store)
 
     def open_agents(self) -> list[str]:
@@ -76,70 +84,99 @@ class Indexes:
     @asynccontextmanager
     async def following(self, agent_id: str, *, seconds: float) -> AsyncIterator[tuple[AgentIndex, bool]]:
         """The agent's index and whether it has all that was acknowledged; takes what it can in the time given."""
-        kept = await self._open(agent_id)
-        kept.users += 1
-        try:
-            yield kept.index, await self._follow(agent_id, kept, seconds)
-        finally:
-            kept.users -= 1
+        async with self._using(agent_id) as kept:
+            has_all = await self._follow(agent_id, kept, seconds)
+            yield kept.index, has_all
 
     async def change(self, agent_id: str, work: Callable[[AgentIndex], T]) -> T:
         """Run `work`, which appends to the index, in a thread and alone."""
-        kept = await self._open(agent_id)
-        async with kept.lock:
-            return await asyncio.to_thread(work, kept.index)
+        async with self._using(agent_id) as kept, kept.lock:
+            return await self._write(agent_id, kept, work, kept.index)
 
-    async def commit(self, agent_id: str, *, is_due: bool = False) -> None:
-        """Make what was taken durable; where `is_due` is not said, only about once a second."""
-        kept = self._kept.get(agent_id)
-        if kept is None:
+    async def commit(self, agent_id: str, *, at_once: bool = False) -> None:
+        """Make what was taken durable: at once, or else about once a second, however often it is asked."""
+        if agent_id not in self._kept:
             return
-        async with kept.lock:
-            since = time.monotonic() - kept.committed_at
-            if kept.index.is_dirty and (is_due or since >= COMMIT_SECONDS):
+        async with self._using(agent_id) as kept, kept.lock:
+            is_due = at_once or time.monotonic() - kept.committed_at >= COMMIT_SECONDS
+            if kept.index.is_dirty and is_due:
                 await self._commit(agent_id, kept)
-            elif time.monotonic() - kept.news_at > REST_SECONDS:
-                await asyncio.to_thread(kept.index.text.rest)
+            elif not kept.index.is_dirty and time.monotonic() - kept.news_at >= REST_SECONDS:
+                await to_the_end(kept.index.text.rest)
 
     async def rebuild(self, agent_id: str) -> None:
         """Throw the files away; the worker follows the log from its beginning."""
-        kept = await self._open(agent_id)
-        async with kept.lock:
-            await asyncio.to_thread(kept.index.reset)
-            kept.has_caught_up = False
+        async with self._using(agent_id) as kept, kept.lock:
+            await to_the_end(kept.index.discard)
+            await self._open_again(agent_id, kept)
         log.info("rebuilding", action="index.rebuild", agent=agent_id)
 
     async def close(self) -> None:
-        for agent_id in list(self._kept):
-            await self.commit(agent_id, is_due=True)
-            await asyncio.to_thread(self._kept.pop(agent_id).index.close)
+        """What cannot be committed now is taken again from the log another time."""
+        async with self._opening:
+            for agent_id, kept in list(self._kept.items()):
+                async with kept.lock:
+                    kept.users = 0
+                    await self._let_go(agent_id, kept)
 
     # ── how ──
 
-    async def _open(self, agent_id: str) -> _Kept:
-        async with self._opening.setdefault(agent_id, asyncio.Lock()):
-            kept = self._kept.get(agent_id)
-            if kept is None:
-                from offbook.retrieval.index.agent_index import AgentIndex
+    @asynccontextmanager
+    async def _using(self, agent_id: str) -> AsyncIterator[_Kept]:
+        """The agent's index, which stays open as long as somebody uses it."""
+        kept = self._kept.get(agent_id) or await self._open(agent_id)
+        self._kept.move_to_end(agent_id)
+        kept.users += 1
+        try:
+            yield kept
+        finally:
+            kept.users -= 1
 
+    async def _open(self, agent_id: str) -> _Kept:
+        """One at a time, for all agents: it takes milliseconds, and two must never open the same files."""
+        async with self._opening:
+            if agent_id not in self._kept:
                 await self._make_room()
-                folder = self._folder / folder_name(agent_id)
-                kept = _Kept(await asyncio.to_thread(AgentIndex, folder, silence=self._silence(agent_id)))
-                if not await self._is_of_this_history(agent_id, kept.index):
+                index = await self._opened(agent_id)
+                if not await self._is_of_this_history(agent_id, index):
                     log.warning("another history: made anew", action="index.reset", agent=agent_id)
-                    await asyncio.to_thread(kept.index.reset)
-                self._kept[agent_id] = kept
-            self._kept.move_to_end(agent_id)
-            return kept
+                    await to_the_end(index.reset)
+                self._kept[agent_id] = _Kept(index)
+            return self._kept[agent_id]
+
+    async def _opened(self, agent_id: str) -> AgentIndex:
+        from offbook.retrieval.index.agent_index import AgentIndex
+
+        folder = self._folder / folder_name(agent_id)
+        try:
+            return await to_the_end(AgentIndex, folder, silence=self._silence(agent_id))
+        except UNWRITABLE as error:
+            raise _unwritable(agent_id, error) from error
+
+    async def _open_again(self, agent_id: str, kept: _Kept) -> None:
+        """As its checkpoint says; the rest is taken again from the log."""
+        await to_the_end(kept.index.close)
+        kept.unlinked.clear()
+        kept.index = await self._opened(agent_id)
 
     async def _make_room(self) -> None:
+        """Those that nobody uses go first that were used first."""
         for agent_id, kept in list(self._kept.items()):
             if len(self._kept) < MOST_OPEN:
                 return
-            if kept.users == 0 and not kept.lock.locked():
-                await self.commit(agent_id, is_due=True)
-                self._kept.pop(agent_id, None)
-                await asyncio.to_thread(kept.index.close)
+            if not kept.users:
+                async with kept.lock:
+                    await self._let_go(agent_id, kept)
+
+    async def _let_go(self, agent_id: str, kept: _Kept) -> None:
+        try:
+            if kept.index.is_dirty:
+                await self._commit(agent_id, kept)
+        except StoreError as error:
+            log.warning("not committed", action="index.commit", agent=agent_id, detail=error.detail)
+        if not kept.users:  # nobody has come meanwhile
+            del self._kept[agent_id]
+            await to_the_end(kept.index.close)
 
     async def _is_of_this_history(self, agent_id: str, index: AgentIndex) -> bool:
         """A restored store has another chain than the one the index followed."""
@@ -157,55 +194,72 @@ class Indexes:
             async with kept.lock:
                 is_end = await self._take(agent_id, kept)
             if is_end:
-                kept.has_caught_up = True
                 return True
             if time.monotonic() >= stop_at:
                 return False
 
     async def _take(self, agent_id: str, kept: _Kept) -> bool:
-        after = kept.index.through_event
-        try:
-            arrivals = await self._store.arrivals(agent_id, after_event=after, limit=BATCH)
-        except StoreCorrupt as error:
-            return await self._take_past_damage(agent_id, kept, after, error)
+        await self._link(agent_id, kept)
+        arrivals = await self._arrivals(agent_id, kept.index.through_event)
         messages = [placed for placed in arrivals.messages if is_indexed(placed)]
         if messages:
             said = await self._said(agent_id, messages)
-            await asyncio.to_thread(kept.index.take, said, arrivals.through_event)
             kept.news_at = time.monotonic()
-            await self._linker.link(agent_id, kept.index, messages, said)
+            kept.unlinked.append((messages, said))
+            await self._write(agent_id, kept, kept.index.take, said, arrivals.through_event)
+            await self._link(agent_id, kept)
         else:
             kept.index.take((), arrivals.through_event)
         if kept.index.is_dirty and time.monotonic() - kept.committed_at >= 5 * COMMIT_SECONDS:
             await self._commit(agent_id, kept)  # a long import: what was taken should not be taken again
         return arrivals.is_end
 
-    async def _take_past_damage(self, agent_id: str, kept: _Kept, after: int, error: StoreCorrupt) -> bool:
-        """One event at a time up to the damaged one, which is passed over: `doctor` and `audit --verify` tell of it."""
+    async def _arrivals(self, agent_id: str, after: int) -> Arrivals:
+        """Where something is damaged one event at a time up to that, which is passed over: `doctor` and
+        `audit --verify` tell of it."""
         try:
-            arrivals = await self._store.arrivals(agent_id, after_event=after, limit=1)
-        except StoreCorrupt:
-            log.error("passed over", action="index.damage", agent=agent_id, event=after + 1, detail=error.detail)
-            kept.index.take((), after + 1)
-            return False
-        messages = [placed for placed in arrivals.messages if is_indexed(placed)]
-        said = await self._said(agent_id, messages)
-        await asyncio.to_thread(kept.index.take, said, arrivals.through_event)
-        return arrivals.is_end
+            return await self._store.arrivals(agent_id, after_event=after, limit=BATCH)
+        except StoreCorrupt as error:
+            try:
+                return await self._store.arrivals(agent_id, after_event=after, limit=1)
+            except StoreCorrupt:
+                log.error("passed over", action="index.damage", agent=agent_id, event=after + 1, detail=error.detail)
+                return Arrivals(through_event=after + 1, messages=[], is_end=False)
+
+    async def _link(self, agent_id: str, kept: _Kept) -> None:
+        """Also what was left unlinked by who was cancelled, or by a store that was busy."""
+        while kept.unlinked:
+            await self._linker.link(agent_id, kept.index, *kept.unlinked[0])
+            del kept.unlinked[0]
 
     async def _said(self, agent_id: str, messages: Sequence[PlacedMessage]) -> list[Said]:
-        wholes = [await self._whole(agent_id, placed) for placed in messages]
+        wholes = [await whole_text(self._blobs, agent_id, placed) for placed in messages]
         return await asyncio.to_thread(
             lambda: [said_by(placed, whole) for placed, whole in zip(messages, wholes, strict=True)]
         )
 
-    async def _whole(self, agent_id: str, placed: PlacedMessage) -> Message | None:
-        return await whole_text(self._blobs, agent_id, placed)
-
     async def _commit(self, agent_id: str, kept: _Kept) -> None:
+        await self._link(agent_id, kept)
         through_hash = await self._hash_of(agent_id, kept.index.through_event)
-        await asyncio.to_thread(kept.index.commit, through_hash)
+        await self._write(agent_id, kept, kept.index.commit, through_hash)
         kept.committed_at = time.monotonic()
+
+    async def _write(
+        self, agent_id: str, kept: _Kept, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """In a thread, to its end. What breaks off half-way (a full disk) is not gone on with."""
+        try:
+            return await to_the_end(work, *args, **kwargs)
+        except UNWRITABLE as error:
+            await self._open_again(agent_id, kept)
+            raise _unwritable(agent_id, error) from error
+
+
+def _unwritable(agent_id: str, error: Exception) -> StoreError:
+    return StoreError(
+        f"the search index of agent {agent_id!r} cannot be written ({error}): see that the disk has room and that the "
+        "data folder can be written; it goes on by itself"
+    )
 
 
 async def whole_text(blobs: Blobs, agent_id: str, placed: PlacedMessage) -> Message | None:

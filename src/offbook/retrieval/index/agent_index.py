@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -61,6 +62,8 @@ class AgentIndex:
         self.folder = folder
         self._silence = silence
         self.is_dirty = False
+        self.kept_sample: Any = None
+        """What `candidates.ordinary` keeps between two queries."""
         try:
             self._open(_read_checkpoint(folder))
         except (OSError, ValueError, msgspec.MsgspecError):
@@ -128,7 +131,9 @@ class AgentIndex:
         self._through_number.pop(model, None)
         if index is not None:
             index.close()
-            self.commit(self._checkpoint.through_hash)
+            left = {name: mark for name, mark in self._checkpoint.vectors.items() if name != model}
+            self._checkpoint = msgspec.structs.replace(self._checkpoint, vectors=left)
+            _write_checkpoint(self.folder, self._checkpoint)
             shutil.rmtree(self._vector_folder(model), ignore_errors=True)
 
     def commit(self, through_hash: str) -> None:
@@ -157,12 +162,18 @@ class AgentIndex:
         self.is_dirty = False
 
     def reset(self) -> None:
-        """Begin again from an empty folder."""
-        self.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Begin again from an empty folder. Only where nobody reads yet."""
+        self.discard()
         self._open(Checkpoint())
 
+    def discard(self) -> None:
+        """Let go of it and remove its files. Whoever still reads may go on."""
+        self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def close(self) -> None:
+        """What was not committed is taken again from the log. Whoever still reads may go on."""
+        self.kept_sample = None
         for part in (
             getattr(self, "_rows", None),
             getattr(self, "_text", None),

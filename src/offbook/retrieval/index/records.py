@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-SMALLEST_CAPACITY = 1_024
+SMALLEST_CAPACITY = 64
 GROWTH = 1.5
-"""Each time the file is full. It is sparse: what is not written takes no room on the disk."""
+"""Each time the file is full."""
 
 
 class Records:
@@ -38,6 +38,8 @@ class Records:
         return self._all[: self.count]
 
     def append(self, block: NDArray[Any]) -> None:
+        if self._descriptor < 0:
+            raise ValueError("the file was closed")
         end = self.count + len(block)
         if end > self._capacity:
             self._make_room(max(end, int(self._capacity * GROWTH)))
@@ -50,18 +52,25 @@ class Records:
             self._map.flush()
 
     def close(self) -> None:
-        """Views that are still held keep the old map alive; the file is let go."""
+        """Nothing can be appended any more. Whoever still reads may go on: the map goes with its last reader."""
         if self._descriptor >= 0:
-            self._all, self._map = np.empty(0, self.dtype), None
             os.close(self._descriptor)
             self._descriptor = -1
 
     def _make_room(self, capacity: int) -> None:
         if capacity > self._capacity:
-            os.ftruncate(self._descriptor, capacity * self.dtype.itemsize)
+            _extend(self._descriptor, capacity * self.dtype.itemsize)
             self._capacity = capacity
         self._map = mmap.mmap(self._descriptor, self._capacity * self.dtype.itemsize)
         self._all = np.frombuffer(self._map, self.dtype)
+
+
+def _extend(descriptor: int, size: int) -> None:
+    """With its room on the disk: a write through a map into room that is not there kills the process."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:  # macOS
+        os.ftruncate(descriptor, size)
 
 
 class Growing:

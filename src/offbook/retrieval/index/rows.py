@@ -49,6 +49,8 @@ NO_SPEAKER = 0
 LONGEST_EPISODE = 64
 """Messages. A session may go on for years; what belongs together is what was said in one go."""
 MOST_SPEAKERS = 500
+SORTED_AGAIN, MOST_UNSORTED = 1.1, 1_000
+"""Places are put in order again when a tenth more have come, and so many besides."""
 
 
 class Said(Value, frozen=True):
@@ -86,9 +88,9 @@ class Rows:
         self._next = Growing(np.full(rows, NO_ROW, np.int32))
         self._note_next(view, 0)
         self._episode_first = Growing(_firsts(view["episode"]))
-        self._session_last = {int(session): int(row) for row, session in enumerate(view["session"].tolist())}
-        self._sorted_places: NDArray[np.int64] = np.empty(0, np.int64)
-        self._by_place: NDArray[np.int64] = np.empty(0, np.int64)
+        self._session_last = _lasts(view["session"])
+        # One value, since another thread may be reading: the places in order, and the row of each.
+        self._by_place: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.empty(0, np.int64), np.empty(0, np.int64))
         self._chars = np.zeros(len(ROLES))
         self._said = np.zeros(len(ROLES))
         self._count_lengths(view)
@@ -137,18 +139,19 @@ class Rows:
     def find(self, places: Sequence[int]) -> NDArray[np.int64]:
         """The row of each place; NO_ROW where there is none."""
         view = self._rows.view()
-        if len(view) > 1.1 * len(self._by_place) + 1_000:
+        if len(view) > SORTED_AGAIN * len(self._by_place[1]) + MOST_UNSORTED:
             order = np.argsort(view["place"], kind="stable")
-            self._sorted_places, self._by_place = view["place"][order], order
+            self._by_place = view["place"][order], order
+        in_order, rows = self._by_place
         wanted = np.asarray(places, np.int64)
         found = np.full(len(wanted), NO_ROW, np.int64)
-        if len(self._sorted_places):
-            at = np.minimum(np.searchsorted(self._sorted_places, wanted), len(self._sorted_places) - 1)
-            is_there = self._sorted_places[at] == wanted
-            found[is_there] = self._by_place[at[is_there]]
-        newer = view["place"][len(self._by_place) :]
+        if len(in_order):
+            at = np.minimum(np.searchsorted(in_order, wanted), len(in_order) - 1)
+            is_there = in_order[at] == wanted
+            found[is_there] = rows[at[is_there]]
+        newer = view["place"][len(rows) :]
         if len(newer) and (found == NO_ROW).any():
-            numbers = {int(place): row for row, place in enumerate(newer.tolist(), len(self._by_place))}
+            numbers = {int(place): row for row, place in enumerate(newer.tolist(), len(rows))}
             for index in np.flatnonzero(found == NO_ROW):
                 found[index] = numbers.get(int(wanted[index]), NO_ROW)
         return found
@@ -177,8 +180,9 @@ class Rows:
             self._link(rows, index)
         self._words.append(np.concatenate(words) if words else np.empty(0, WORD))
         first = self._rows.count
-        self._rows.append(rows)
+        # Who reads meanwhile may ask for the next of each row that it sees.
         self._next.append(np.full(len(rows), NO_ROW, np.int32))
+        self._rows.append(rows)
         self._note_next(rows, first)
         self._count_lengths(rows)
 
@@ -223,6 +227,12 @@ class Rows:
         lengths = np.log1p(rows["chars"].astype(np.float64))
         self._chars += np.bincount(rows["role"], lengths, minlength=len(ROLES))[: len(ROLES)]
         self._said += np.bincount(rows["role"], minlength=len(ROLES))[: len(ROLES)]
+
+
+def _lasts(sessions: NDArray[Any]) -> dict[int, int]:
+    """The last row of each session."""
+    numbers, from_end = np.unique(sessions[::-1], return_index=True)
+    return dict(zip(numbers.tolist(), (len(sessions) - 1 - from_end).tolist(), strict=True))
 
 
 def _firsts(episodes: NDArray[Any]) -> NDArray[np.int64]:

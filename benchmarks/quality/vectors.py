@@ -1,0 +1,77 @@
+"""The product's own model with a memory, for this benchmark only: embedding all the data takes many minutes of a core.
+
+A vector is kept under the hash of its text, in a file for each fingerprint. A text that comes alone is a question:
+it is embedded every time, so that the time of a question is what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offbook.models import opening
+from offbook.protocols import Embedder
+from offbook.settings import Embedding
+
+KEY_BYTES = 16
+AT_ONCE = 64
+
+
+class CachingEmbedder:
+    """An `Embedder`; threads share it."""
+
+    def __init__(self, model: Embedder, folder: Path) -> None:
+        self.name = model.name
+        self.fingerprint = model.fingerprint
+        self.dimensions = model.dimensions
+        self.embedded = 0
+        self._model = model
+        self._lock = Lock()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._record = np.dtype([("key", "u1", KEY_BYTES), ("vector", "<f4", self.dimensions)])
+        self._path = folder / f"vectors-{sha256(self.fingerprint.encode()).hexdigest()[:16]}"
+        self._kept = self._load()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if len(texts) == 1:
+            return self._model.embed(texts)
+        keys = [sha256(text.encode(errors="replace")).digest()[:KEY_BYTES] for text in texts]
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._kept}
+        for first in range(0, len(missing), AT_ONCE):
+            self._add(dict(list(missing.items())[first : first + AT_ONCE]))
+        return np.stack([self._kept[key] for key in keys])
+
+    def close(self) -> None:
+        """It goes on: another memory of the same run uses it next."""
+
+    def _add(self, texts: dict[bytes, str]) -> None:
+        block = np.empty(len(texts), self._record)
+        block["key"] = np.frombuffer(b"".join(texts), np.uint8).reshape(-1, KEY_BYTES)
+        block["vector"] = self._model.embed(list(texts.values()))
+        with self._lock, self._path.open("ab") as file:
+            file.write(block.tobytes())
+        self._kept.update(zip(texts, block["vector"], strict=True))
+        self.embedded += len(texts)
+
+    def _load(self) -> dict[bytes, NDArray[np.float32]]:
+        data = self._path.read_bytes() if self._path.exists() else b""
+        whole = len(data) // self._record.itemsize * self._record.itemsize
+        if whole < len(data):  # a run that was stopped while it wrote
+            self._path.write_bytes(data[:whole])
+        kept = np.frombuffer(data[:whole], self._record)
+        return {row["key"].tobytes(): row["vector"] for row in kept}
+
+
+@contextmanager
+def remembered_vectors(cache: Path) -> Iterator[CachingEmbedder]:
+    """Whatever opens the local model meanwhile gets this one."""
+    embedder = CachingEmbedder(opening.open_embedder(Embedding(), cache / "models"), cache)
+    with patch.object(opening, "open_embedder", lambda *_, **__: embedder):
+        yield embedder
