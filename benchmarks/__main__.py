@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import tempfile
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import structlog
 from rich.console import Console
 
 from benchmarks import (
@@ -51,6 +53,8 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
 def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 160)
+    # Where the product runs in this process, what it logs would stand between the figures.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     names = given.only or list(BENCHMARKS)
     if file_system_of(given.folder) == "tmpfs":
         console.print("[red]the working folder is in memory: nothing durable can be measured there (--folder)[/]")
@@ -97,7 +101,11 @@ def _parser() -> argparse.ArgumentParser:
         "--folder", type=Path, default=Path(tempfile.gettempdir()), help="work in here; the disk is what is measured"
     )
     parser.add_argument(
-        "--data", type=Path, default=DATA, metavar="DIR", help="the development data, for quality (default: %(default)s)"
+        "--data",
+        type=Path,
+        default=DATA,
+        metavar="DIR",
+        help="the development data, for quality (default: %(default)s)",
     )
     parser.add_argument(
         "--cache",

@@ -113,11 +113,31 @@ def memory_of(run: Run, entries: int) -> Path:
     return home
 
 
+def log_of(run: Run, messages: int) -> Path:
+    """The data folder of an agent with so many messages of which nothing is indexed yet. Kept between runs."""
+    home = run.cache / f"log-{messages}"
+    whole = home / "whole"
+    if not whole.exists():
+        shutil.rmtree(home, ignore_errors=True)
+        Home(home).prepare()
+        uvloop.run(_make_log(run, Home(home), messages))
+        whole.touch()
+    return home
+
+
 async def forget_model(home: Path) -> None:
     """So that a memory opened without a model does not go on with the one that served before."""
     store = SqliteStore(Home(home).database)
     try:
         await store.set_agent_note(AGENT, ACTIVE, None, None)
+    finally:
+        await store.close()
+
+
+async def _make_log(run: Run, home: Home, messages: int) -> None:
+    store = SqliteStore(home.database)
+    try:
+        await _fill(run, store, None, messages)
     finally:
         await store.close()
 
@@ -137,7 +157,7 @@ async def _make(run: Run, home: Home, entries: int) -> None:
         index.close()
 
 
-async def _fill(run: Run, store: SqliteStore, index: AgentIndex, entries: int) -> NDArray[np.int64]:
+async def _fill(run: Run, store: SqliteStore, index: AgentIndex | None, entries: int) -> NDArray[np.int64]:
     """Messages and rows; returns how many passages each row has."""
     language = Language(entries)
     sessions = -(-entries // SESSION_MESSAGES)
@@ -152,11 +172,13 @@ async def _fill(run: Run, store: SqliteStore, index: AgentIndex, entries: int) -
             spoken = [_message(number, turn, one.text) for turn, one in enumerate(texts)]
             appends.append(_append(store, number, spoken))
             # Sessions are numbered from 1 in the order of their first message.
-            said += [_said(number + 1, seq, message, one) for seq, (message, one) in enumerate(zip(spoken, texts), 1)]
+            paired = zip(spoken, texts, strict=True)
+            said += [_said(number + 1, seq, message, one) for seq, (message, one) in enumerate(paired, 1)]
         await asyncio.gather(*appends)
-        index.take(said, 0)
-        if index.rows.count // COMMITTED_AT_ONCE != (index.rows.count - len(said)) // COMMITTED_AT_ONCE:
-            index.commit("")
+        if index is not None:
+            index.take(said, 0)
+            if index.rows.count // COMMITTED_AT_ONCE != (index.rows.count - len(said)) // COMMITTED_AT_ONCE:
+                index.commit("")
         run.progress(f"making a memory of {entries:,} entries", len(parts), entries)
     last = sessions - 1
     assert await store.session_numbers(AGENT, f"session-{last}") == last + 1

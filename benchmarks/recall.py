@@ -66,7 +66,9 @@ def measure(run: Run) -> Findings:
                 limit = MOST_MS[size, model]
                 p95 = percentile(over_socket.milliseconds, 95)
                 bars.append(
-                    Bar(f"p95 over the socket, {size:,} entries, {model}", f"< {limit} ms", f"{p95:.1f} ms", p95 < limit)
+                    Bar(
+                        f"p95 over the socket, {size:,} entries, {model}", f"< {limit} ms", f"{p95:.1f} ms", p95 < limit
+                    )
                 )
     return Findings(
         bars=bars,
@@ -74,7 +76,7 @@ def measure(run: Run) -> Findings:
         sections=[Section("Where the time goes, in process with the model, mean ms of a recall", _parts(spent))],
         notes=[
             f"{len(asked)} queries, half of them questions, half ordinary messages of up to 300 characters, one after "
-            "the other; each answer leaves a durable audit event. CPU is that of the process that answers, all threads.",
+            "the other; each answer leaves a durable audit event. CPU is that of the answering process, all threads.",
             "The memory is made up (large_memory.py): English words in their usual shares, sessions of 20 messages, "
             "6 % of them of several passages, vectors about those of real texts. Messages are in the store as always.",
             "Parts may overlap: those of `rank` are within it, and what is in none of them is threads waiting for "

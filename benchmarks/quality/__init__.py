@@ -64,8 +64,8 @@ class Fed:
                     lambda questions: self._progress.advance(task, questions),
                 )
             )
-            for all_of, some in zip(scores, made, strict=True):
-                all_of += some
+            for before, more in zip(scores, made, strict=True):
+                before.extend(more)
         return scores
 
     def _home(self) -> Path:

@@ -38,9 +38,7 @@ class Feeding:
 Told = Callable[[int], None]
 
 
-async def scores_of(
-    conversation: Conversation, home: Path, feedings: list[Feeding], tell: Told
-) -> list[list[Score]]:
+async def scores_of(conversation: Conversation, home: Path, feedings: list[Feeding], tell: Told) -> list[list[Score]]:
     """For each of the feedings, which may differ in how is asked only; `tell` hears of each question."""
     feeding = feedings[0]
     agent = conversation.id

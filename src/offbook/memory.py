@@ -17,7 +17,7 @@ import msgspec
 
 from offbook import ingest
 from offbook.audit import end_is_whole
-from offbook.entries import CrossSearch, Pinned, Reach, Recollection
+from offbook.entries import CrossSearch, Pinned, Reach, Recollection, TurnMemories
 from offbook.errors import WrongShape
 from offbook.followers import Followers
 from offbook.protocols import Blobs, Store
@@ -169,6 +169,20 @@ class Memory:
             include_superseded=include_superseded,
             explain=explain,
             by=by,
+        )
+
+    async def recall_for_turn(
+        self,
+        scope: Scope,
+        prompt: str,
+        *,
+        current_tokens: int = 0,
+        context_window: int | None = None,
+        by: Caller = EMBEDDED,
+    ) -> TurnMemories:
+        """What comes to mind before a turn, in order of time, within the budget; the newest where nothing does."""
+        return await self._recollections.for_turn(
+            scope, prompt, current_tokens=current_tokens, context_window=context_window, by=by
         )
 
     async def pin(

@@ -9,20 +9,36 @@ from typing import Any
 
 import msgspec
 
-from offbook.content import render
-from offbook.entries import CrossSearch, Pinned, PlacedMessage, Reach, Recollection
+from offbook.content import render, text_of
+from offbook.entries import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection, TurnMemories
 from offbook.errors import WrongShape
 from offbook.protocols import Store
+from offbook.retrieval.excerpts import excerpt
 from offbook.retrieval.identity import entry_id, place_named
+from offbook.retrieval.injection import (
+    FALLBACK_ENTRIES,
+    FALLBACK_SCORE,
+    Candidate,
+    budget_tokens,
+    chosen,
+    cost_tokens,
+    fallback,
+)
+from offbook.retrieval.query import read_query
 from offbook.retrieval.recall import Ask
+from offbook.retrieval.words import query_terms
 from offbook.settings import Settings
-from offbook.types import AuditDraft, Caller, Scope
+from offbook.types import AuditDraft, Caller, Scope, Span
 from offbook.worker.background import Background
 
 CROSS = "cross-search"
 """The agent's note of its consent: `on` or `off`; without one the setting `crossSearchEnabled` decides."""
 MOST_PINNED = 1_000
 """By one keyword or session: more than that is no selection."""
+SHORTEST_PROMPT_CHARS = 10
+"""Every turn of this length searches (D9)."""
+ENOUGH_TERMS = 3
+RECENT_CHARS = 300
 MOST_CROSSED = 16
 """Agents searched at once."""
 
@@ -79,6 +95,86 @@ class Recollections:
         if reach == "session" and not found.entries:
             notes = ["scope: nothing in this session; `scope: agent` searches the agent's other sessions too"]
         return msgspec.structs.replace(found, degraded=[*found.degraded, *notes])
+
+    async def for_turn(
+        self, scope: Scope, prompt: str, *, current_tokens: int, context_window: int | None, by: Caller
+    ) -> TurnMemories:
+        """What comes to mind by itself: the retrieval half of `prepareTurn` (A2, A3, A5, D6, D9)."""
+        settings = self._settings.for_agent(scope.agent_id)
+        budget = budget_tokens(settings.token_budget, current_tokens=current_tokens, context_window=context_window)
+        query = read_query(prompt)
+        entries: list[MemoryEntry] = []
+        degraded: list[str] = []
+        if len(query.text) >= SHORTEST_PROMPT_CHARS:
+            ask = Ask(
+                scope=scope,
+                query=await self._expanded(scope, prompt),
+                limit=settings.search.limit,
+                explain=True,
+                prefers_hot=True,
+            )
+            found, _ = await self._background.recall(ask)
+            degraded = found.degraded
+            shown = chosen(
+                [_candidate(entry) for entry in found.entries],
+                budget=budget,
+                min_score=settings.min_score,
+                keep=settings.search.keep,
+            )
+            entries = [entry for entry in found.entries if entry.id in shown]
+            if not entries:
+                entries = await self._newest(scope, budget)
+        places = [place for entry in entries if (place := place_named(entry.id)) is not None]
+        details = {
+            "query": sha256(prompt.encode()).hexdigest(),
+            "scope": "turn",
+            "entries": [one.id for one in entries],
+        }
+        event = AuditDraft(verb="recall", actor=by.name, session_id=scope.session_id, details=details)
+        await self._store.recalled(scope.agent_id, places, event)
+        return TurnMemories(
+            entries=sorted(entries, key=lambda entry: entry.ts),
+            tokens=sum(cost_tokens(len(entry.text)) for entry in entries),
+            budget=budget,
+            wants_memory=query.wants_memory,
+            degraded=degraded,
+        )
+
+    async def _expanded(self, scope: Scope, prompt: str) -> str:
+        """A prompt of a word or two means something only with what was said before it."""
+        if len(query_terms(prompt)) >= ENOUGH_TERMS:
+            return prompt
+        last = await self._store.messages_before(scope, before_seq=2**31, limit=1)
+        said = text_of(last[0].message.content)[-RECENT_CHARS:] if last else ""
+        return f"{prompt}\n{said}" if said else prompt
+
+    async def _newest(self, scope: Scope, budget: int) -> list[MemoryEntry]:
+        """A3: marked, so that nobody takes them for an answer."""
+        newest = await self._background.newest(scope.agent_id, FALLBACK_ENTRIES * 4)
+        messages = await self._store.messages_at(scope.agent_id, newest)
+        by_id = {entry_id(placed.place): placed for placed in messages}
+        candidates = [
+            Candidate(id=name, chars=len(excerpt(render(placed.logged.message), ())), similarity=None)
+            for name, placed in by_id.items()
+        ]
+        holds = await self._store.holds(scope.agent_id, newest)
+        return [
+            MemoryEntry(
+                id=name,
+                agent_id=scope.agent_id,
+                session_id=placed.session_id,
+                text=excerpt(render(placed.logged.message), ()),
+                ts=placed.logged.message.ts or placed.logged.received_at,
+                score=FALLBACK_SCORE,
+                found_by=["recency"],
+                span=Span(first_seq=placed.logged.seq, last_seq=placed.logged.seq),
+                tier="hot",
+                pinned=placed.place in holds and holds[placed.place].pinned,
+                origin=placed.logged.message.origin or placed.logged.message.role,
+            )
+            for name in fallback(candidates, budget=budget)
+            for placed in [by_id[name]]
+        ]
 
     # ── pins ──
 
@@ -156,6 +252,15 @@ class Recollections:
     async def _is_open(self, agent_id: str) -> bool:
         note = await self._store.agent_note(agent_id, CROSS)
         return self._settings.for_agent(agent_id).cross_search_enabled if note is None else note == "on"
+
+
+def _candidate(entry: MemoryEntry) -> Candidate:
+    return Candidate(
+        id=entry.id,
+        chars=len(entry.text),
+        similarity=entry.why.similarity if entry.why else None,
+        is_by_text="text" in entry.found_by,
+    )
 
 
 def _place(name: str) -> int:

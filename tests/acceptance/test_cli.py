@@ -296,12 +296,79 @@ def test_what_was_left_in_an_outbox_is_delivered(provider: Daemon, folder: Path)
     assert "said while nobody listened" in told(provider.home, "log", "outboxed")
 
 
+# ── recall ──
+
+
+def test_what_was_said_in_one_session_is_recalled_in_another(provider: Daemon) -> None:
+    home = provider.home
+    told(home, "record", "monday", "The orders are stored in PostgreSQL.", "--agent", "recalling")
+    told(
+        home, "record", "tuesday", "Actually, the orders are stored in SQLite, not PostgreSQL.", "--agent", "recalling"
+    )
+    asked = ["recall", "--agent", "recalling", "where", "are", "the", "orders", "stored?"]
+    output = told(home, *asked, "--explain")
+    assert "session tuesday" in output
+    assert "\n  replaces: The orders are stored in PostgreSQL. (" in output
+    assert "\n  found by text (" in output
+    assert "holds now" in output.partition("left out")[2]
+    both = json.loads(told(home, *asked, "--include-superseded", "--json"))["entries"]
+    assert {entry["sessionId"] for entry in both} == {"monday", "tuesday"}
+    ids = {entry["sessionId"]: entry["id"] for entry in both}
+    assert [entry["supersededBy"] for entry in both if entry["sessionId"] == "monday"] == [ids["tuesday"]]
+    nothing = offbook(home, *asked, "--at", "2020-01-01")
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert "nothing found" in nothing.stderr
+
+
+def test_what_is_pinned_is_hot_until_it_is_not(provider: Daemon) -> None:
+    home = provider.home
+    told(home, "record", "pins", "The door code is on the fridge.", "--agent", "pinning")
+    found = json.loads(told(home, "recall", "door code", "--agent", "pinning", "--json"))["entries"][0]
+    assert told(home, "pin", found["id"], "--agent", "pinning") == f"1 entry pinned: {found['id']}\n"
+    assert "· pinned ·" in told(home, "recall", "door code", "--agent", "pinning")
+    assert "pinned        1\n" in told(home, "status", "pinning")
+    assert found["id"] in told(home, "unpin", "--keyword", "fridge", "--agent", "pinning")
+    assert "nothing changed" in told(home, "unpin", found["id"], "--agent", "pinning")
+    refused = offbook(home, "pin", "nonsense", "--agent", "pinning")
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+
+
+def test_agents_search_each_other_where_both_agree(provider: Daemon) -> None:
+    home = provider.home
+    told(home, "record", "trip", "The ferry to Naxos leaves at nine.", "--agent", "traveller")
+    told(home, "record", "desk", "The budget is due on Friday.", "--agent", "clerk")
+    asked = ["recall", "when does the ferry leave", "--scope", "all", "--agent", "clerk"]
+    closed = offbook(home, *asked)
+    assert "ferry" not in closed.stdout
+    assert "offbook cross on" in closed.stderr
+    told(home, "cross", "on", "--agent", "clerk")
+    assert "clerk" in told(home, "cross", "on", "--agent", "traveller")
+    assert "session trip of agent traveller" in told(home, *asked)
+    told(home, "cross", "off", "--agent", "traveller")
+    assert "ferry" not in offbook(home, *asked).stdout
+
+
+def test_the_index_is_made_anew_and_finds_the_same(provider: Daemon) -> None:
+    home = provider.home
+    lines = [json.dumps({"role": "user", "content": f"Shelf {n} holds jar number {n}."}) for n in range(40)]
+    told(home, "record", "jars", "--jsonl", "-", "--agent", "indexed", stdin="\n".join(lines))
+    for option in ([], ["--embeddings"]):
+        output = told(home, "reindex", "--agent", "indexed", *option)
+        assert output == "agent indexed: 40 messages can be found by text, 40 of them by meaning too\n"
+    found = json.loads(told(home, "recall", "jar number 17", "--agent", "indexed", "--json"))["entries"]
+    assert "Shelf 17 holds jar number 17." in [entry["text"] for entry in found]
+    told_of = told(home, "status", "indexed")
+    assert "by text       40 of 40\n" in told_of
+    assert "100 %  (40)\n" in told_of
+
+
 # ── without a provider ──
 
 
 def test_commands_that_ask_fail_alike_where_nobody_answers(folder: Path) -> None:
     home = folder / "none"
     asking = [["ping"], ["status"], ["record", "s", "t"], ["log"], ["log", "s", "-f"], ["context", "s"], ["end", "s"]]
+    asking += [["recall", "cat"], ["pin", "m1"], ["unpin", "m1"], ["cross"], ["reindex"]]
     for arguments in [*asking, ["audit"], ["flush"]]:
         done = offbook(home, *arguments)
         assert (done.returncode, done.stdout) == (3, ""), arguments

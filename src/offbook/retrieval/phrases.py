@@ -56,12 +56,15 @@ _ASKING_END = re.compile(r"[?？؟][\s\"'”’)\]}*_~]{0,8}(?:[\U0001f300-\U000
 _ASKING_PARTICLE = re.compile(r"(?:吗|嗎|呢|ですか|ますか|ましたか|でしたか|っけ|나요|까요|습니까|니)[。.!！\s]{0,4}\Z")
 
 GREETING = re.compile(
-    r"(?:hi|hey|hello|heya|hiya|yo|howdy|greetings|good\s+(?:morning|afternoon|evening|night|day)|morning|evening|bye|"
+    r"(?:thank(?:s|\s+you)\s+for\s+(?:sharing|telling\s+me|letting\s+me\s+know)(?:\s+[\w'-]+){0,5}|hi|hey|hello|heya|hiya|yo|howdy|greetings|good\s+(?:morning|afternoon|evening|night|day)|morning|evening|bye|"
     r"goodbye|see\s+(?:you|ya)|take\s+care|talk\s+(?:soon|later)|thank\s+you|thanks?|thx|ty|cheers|great|cool|nice|"
     r"perfect|awesome|wonderful|ok(?:ay)?|sure|yes|yeah|yep|yup|no|nope|right|alright|got\s+it|understood|sounds\s+good|"
     r"will\s+do|you'?re\s+welcome|no\s+problem|np|welcome(?:\s+back)?|how\s+are\s+you|how(?:'s|\s+is)\s+it\s+going|"
     r"what'?s\s+up|nice\s+to\s+meet\s+you|how\s+can\s+i\s+help(?:\s+you)?(?:\s+today)?|"
-    r"what\s+can\s+i\s+do\s+for\s+you(?:\s+today)?|anything\s+else|lol|haha+|hmm+|wow|"
+    r"what\s+can\s+i\s+do\s+for\s+you(?:\s+today)?|anything\s+else|lol|haha+|hmm+|wow|noted|"
+    # "I'll remember that recipe": assent, with what is assented to.
+    r"(?:i'?ll|i\s+will|i'?ve|i\s+have)\s+(?:definitely\s+|certainly\s+|now\s+)?(?:remember(?:ed)?|noted?|saved?|stored?|"
+    r"keep|kept|make\s+a\s+note\s+of|made\s+a\s+note\s+of)\s+(?:that|this|it|these|your|the)(?:\s+[\w'-]+){0,5}|"
     r"你好|您好|早上好|晚上好|晚安|谢谢|謝謝|再见|好的|嗯|收到|明白了?|こんにちは|こんばんは|おはよう(?:ございます)?|"
     r"ありがとう(?:ございます)?|はい|了解(?:です)?|안녕(?:하세요)?|감사합니다|고마워(?:요)?|네|알겠(?:어요|습니다)|"
     r"مرحبا|أهلا|السلام\s+عليكم|صباح\s+الخير|مساء\s+الخير|شكرا|نعم|حسنا)(?!\w)",

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from offbook.audit import micros, moment
 from offbook.content import render
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 FOLLOW_SECONDS = 0.25
 """For taking in what has just arrived. Only after a large import is there more."""
-EMBED_SECONDS = 1.0
-"""For the query's vector. A local model takes milliseconds; an endpoint may be slow or away."""
+LEAST_WAITING, SHARE_WAITING = 4, 0.02
+"""Messages without a vector that are worth a word. The last few always are: they are found by text meanwhile."""
 PINNED = 0.75
 HOT = 0.5
 """Added where memory is injected by itself: what is at hand first."""
@@ -178,7 +178,7 @@ class Recall:
             embedder, vector = await self._vector(agent_id, ask, query, degraded)
             vectors = index.vectors(embedder.fingerprint) if embedder else None
             waiting = index.rows.count - (vectors.embedded if vectors else 0)
-            if embedder is not None and waiting:
+            if embedder is not None and waiting > LEAST_WAITING + index.rows.count * SHARE_WAITING:
                 degraded.append(_about(agent_id, ask, f"embeddings: {waiting:,} messages are still to be embedded"))
             look = Look(
                 query=query,
@@ -197,15 +197,21 @@ class Recall:
         self, agent_id: str, ask: Ask, query: Query, degraded: list[str]
     ) -> tuple[Embedder | None, NDArray[np.float32] | None]:
         """Without one the answer is by text, and says so."""
+        work = asyncio.ensure_future(self._embedded(agent_id, as_spoken(query)))
+        seconds = self._settings.for_agent(agent_id).search.deadline.total_seconds()
         try:
-            embedder = await self._embedders.serving(self._store, agent_id)
-            vectors = await asyncio.wait_for(asyncio.to_thread(embedder.embed, [as_spoken(query)]), EMBED_SECONDS)
+            # What takes too long goes on without us: a model that is being opened is there for the next one.
+            return await asyncio.wait_for(asyncio.shield(work), seconds)
         except ModelUnavailable as error:
             degraded.append(_about(agent_id, ask, f"embeddings: {error.detail}"))
-            return None, None
         except TimeoutError:
-            degraded.append(_about(agent_id, ask, f"embeddings: no answer of the model in {EMBED_SECONDS:g} s"))
-            return None, None
+            work.add_done_callback(_ignored)
+            degraded.append(_about(agent_id, ask, f"embeddings: no answer of the model in {seconds:g} s"))
+        return None, None
+
+    async def _embedded(self, agent_id: str, text: str) -> tuple[Embedder, NDArray[np.float32]]:
+        embedder = await self._embedders.serving(self._store, agent_id)
+        vectors = await asyncio.to_thread(embedder.embed, [text])
         return embedder, vectors[0]
 
     async def _with_holds(self, agent_id: str, ask: Ask, ranking: Ranking, at: datetime) -> list[tuple[int, float]]:
@@ -301,6 +307,12 @@ def _span(start: datetime | None, end: datetime | None) -> tuple[float, float]:
         -math.inf if start is None else float(micros(start)),
         math.inf if end is None else float(micros(end)),
     )
+
+
+def _ignored(work: asyncio.Future[Any]) -> None:
+    """Look at what came of it, so that nobody complains that nobody did."""
+    if not work.cancelled():
+        work.exception()
 
 
 def _about(agent_id: str, ask: Ask, what: str) -> str:

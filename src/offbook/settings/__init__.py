@@ -27,8 +27,8 @@ RESERVED_VARIABLES = frozenset(
     {"OFFBOOK_HOME", "OFFBOOK_TOKEN", "OFFBOOK_SOCKET", "OFFBOOK_AGENT", "OFFBOOK_CLIENT", "OFFBOOK_URL"}
 )
 SHORT_NAMES = {"port": "server.port"}
-PROVIDER_WIDE_GROUPS = frozenset({"server", "store", "log"})
-"""One process, one port, one store and one log serve all agents, so no agent has its own."""
+PROVIDER_WIDE_GROUPS = frozenset({"server", "store", "log", "embedding"})
+"""One process, one port, one store, one log and one model serve all agents, so no agent has its own."""
 
 IDENTITY_WORDS = ("who am i", "what am i", "my name", "i am")
 CONTRADICTION_WORDS = ("but", "however", "contradict", "conflict")
@@ -128,6 +128,9 @@ class Search(Value, frozen=True):
     recency_weight: Annotated[Amount, Meta(description="The boost of an exchange of this moment.")] = 0.15
     limit: Annotated[Positive, Meta(description="Candidates fetched before noise is left out.")] = 30
     keep: Annotated[Positive, Meta(description="Results shown.")] = 5
+    deadline: Annotated[
+        timedelta, Meta(description="How long a recall waits for the query's vector before it goes by text alone.")
+    ] = timedelta(milliseconds=300)
 
 
 class SessionSilence(Value, frozen=True):

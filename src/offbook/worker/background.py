@@ -112,6 +112,11 @@ class Background:
             rows = await asyncio.to_thread(matching_rows, index, keyword, session, limit)
             return [int(place) for place in index.rows.view()["place"][rows]]
 
+    async def newest(self, agent_id: str, limit: int) -> list[int]:
+        """Where the newest messages lie, newest first."""
+        async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, _):
+            return [int(place) for place in index.rows.view()["place"][-limit:][::-1]]
+
     async def rebuild(self, agent_id: str, *, embeddings: bool) -> IndexStatus:
         """Make the agent's index anew from the log. Vectors are in the store and are taken from there, or (with
         `embeddings`) made anew as well."""

@@ -244,9 +244,7 @@ class Indexes:
         await self._write(agent_id, kept, kept.index.commit, through_hash)
         kept.committed_at = time.monotonic()
 
-    async def _write(
-        self, agent_id: str, kept: _Kept, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def _write(self, agent_id: str, kept: _Kept, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """In a thread, to its end. What breaks off half-way (a full disk) is not gone on with."""
         try:
             return await to_the_end(work, *args, **kwargs)

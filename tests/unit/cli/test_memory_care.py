@@ -215,6 +215,12 @@ def findings(run: Run, check: str) -> dict[str, Any]:
 
 
 def test_the_doctor_looks_at_the_model_and_the_index(run: Run, stored: Home) -> None:
+    async def look() -> None:
+        async with open_memory(stored.folder) as memory:
+            for agent_id in ("main", "second"):
+                await memory.status(agent_id)
+
+    asyncio.run(look())
     assert "its SHA-256 is right" in findings(run, "model")["what"]
     assert findings(run, "index") == {"check": "index", "level": "ok", "what": "2 agents", "mend": None}
 
