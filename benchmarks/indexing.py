@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 from tests.acceptance.daemon import Daemon
 
+from benchmarks.bare_sqlite import BareSqlite
 from benchmarks.exchange import BlockingConnection, request
 from benchmarks.large_memory import AGENT, log_of
 from benchmarks.provider import cpu_seconds, end, kill, running_in, start
@@ -36,6 +37,8 @@ RESUMED_SECONDS = 20.0
 
 class Window(NamedTuple):
     milliseconds: list[float]
+    bare: list[float]
+    """Of a row of bare SQLite right after each message: what the machine and the disk do to anybody."""
     cores: float
 
 
@@ -44,11 +47,13 @@ class Writer:
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
+        self._bare = BareSqlite(daemon.home.with_name(f"{daemon.home.name}-{time.monotonic_ns()}.bare"))
         self._connection = BlockingConnection(daemon.socket)
         self._numbers = count(int(time.time()))
 
     def write_for(self, seconds: float) -> Window:
         taken: list[float] = []
+        bare: list[float] = []
         began, cpu = time.perf_counter(), cpu_seconds(self._daemon)
         due = began
         while due - began < seconds:
@@ -59,8 +64,9 @@ class Writer:
             started = time.perf_counter()
             answer = self._connection.exchange(sent)
             taken.append((time.perf_counter() - started) * 1_000)
+            bare.extend(micros / 1_000 for micros in self._bare.insert(1, CONTENT))
             assert answer.status == 200, answer
-        return Window(taken, (cpu_seconds(self._daemon) - cpu) / (time.perf_counter() - began))
+        return Window(taken, bare, (cpu_seconds(self._daemon) - cpu) / (time.perf_counter() - began))
 
     def index(self) -> dict[str, Any]:
         return self._connection.ask("status", agentId=AGENT).json()["index"]
@@ -75,6 +81,7 @@ class Writer:
 
     def close(self) -> None:
         self._connection.close()
+        self._bare.close()
 
 
 class Resumed(NamedTuple):
@@ -108,6 +115,7 @@ def measure(run: Run) -> Findings:
         quiet.append(writer.write_for(seconds / 2))
     nothing = Window(
         [sample for window in quiet for sample in window.milliseconds],
+        [sample for window in quiet for sample in window.bare],
         sum(window.cores for window in quiet) / len(quiet),
     )
     return _findings(messages, seconds, nothing, own, busy, told, resumed)
@@ -173,6 +181,8 @@ def _findings(
     busy_p99 = max(percentile(window.milliseconds, 99) for window in busy.values())
     cores = max(window.cores for window in busy.values()) - nothing.cores
     ratio = busy_p99 / quiet_p99
+    bare_quiet = percentile(nothing.bare, 99)
+    bare_busy = max(percentile(window.bare, 99) for window in busy.values())
     is_kept = resumed.after >= resumed.before and resumed.later > resumed.after
     rows: list[dict[str, Cell]] = [
         {
@@ -182,6 +192,7 @@ def _findings(
             "p99 ms": percentile(window.milliseconds, 99),
             "most ms": max(window.milliseconds),
             "× p99": percentile(window.milliseconds, 99) / quiet_p99,
+            "bare SQLite p99 ms": percentile(window.bare, 99),
             "cores": window.cores,
             "samples": len(window.milliseconds),
         }
@@ -194,6 +205,12 @@ def _findings(
                 f"≤ {MOST_TIMES:g}",
                 f"{busy_p99:.2f} / {quiet_p99:.2f} ms = {ratio:.1f}",
                 ratio <= MOST_TIMES,
+            ),
+            Bar(
+                "the same of bare SQLite beside it, in a file of its own",
+                "none",
+                f"{bare_busy:.2f} / {bare_quiet:.2f} ms = {bare_busy / bare_quiet:.1f}",
+                None,
             ),
             Bar(
                 "cores used in the background (embedding.threads 1)",

@@ -105,12 +105,22 @@ def memory_of(run: Run, entries: int) -> Path:
     """The data folder of one agent with so many entries, all embedded. Kept between runs."""
     home = run.cache / f"memory-{entries}-{FORMAT}"
     whole = home / "whole"
-    if not whole.exists():
+    if not whole.exists() or not _is_as_made(Home(home), entries):
         shutil.rmtree(home, ignore_errors=True)
         Home(home).prepare()
         uvloop.run(_make(run, Home(home), entries))
         whole.touch()
     return home
+
+
+def _is_as_made(home: Home, entries: int) -> bool:
+    """An index of another version is made anew from the log when it is opened, without our vectors."""
+    index = AgentIndex(home.indexes / folder_name(AGENT), silence=Settings().session.interrupted_gap)
+    try:
+        vectors = index.vectors(fingerprint())
+        return index.rows.count == entries and vectors is not None and vectors.embedded == entries
+    finally:
+        index.close()
 
 
 def log_of(run: Run, messages: int) -> Path:

@@ -37,12 +37,16 @@ class CachingEmbedder:
         folder.mkdir(parents=True, exist_ok=True)
         self._record = np.dtype([("key", "u1", KEY_BYTES), ("vector", "<f4", self.dimensions)])
         self._path = folder / f"vectors-{sha256(self.fingerprint.encode()).hexdigest()[:16]}"
-        self._kept = self._load()
+        self._kept: dict[bytes, NDArray[np.float32]] = {}
+        self._read_bytes = 0
+        self._load()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if len(texts) == 1:
             return self._model.embed(texts)
         keys = [sha256(text.encode(errors="replace")).digest()[:KEY_BYTES] for text in texts]
+        if any(key not in self._kept for key in keys):
+            self._load()  # another run may have made them
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._kept}
         for first in range(0, len(missing), AT_ONCE):
             self._add(dict(list(missing.items())[first : first + AT_ONCE]))
@@ -60,13 +64,15 @@ class CachingEmbedder:
         self._kept.update(zip(texts, block["vector"], strict=True))
         self.embedded += len(texts)
 
-    def _load(self) -> dict[bytes, NDArray[np.float32]]:
-        data = self._path.read_bytes() if self._path.exists() else b""
+    def _load(self) -> None:
+        """What the file holds by now. Runs may share it: each adds whole records at the end."""
+        with self._lock, self._path.open("ab+") as file:
+            file.seek(self._read_bytes)
+            data = file.read()
         whole = len(data) // self._record.itemsize * self._record.itemsize
-        if whole < len(data):  # a run that was stopped while it wrote
-            self._path.write_bytes(data[:whole])
-        kept = np.frombuffer(data[:whole], self._record)
-        return {row["key"].tobytes(): row["vector"] for row in kept}
+        self._read_bytes += whole
+        for row in np.frombuffer(data[:whole], self._record):
+            self._kept[row["key"].tobytes()] = row["vector"]
 
 
 @contextmanager

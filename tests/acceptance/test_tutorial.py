@@ -25,6 +25,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 BLOCK_SECONDS = 30.0
+HOW_TOS = ["python", "any-host-over-http", "recall", "pins-tiers-and-ttl", "cross-agent", "rebuild-the-index"]
 END = "=== end of block, status "
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -54,7 +55,9 @@ def pattern(printed: str) -> re.Pattern[str]:
     """`…` is any text of a line; alone on a line, any lines. Spaces around it may be more than they are here."""
     lines = []
     for line in printed.strip("\n").split("\n"):
-        words = [re.escape(part.strip(" ")) for part in line.split("…")]
+        parts = line.split("…")
+        starts = [parts[0], *(part.lstrip(" ") for part in parts[1:])]
+        words = [re.escape(part) for part in (*(part.rstrip(" ") for part in starts[:-1]), starts[-1])]
         lines.append(r"(?:.*\n)*?" if line == "…" else r".*".join(words) + r"\n")
     return re.compile("".join(lines))
 
@@ -146,7 +149,7 @@ def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", ["README.md", "docs/how-to/python.md", "docs/how-to/any-host-over-http.md"])
+@pytest.mark.parametrize("name", ["README.md", *(f"docs/how-to/{page}.md" for page in HOW_TOS)])
 def test_the_examples_of_a_page_work_as_written(shell: Shell, name: str) -> None:
     """With a provider in the default folder, on another port: somebody may have theirs on the usual one."""
     port = free_port()

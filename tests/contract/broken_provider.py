@@ -26,6 +26,7 @@ from offbook.types import AuditEvent, AuditHead, AuditReport, CompressedContext,
 TOKEN = "the-right-token"
 MOST_BYTES = 16 * 1024 * 1024
 BEGINNING = datetime(2024, 1, 1, tzinfo=UTC)
+NOT_IN_THE_CONTRACT = {"cross", "reindex", "log"}
 
 
 class BrokenProvider:
@@ -35,6 +36,7 @@ class BrokenProvider:
         """Verbs it does not have."""
         self.log: dict[Scope, list[Message]] = {}
         self.chains: dict[str, list[AuditEvent]] = {}
+        self.pinned: set[str] = set()
         self.messages_ever = self.retries_ever = 0
 
     # ── HTTP ──
@@ -91,14 +93,13 @@ class BrokenProvider:
         if headers.get("authorization") != f"Bearer {TOKEN}":
             raise Unauthorized()
         verb = path.removeprefix("/v1/")
-        if verb not in {*wire.SHAPES, "recall"} - self.missing or not path.startswith("/v1/"):
+        if not path.startswith("/v1/") or verb not in wire.SHAPES.keys() - self.missing - NOT_IN_THE_CONTRACT:
             raise UnknownVerb(path)
         if method != "POST" and (method, verb) != ("GET", "ping"):
             raise WrongMethod(method)
         if body is None:
             raise TooLarge("too much")
-        request = msgspec.json.decode(body) if verb == "recall" else self.decoded(verb, body)
-        return await getattr(self, verb.replace("hooks/", "").replace("-", "_"))(request)
+        return await getattr(self, verb.replace("hooks/", "").replace("-", "_"))(self.decoded(verb, body))
 
     def decoded(self, verb: str, body: bytes) -> Any:
         try:
@@ -106,6 +107,8 @@ class BrokenProvider:
         except OffbookError:
             if self.defect == "stores what it refuses":
                 self.log[next(reversed(self.log))].append(Message(role="user", content="garbage"))
+            if self.defect == "pins what it refuses" and verb == "pin":
+                self.pinned |= {_name(scope, seq) for scope, log in self.log.items() for seq, _ in enumerate(log, 1)}
             raise
 
     # ── the record ──
@@ -131,7 +134,7 @@ class BrokenProvider:
         log = self.log.setdefault(scope, [])
         known = {message.id: seq for seq, message in enumerate(log, 1) if message.id is not None}
         if self.defect == "is slow between looking and storing":
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
         seqs, accepted = [], 0
         for message in messages:
             if message.id in known and self.defect != "doubles retries":
@@ -273,10 +276,81 @@ class BrokenProvider:
         health = {"ok": True, "latencyMs": 0, "version": "1", "store": "memory", "model": None, "backlog": 0}
         return health | ({"backlog": None} if self.defect == "does not know its backlog" else {})
 
-    async def recall(self, request: dict[str, Any]) -> dict[str, Any]:
-        log = [message for messages in self.log.values() for message in messages]
-        found = [{"text": message.content} for message in log if request["query"] in str(message.content)]
-        return {"entries": [] if self.defect == "recalls later" else found, "tookMs": 0, "degraded": []}
+    async def recall(self, request: wire.Recall) -> dict[str, Any]:
+        scope, words = self.scope(request), request.query.split()
+        self.chain(self.agent(request), "recall", scope.session_id)
+        places = [(owner, seq) for owner, log in self.log.items() for seq in range(1, len(log) + 1)]
+        found = [
+            entry
+            for owner, seq in places
+            if self.may_recall(scope, owner, request.scope)
+            and any(word in str(self.log[owner][seq - 1].content) for word in words)
+            and (entry := self.entry(owner, seq, words))
+            and (request.at is None or self.defect == "knows the future" or entry["ts"] <= request.at)
+        ]
+        found.sort(key=lambda entry: -entry["score"])
+        if self.defect == "gives the worst first":
+            found.reverse()
+        if self.defect == "recalls all there is":
+            request = msgspec.structs.replace(request, limit=1_000)
+        if self.defect == "recalls ASCII only":
+            found = [entry for entry in found if request.query.isascii()]
+        if self.defect == "scores in words":
+            found = [entry | {"score": "good"} for entry in found]
+        if self.defect == "recalls without tiers":
+            found = [{key: value for key, value in entry.items() if key != "tier"} for entry in found]
+        entries = [] if self.defect == "recalls later" else found[: request.limit]
+        return {"entries": entries, "tookMs": 0, "degraded": []}
+
+    def may_recall(self, asking: Scope, owner: Scope, reach: str) -> bool:
+        if reach == "session" and self.defect != "recalls whatever the scope":
+            is_near = owner.session_id == asking.session_id
+        else:
+            is_near = self.defect != "recalls this session only" or owner.session_id == asking.session_id
+        is_leak = self.defect == "recalls from all agents" and reach == "all"
+        return is_near and (is_leak or owner.agent_id == asking.agent_id)
+
+    def entry(self, owner: Scope, seq: int, words: list[str]) -> dict[str, Any]:
+        message = self.log[owner][seq - 1]
+        last_seq = seq + 5 if self.defect == "spans beyond the session" else seq
+        return {
+            "id": _name(owner, seq),
+            "agentId": owner.agent_id,
+            "sessionId": owner.session_id,
+            "text": str(message.content),
+            "ts": message.ts or datetime.now(UTC),
+            "score": sum(word in str(message.content) for word in words) / len(words),
+            "foundBy": ["text"],
+            "span": {"firstSeq": seq, "lastSeq": last_seq},
+            "tier": "hot",
+            "pinned": _name(owner, seq) in self.pinned and self.defect != "forgets pins",
+            "origin": message.role,
+        }
+
+    async def pin(self, request: wire.Pin) -> dict[str, Any]:
+        meant = self.meant(request, "pin") - self.pinned
+        self.pinned |= meant
+        return {"changed": len(meant), "entryIds": sorted(meant)}
+
+    async def unpin(self, request: wire.Unpin) -> dict[str, Any]:
+        meant = self.meant(request, "unpin") & self.pinned
+        if self.defect != "keeps pins for ever":
+            self.pinned -= meant
+        return {"changed": len(meant), "entryIds": sorted(meant)}
+
+    def meant(self, request: wire.Pin, verb: str) -> set[str]:
+        agent_id = self.agent(request)
+        self.chain(agent_id, verb, request.session_id)
+        return {
+            name
+            for scope, log in self.log.items()
+            for seq, message in enumerate(log, 1)
+            for name in [_name(scope, seq)]
+            if (scope.agent_id == agent_id or self.defect == "pins for anybody")
+            and (request.entry_ids is None or name in request.entry_ids)
+            and (request.session_id is None or scope.session_id == request.session_id)
+            and (request.keyword is None or request.keyword in str(message.content))
+        }
 
     async def status(self, request: wire.GetStatus) -> dict[str, Any]:
         agent_id = self.agent(request)
@@ -314,16 +388,21 @@ class BrokenProvider:
             ("records no reads", "getCompressedContext"),
             ("records no status", "status"),
             ("records no audits", "audit"),
+            ("records no recalls", "recall"),
         ):
             return
         chain = self.chains.setdefault("all" if self.defect == "keeps one chain for all" else agent_id, [])
-        for _ in range(2 if (self.defect, verb) == ("records twice", "onMessage") else 1):
+        for _ in range(2 if (self.defect, verb) in (("records twice", "onMessage"), ("pins twice", "pin")) else 1):
             previous = chain[-1].hash if chain and self.defect != "does not link" else ""
             seq = len(chain) + (2 if self.defect == "skips a number" and len(chain) > 3 else 1)
             digest = sha256(f"{previous}{agent_id}{seq}{verb}".encode()).hexdigest()
             event = AuditEvent(seq=seq, agent_id=agent_id, at=BEGINNING, verb=verb, actor="x", details={},
                                previous=previous, hash=digest, session_id=session_id)  # fmt: skip
             chain.append(event)
+
+
+def _name(scope: Scope, seq: int) -> str:
+    return sha256(f"{scope}#{seq}".encode()).hexdigest()[:32]
 
 
 def _line(message: Message) -> str:

@@ -12,6 +12,7 @@ from offbook.client.answers import content_of, value_of
 from offbook.client.endpoint import Endpoint
 from offbook.client.transport import Answer, Transport
 from offbook.conformance.raw import RawAnswer, exchange, request_bytes
+from offbook.entries import MemoryEntry, Recollection
 from offbook.types import AuditReport, CompressedContext, Message, Receipt, Scope
 
 T = TypeVar("T")
@@ -78,6 +79,10 @@ class Provider:
     async def messages(self, scope: Scope) -> list[Message]:
         """What the provider holds of a session, as a context with room for all of it shows."""
         return (await self.context(scope)).messages
+
+    async def recall(self, scope: Scope, query: str, /, **fields: Any) -> list[MemoryEntry]:
+        asked = {**named(scope), "query": query, **fields}
+        return (await self.ask_value("recall", Recollection, asked)).entries
 
     async def audit(self, agent_id: str, **fields: Any) -> AuditReport:
         return await self.ask_value("audit", AuditReport, {"agentId": agent_id, **fields})

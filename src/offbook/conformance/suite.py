@@ -17,8 +17,10 @@ from offbook.conformance.checks import (
     content,
     context,
     isolation,
+    recall,
     record,
     refused_fields,
+    refused_recall,
     refused_requests,
     stability,
     trail,
@@ -42,10 +44,24 @@ LONGEST_CHECK_SECONDS = 120.0
 
 
 def _checks_of(*modules: ModuleType) -> tuple[Check, ...]:
-    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Check))
+    """By promise, as they are reported."""
+    found = (value for module in modules for value in vars(module).values() if isinstance(value, Check))
+    return tuple(sorted(found, key=lambda check: check.promise))
 
 
-CHECKS = _checks_of(answers, record, content, context, isolation, stability, trail, refused_fields, refused_requests)
+CHECKS = _checks_of(
+    answers,
+    record,
+    content,
+    recall,
+    context,
+    isolation,
+    stability,
+    trail,
+    refused_fields,
+    refused_recall,
+    refused_requests,
+)
 
 
 async def run(

@@ -6,19 +6,14 @@ vanish: the worst it can do is to call something hot or cold too early.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from offbook.settings import Ttl
-from offbook.types import Tier, Value
+from offbook.types import Tier
 
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
-
-
-class HotEntry(Value, frozen=True):
-    place: int
-    arrived_at: datetime
-    is_pinned: bool = False
 
 
 def hot_until(arrived_at: datetime, retrievals: int, ttl: Ttl) -> datetime:
@@ -42,13 +37,16 @@ def tier_of(
     return "warm" if at < _later(cools_at, ttl.max_hours) else "cold"
 
 
-def to_offload(hot: Sequence[HotEntry], *, threshold: int, keep: int) -> list[int]:
-    """Over `threshold`, the places that go to cold storage until `keep` are left: the oldest first. Pinned ones stay,
-    and count."""
-    if len(hot) <= threshold:
-        return []
-    movable = sorted((entry.arrived_at, entry.place) for entry in hot if not entry.is_pinned)
-    return [place for _, place in movable[: max(0, len(hot) - keep)]]
+def to_offload(movable: Sequence[int], *, hot: int, threshold: int, keep: int) -> int:
+    """Where more than `threshold` are hot, how many of the movable ones (not pinned) go to cold storage until `keep`
+    are left: the oldest first. `movable` says when each arrived, in order.
+
+    What arrived at once goes at once: where not all of it may go, it stays.
+    """
+    if hot <= threshold:
+        return 0
+    going = min(max(0, hot - keep), len(movable))
+    return going if going == len(movable) else bisect_left(movable, movable[going])
 
 
 def _later(moment: datetime, hours: float) -> datetime:

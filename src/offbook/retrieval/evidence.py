@@ -52,6 +52,8 @@ class Asked:
     """How rare each word is among all messages."""
     vector: NDArray[np.float32] | None
     speakers: frozenset[int]
+    roles: frozenset[int]
+    """Whose words are asked for: by the names hosts give, and by those the sides call each other."""
     at_micros: int
 
 
@@ -221,7 +223,9 @@ def _at(everyone: Ints, rows: Ints) -> Ints:
 def _facts(chosen: NDArray[Any], asked: Asked) -> dict[str, Floats]:
     age_days = np.maximum(asked.at_micros - chosen["ts"], 0) / DAY_MICROS
     return {
-        "speaker": np.isin(chosen["speaker"], list(asked.speakers)).astype(np.float64),
+        "speaker": (
+            np.isin(chosen["speaker"], list(asked.speakers)) | np.isin(chosen["role"], list(asked.roles))
+        ).astype(np.float64),
         "user": (chosen["role"] == USER).astype(np.float64),
         "question": ((chosen["flags"] & QUESTION) > 0).astype(np.float64),
         "opening": (chosen["position"] == 0).astype(np.float64),

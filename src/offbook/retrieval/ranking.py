@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from offbook.retrieval.candidates import Found, Words, by_meaning, by_text, known_words, ordinary, pool
 from offbook.retrieval.evidence import FEATURES, Asked, Evidence, gather
 from offbook.retrieval.index.agent_index import AgentIndex
-from offbook.retrieval.index.rows import ASSISTANT, BOILERPLATE, DENIAL, MEMORY_QUESTION, TOOL, USER
+from offbook.retrieval.index.rows import ASSISTANT, BOILERPLATE, DENIAL, MEMORY_QUESTION, NO_SPEAKER, TOOL, USER
 from offbook.retrieval.index.vectors import VectorIndex
 from offbook.retrieval.query import Query
 from offbook.retrieval.recipes import Recipe, chosen_recipe
@@ -115,11 +115,13 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     spans = [*look.times, *_event_spans(index, look, count)]
     in_time = _rows_in(view, spans, is_open)
     pooled = pool(index, Found(found.by_text, np.concatenate([found.by_meaning, in_time])), count, is_open)
+    speakers, roles = _asked_for(index, look.query.names)
     asked = Asked(
         words=words.numbers,
         idf=words.idf,
         vector=look.vector,
-        speakers=frozenset({index.rows.speaker_number(look.query.names[0])} if len(look.query.names) == 1 else ()),
+        speakers=speakers,
+        roles=roles,
         at_micros=look.asked_at if look.known_at is None else look.known_at,
     )
     usual = ordinary(index, vectors, count)
@@ -210,6 +212,15 @@ def once_each(order: Ints, likeness: NDArray[np.float32]) -> tuple[Ints, dict[in
 
 
 # ── how ──
+
+
+def _asked_for(index: AgentIndex, names: Sequence[str]) -> tuple[frozenset[int], frozenset[int]]:
+    """Whose words are asked for, as speakers and as sides. A question that names both is about neither's only."""
+    speakers = {number for name in names if (number := index.rows.speaker_number(name)) != NO_SPEAKER}
+    roles = {role for name in names if (role := index.rows.role_called(name)) is not None} if not speakers else set()
+    if len(speakers) + len(roles) != 1:
+        return frozenset(), frozenset()
+    return frozenset(speakers), frozenset(roles)
 
 
 def _open_rows(view: NDArray[Any], look: Look) -> NDArray[np.bool_] | None:

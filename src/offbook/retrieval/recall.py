@@ -174,7 +174,7 @@ class Recall:
                 session = await self._store.session_numbers(agent_id, ask.scope.session_id)
                 if session is None:
                     return NOTHING
-            query = read_query(ask.query, index.rows.speakers)
+            query = read_query(ask.query, index.rows.names())
             embedder, vector = await self._vector(agent_id, ask, query, degraded)
             vectors = index.vectors(embedder.fingerprint) if embedder else None
             waiting = index.rows.count - (vectors.embedded if vectors else 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from offbook.audit import micros, moment
 from offbook.entries import Hold
 from offbook.lifecycle.offload import OFFLOADED, offloaded_through
-from offbook.lifecycle.tiers import HotEntry, hot_until, tier_of, to_offload
+from offbook.lifecycle.tiers import hot_until, tier_of, to_offload
 from offbook.protocols import Store
 from offbook.settings import Settings, Ttl
 from offbook.types import AuditDraft, Tiers, now
@@ -16,6 +16,8 @@ from offbook.types import AuditDraft, Tiers, now
 if TYPE_CHECKING:
     from offbook.retrieval.index.agent_index import AgentIndex
 
+MOST_HOURS = 100_000_000
+"""Eleven thousand years: longer than there are dates."""
 AGER = "offbook"
 """The actor of the audit event: nobody asked for it."""
 MOST_HELD = 10_000
@@ -29,9 +31,9 @@ async def tiers(store: Store, agent_id: str, index: AgentIndex, ttl: Ttl) -> Tie
     at = now()
     offloaded = await offloaded_through(store, agent_id)
     arrived = index.rows.view()["arrived"]
-    base = timedelta(hours=min(ttl.base_hours, ttl.max_hours))
+    base = _hours(min(ttl.base_hours, ttl.max_hours))
     cooled = int(np.searchsorted(arrived, micros(_before(at, base)), "right"))
-    chilled = int(np.searchsorted(arrived, micros(_before(at, base + timedelta(hours=ttl.max_hours))), "right"))
+    chilled = int(np.searchsorted(arrived, micros(_before(_before(at, base), _hours(ttl.max_hours))), "right"))
     if offloaded is not None:
         gone = int(np.searchsorted(arrived, micros(offloaded), "right"))
         cooled, chilled = max(cooled, gone), max(chilled, gone)
@@ -48,39 +50,40 @@ async def tiers(store: Store, agent_id: str, index: AgentIndex, ttl: Ttl) -> Tie
 
 async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Settings) -> int:
     """Send the oldest hot messages to cold storage where there are too many; returns how many."""
+    import numpy as np
+
     at = now()
     ttl = settings.ttl
     gone = await offloaded_through(store, agent_id)
-    since = _before(at, timedelta(hours=ttl.max_hours))
+    since = _before(at, _hours(ttl.max_hours))
     if gone is not None:
         since = max(since, gone)
-    import numpy as np
-
-    view = index.rows.view()
-    first = int(np.searchsorted(view["arrived"], micros(since), "right"))
-    if len(view) - first <= settings.prune_threshold:
-        return 0
-    holds = dict(await _held(store, agent_id, index, at, ttl))
-    hot = [
-        HotEntry(place=row, arrived_at=when, is_pinned=hold.pinned)
-        for row in range(first, len(view))
-        for when, hold in [(moment(int(view["arrived"][row])), holds.get(row, Hold()))]
-        if hold.pinned or at < hot_until(when, hold.retrievals, ttl)
-    ]
-    moved = to_offload(hot, threshold=settings.prune_threshold, keep=settings.prune_keep)
+    arrived = index.rows.view()["arrived"]
+    first = int(np.searchsorted(arrived, micros(since), "right"))
+    recent = np.array(arrived[first:])
+    is_hot = recent > micros(_before(at, _hours(min(ttl.base_hours, ttl.max_hours))))
+    is_pinned = np.zeros(len(recent), bool)
+    pinned_before = 0
+    for row, hold in await _held(store, agent_id, index, at, ttl):
+        if row >= first:
+            is_pinned[row - first] = hold.pinned
+            is_hot[row - first] = hold.pinned or at < hot_until(moment(int(arrived[row])), hold.retrievals, ttl)
+        else:
+            pinned_before += hold.pinned
+    hot = int(is_hot.sum()) + pinned_before
+    movable = np.sort(recent[is_hot & ~is_pinned]).tolist()
+    moved = to_offload(movable, hot=hot, threshold=settings.prune_threshold, keep=settings.prune_keep)
     if not moved:
         return 0
-    through = max(moment(int(view["arrived"][row])) for row in moved)
-    event = AuditDraft(
-        verb="offload", actor=AGER, details={"moved": len(moved), "through": through.isoformat(), "hot": len(hot)}
-    )
-    await store.set_agent_note(agent_id, OFFLOADED, through.isoformat(), event)
-    return len(moved)
+    through = moment(movable[moved - 1]).isoformat()
+    event = AuditDraft(verb="offload", actor=AGER, details={"moved": moved, "through": through, "hot": hot})
+    await store.set_agent_note(agent_id, OFFLOADED, through, event)
+    return moved
 
 
 async def _held(store: Store, agent_id: str, index: AgentIndex, at: datetime, ttl: Ttl) -> list[tuple[int, Hold]]:
     """The rows that are pinned, or were retrieved so lately that it may count."""
-    since = _before(at, timedelta(hours=2 * ttl.max_hours))
+    since = _before(_before(at, _hours(ttl.max_hours)), _hours(ttl.max_hours))
     lately = dict(await store.retrieved_since(agent_id, since, limit=MOST_HELD))
     pinned = await store.pinned(agent_id, limit=MOST_HELD)
     lately |= await store.holds(agent_id, [place for place in pinned if place not in lately])
@@ -88,8 +91,13 @@ async def _held(store: Store, agent_id: str, index: AgentIndex, at: datetime, tt
     return [(int(row), hold) for row, hold in zip(rows, lately.values(), strict=True) if row >= 0]
 
 
+def _hours(hours: float) -> timedelta:
+    """Settings may name any number of hours."""
+    return timedelta(hours=min(hours, MOST_HOURS))
+
+
 def _before(at: datetime, span: timedelta) -> datetime:
-    """Settings may name any number of hours; time begins somewhere."""
+    """Time begins somewhere."""
     try:
         return max(at - span, moment(0))
     except OverflowError:

@@ -57,8 +57,8 @@ class _Kept:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     unlinked: list[tuple[list[PlacedMessage], list[Said]]] = field(default_factory=list)
     """Taken, but not yet looked through for what they replace. Nothing is committed before that is done."""
-    committed_at: float = 0.0
-    news_at: float = 0.0
+    committed_at: float = field(default_factory=time.monotonic)
+    news_at: float = field(default_factory=time.monotonic)
     users: int = 0
 
 
@@ -223,7 +223,7 @@ class Indexes:
             try:
                 return await self._store.arrivals(agent_id, after_event=after, limit=1)
             except StoreCorrupt:
-                log.error("passed over", action="index.damage", agent=agent_id, event=after + 1, detail=error.detail)
+                log.error("passed over", action="index.damage", agent=agent_id, seq=after + 1, detail=error.detail)
                 return Arrivals(through_event=after + 1, messages=[], is_end=False)
 
     async def _link(self, agent_id: str, kept: _Kept) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from benchmarks.quality.data import APART, Conversation, Question, Session, Turn
@@ -81,7 +82,7 @@ def test_sessions_of_one_day_keep_their_order_and_questions_come_when_they_may()
     conversation = Conversation("one", sessions, questions)
     began = conversation.began()
     assert began[0] == day.replace(tzinfo=UTC)
-    assert [later - earlier for earlier, later in zip(began, began[1:], strict=False)] == [APART, APART]
+    assert [later - earlier for earlier, later in pairwise(began)] == [APART, APART]
     assert timedelta(hours=2) < APART
     assert [(seen, len(asked)) for seen, asked in conversation.questions_by_sight()] == [(1, 1), (3, 2)]
     assert conversation.turns_through(2) == 2

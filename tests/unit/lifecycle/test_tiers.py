@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.lifecycle.tiers import END_OF_TIME, HotEntry, hot_until, tier_of, to_offload
+from offbook.lifecycle.tiers import END_OF_TIME, hot_until, tier_of, to_offload
 from offbook.settings import Settings, Ttl
 from offbook.types import Tier
 
@@ -18,16 +18,9 @@ moments = st.datetimes(min_value=datetime(1901, 1, 1), max_value=datetime(8999, 
 hours = st.floats(min_value=0, allow_nan=False, allow_infinity=True)
 ttls = st.builds(Ttl, base_hours=hours, bump_hours=hours, max_hours=hours)
 retrievals = st.integers(min_value=0, max_value=10**9)
-hot_entries = st.lists(
-    st.builds(
-        HotEntry,
-        place=st.integers(min_value=1, max_value=1_000),
-        arrived_at=st.integers(min_value=-50, max_value=50).map(lambda number: NOON + timedelta(minutes=number)),
-        is_pinned=st.booleans(),
-    ),
-    max_size=40,
-    unique_by=lambda entry: entry.place,
-)
+arrivals = st.lists(st.integers(min_value=-50, max_value=50), max_size=40).map(sorted)
+"""Of messages that are not pinned."""
+pins = st.integers(min_value=0, max_value=40)
 limits = st.integers(min_value=0, max_value=40)
 
 
@@ -94,53 +87,41 @@ def test_a_retrieval_never_cools(arrived_at: datetime, at: datetime, times: int,
 # ── A9 ──
 
 
-def entries(count: int, *pinned: int) -> list[HotEntry]:
-    return [
-        HotEntry(place=place, arrived_at=NOON + timedelta(minutes=place), is_pinned=place in pinned)
-        for place in range(1, count + 1)
-    ]
-
-
 def test_over_the_threshold_the_oldest_go_until_as_many_are_left_as_are_kept() -> None:
     settings = Settings()
     threshold, keep = settings.prune_threshold, settings.prune_keep
-    assert to_offload(entries(500), threshold=threshold, keep=keep) == []
-    assert to_offload(entries(501), threshold=threshold, keep=keep) == list(range(1, 102))
+    assert to_offload(range(500), hot=500, threshold=threshold, keep=keep) == 0
+    assert to_offload(range(501), hot=501, threshold=threshold, keep=keep) == 101
 
 
 def test_pinned_ones_stay_and_count() -> None:
-    assert to_offload(entries(10, 1, 2, 9), threshold=8, keep=6) == [3, 4, 5, 6]
-    assert to_offload(entries(4, 1, 2, 3, 4), threshold=2, keep=1) == []
+    assert to_offload(range(7), hot=10, threshold=8, keep=6) == 4
+    assert to_offload([], hot=4, threshold=2, keep=1) == 0
 
 
-def test_what_arrived_at_once_goes_by_its_place() -> None:
-    at_once = [HotEntry(place=place, arrived_at=NOON) for place in (3, 1, 2)]
-    assert to_offload(at_once, threshold=2, keep=1) == [1, 2]
+def test_what_arrived_at_once_goes_at_once_or_stays() -> None:
+    assert to_offload([5, 5, 5], hot=3, threshold=2, keep=1) == 0
+    assert to_offload([4, 5, 5, 5], hot=4, threshold=2, keep=1) == 1
+    assert to_offload([5, 5, 5], hot=3, threshold=2, keep=0) == 3
 
 
-@given(hot_entries, limits, limits)
-def test_offloading_moves_the_oldest_and_nothing_pinned(hot: list[HotEntry], threshold: int, keep: int) -> None:
-    gone = to_offload(hot, threshold=threshold, keep=keep)
-    left = [entry for entry in hot if entry.place not in gone]
-    moved = [entry for entry in hot if entry.place in gone]
-    assert len(set(gone)) == len(gone) == len(moved)
-    assert not any(entry.is_pinned for entry in moved)
-    pinned = sum(entry.is_pinned for entry in hot)
-    assert len(left) == (max(min(keep, len(hot)), pinned) if len(hot) > threshold else len(hot))
-    newest_moved = max(((entry.arrived_at, entry.place) for entry in moved), default=None)
-    for entry in left:
-        assert newest_moved is None or entry.is_pinned or (entry.arrived_at, entry.place) > newest_moved
+@given(arrivals, pins, limits, limits)
+def test_offloading_leaves_what_is_kept_and_never_part_of_a_moment(
+    movable: list[int], pinned: int, threshold: int, keep: int
+) -> None:
+    hot = len(movable) + pinned
+    gone = to_offload(movable, hot=hot, threshold=threshold, keep=keep)
+    if hot <= threshold:
+        assert gone == 0
+        return
+    wanted = min(max(0, hot - keep), len(movable))
+    assert gone <= wanted
+    assert gone in (0, len(movable)) or movable[gone - 1] < movable[gone]
+    assert len(set(movable[gone:wanted])) <= 1, "only what arrived with the first that stays is left beyond that"
 
 
-@given(hot_entries, limits, limits)
-def test_offloading_twice_moves_nothing_more(hot: list[HotEntry], threshold: int, keep: int) -> None:
-    gone = to_offload(hot, threshold=threshold, keep=keep)
-    left = [entry for entry in hot if entry.place not in gone]
-    assert to_offload(left, threshold=threshold, keep=keep) == []
-
-
-@given(hot_entries, limits, limits, st.randoms(use_true_random=False))
-def test_the_order_they_are_given_in_does_not_matter(hot: list[HotEntry], threshold: int, keep: int, chance) -> None:  # type: ignore[no-untyped-def]
-    shuffled = list(hot)
-    chance.shuffle(shuffled)
-    assert to_offload(shuffled, threshold=threshold, keep=keep) == to_offload(hot, threshold=threshold, keep=keep)
+@given(arrivals, pins, limits, limits)
+def test_offloading_twice_moves_nothing_more(movable: list[int], pinned: int, threshold: int, keep: int) -> None:
+    hot = len(movable) + pinned
+    gone = to_offload(movable, hot=hot, threshold=threshold, keep=keep)
+    assert to_offload(movable[gone:], hot=hot - gone, threshold=threshold, keep=keep) == 0

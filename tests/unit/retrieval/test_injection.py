@@ -40,9 +40,7 @@ def candidate(name: str, similarity: float | None = 0.9, chars: int = 100, *, by
         (150_001, None, 7_599),
     ],
 )
-def test_a_share_of_what_is_left_and_never_less_than_the_minimum(
-    current: int, window: int | None, budget: int
-) -> None:
+def test_a_share_of_what_is_left_and_never_less_than_the_minimum(current: int, window: int | None, budget: int) -> None:
     assert budget_tokens(TokenBudget(), current_tokens=current, context_window=window) == budget
 
 
@@ -99,9 +97,7 @@ def test_never_over_budget_never_more_than_kept_and_two_where_there_are_any(
     assert len(shown) == len(set(shown)) <= keep
     roomy = chosen(candidates, budget=10**9, min_score=min_score, keep=keep)
     assert set(shown) <= set(roomy)
-    is_similar = [
-        one.is_by_text if one.similarity is None else one.similarity >= min_score for one in candidates
-    ]
+    is_similar = [one.is_by_text if one.similarity is None else one.similarity >= min_score for one in candidates]
     if any(is_similar):
         assert len(roomy) == min(keep, max(sum(is_similar), min(LEAST_SHOWN, len(candidates))))
     else:

@@ -56,7 +56,9 @@ def test_with_an_assistant_a_question_to_memory_is_no_ordinary_turn() -> None:
     assert chosen_recipe(QUESTION, 3, 80.0, 900.0) is ASSISTANT_QUESTION
     assert chosen_recipe(TURN, 5, 80.0, 900.0) is ASSISTANT
     assert chosen_recipe(QUESTION, LONGEST_DIRECT_QUESTION + 1, 80.0, 900.0) is ASSISTANT
-    several = read_query("I moved to the old harbour town last year. My new house has a red door. Where is my car parked?")
+    several = read_query(
+        "I moved to the old harbour town last year. My new house has a red door. Where is my car parked?"
+    )
     assert len(several.sentences) > 1
     assert chosen_recipe(several, 9, 80.0, 900.0) is ASSISTANT
 

@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,8 @@ class Checkpoint(Value, frozen=True):
     rows: int = 0
     words: int = 0
     speakers: list[str] = msgspec.field(default_factory=list)
+    called: dict[str, list[int]] = msgspec.field(default_factory=dict)
+    labels: dict[str, int] = msgspec.field(default_factory=dict)
     vectors: dict[str, VectorMark] = msgspec.field(default_factory=dict)
 
 
@@ -148,6 +151,8 @@ class AgentIndex:
             rows=self._rows.count,
             words=self._rows.word_count,
             speakers=list(self._rows.speakers),
+            labels=dict(self._rows.labels),
+            called={name: list(times) for name, times in self._rows.called.items()},
             vectors={
                 model: VectorMark(
                     folder=_folder_name(model),
@@ -195,6 +200,8 @@ class AgentIndex:
             rows=checkpoint.rows,
             words=checkpoint.words,
             speakers=checkpoint.speakers,
+            called=checkpoint.called,
+            labels=checkpoint.labels,
             silence=self._silence,
         )
         self._text = TextIndex(self.folder / "text", rows=checkpoint.rows)
@@ -209,7 +216,9 @@ class AgentIndex:
 
 
 def _folder_name(model: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in model)[:80]
+    """Safe on every file system, and of one model only."""
+    readable = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in model)[:40].lower()
+    return f"{readable}-{sha256(model.encode()).hexdigest()[:12]}"
 
 
 def _read_checkpoint(folder: Path) -> Checkpoint:

@@ -7,15 +7,17 @@ often a message says a word is counted without reading its text.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from offbook.audit import micros
+from offbook.retrieval.addressing import LEAST_TIMES, is_certain
 from offbook.retrieval.index.records import Growing, Records
 from offbook.types import Role, Value
 
@@ -65,6 +67,10 @@ class Said(Value, frozen=True):
     text: str
     terms: list[str]
     flags: int
+    calls: list[str] = msgspec.field(default_factory=list)
+    """Names by which somebody is addressed in it."""
+    label: str = ""
+    """The name it begins with ("Ada: …"): its speaker, if others begin so too."""
 
 
 def word_number(term: str) -> int:
@@ -78,10 +84,24 @@ def word_numbers(terms: Iterable[str]) -> NDArray[np.uint32]:
 class Rows:
     """All rows of an agent and what follows from them. One thread appends; any may read."""
 
-    def __init__(self, folder: Path, *, rows: int, words: int, speakers: Sequence[str], silence: timedelta) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        rows: int,
+        words: int,
+        speakers: Sequence[str],
+        silence: timedelta,
+        called: Mapping[str, Sequence[int]] | None = None,
+        labels: Mapping[str, int] | None = None,
+    ) -> None:
         self._rows = Records(folder / "rows", ROW, rows)
         self._words = Records(folder / "words", WORD, words)
         self.speakers = list(speakers)
+        self.called = {name: list(times) for name, times in (called or {}).items()}
+        """How often each name was used to address the other side, by the user and by the assistant."""
+        self.labels = dict(labels or {})
+        """How many messages begin with each name."""
         self._speaker_numbers = {name.casefold(): number for number, name in enumerate(self.speakers, 1)}
         self._silence = int(silence.total_seconds() * 1_000_000)
         view = self._rows.view()
@@ -159,6 +179,20 @@ class Rows:
     def speaker_number(self, name: str) -> int:
         return self._speaker_numbers.get(name.casefold(), NO_SPEAKER)
 
+    def names(self) -> list[str]:
+        """Of all who are known by one: those who speak, and those who are spoken to."""
+        return [*self.speakers, *(name for name in self.called if self.role_called(name) is not None)]
+
+    def role_called(self, name: str) -> int | None:
+        """The side that goes by this name: the other one uses it."""
+        times = self.called.get(name)
+        if times is None:
+            return None
+        user, assistant = times[USER], times[ASSISTANT]
+        if is_certain(user, user + assistant):
+            return ASSISTANT
+        return USER if is_certain(assistant, user + assistant) else None
+
     def mean_chars(self, role: int) -> float | None:
         """Geometric mean of what this role says at a time; None where it has said nothing."""
         return float(np.exp(self._chars[role] / self._said[role])) if self._said[role] else None
@@ -175,9 +209,13 @@ class Rows:
             row["ts"], row["arrived"] = micros(one.ts), micros(one.arrived)
             row["words_at"], row["words"] = words_at, len(numbers)
             row["chars"], row["flags"] = min(len(one.text), 2**32 - 1), one.flags
-            row["role"], row["speaker"] = ROLES.index(one.role), self._number_speaker(one.speaker)
+            row["role"], row["speaker"] = (
+                ROLES.index(one.role),
+                self._number_speaker(one.speaker or self._confirmed(one.label)),
+            )
             words_at += len(numbers)
             self._link(rows, index)
+            self._note_names(one)
         self._words.append(np.concatenate(words) if words else np.empty(0, WORD))
         first = self._rows.count
         # Who reads meanwhile may ask for the next of each row that it sees.
@@ -213,6 +251,21 @@ class Rows:
     def _note_next(self, rows: NDArray[Any], first: int) -> None:
         follows = np.flatnonzero(rows["previous"] != NO_ROW)
         self._next.view()[rows["previous"][follows]] = follows + first
+
+    def _confirmed(self, label: str) -> str:
+        """A label is a speaker's name from the fourth message on that begins with it."""
+        if not label:
+            return ""
+        if label in self.labels or len(self.labels) < MOST_SPEAKERS:
+            self.labels[label] = self.labels.get(label, 0) + 1
+        return label if self.labels.get(label, 0) >= LEAST_TIMES else ""
+
+    def _note_names(self, one: Said) -> None:
+        if one.role not in ("user", "assistant") or one.speaker or one.label:
+            return
+        for name in one.calls:
+            if name in self.called or len(self.called) < MOST_SPEAKERS:
+                self.called.setdefault(name, [0, 0])[ROLES.index(one.role)] += 1
 
     def _number_speaker(self, name: str) -> int:
         if not name:

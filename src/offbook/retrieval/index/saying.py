@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from offbook.content import render
 from offbook.entries import PlacedMessage
+from offbook.retrieval.addressing import labelled_speaker, names_called
 from offbook.retrieval.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, Said
 from offbook.retrieval.substance import is_boilerplate, is_denial, is_memory_question, is_question
 from offbook.retrieval.words import terms
@@ -18,6 +19,7 @@ def said_by(placed: PlacedMessage, whole: Message | None = None) -> Said:
     logged = placed.logged
     message = whole or logged.message
     text = render(message)[:INDEXED_CHARS]
+    label, said = labelled_speaker(text)
     return Said(
         place=placed.place,
         session=placed.session,
@@ -27,7 +29,9 @@ def said_by(placed: PlacedMessage, whole: Message | None = None) -> Said:
         speaker=message.name or "",
         text=text,
         terms=terms(text),
-        flags=_flags(text, message.role),
+        flags=_flags(said, message.role),
+        calls=names_called(said),
+        label=label,
     )
 
 

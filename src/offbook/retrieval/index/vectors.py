@@ -76,7 +76,7 @@ class VectorIndex:
         """How many rows have vectors."""
         self._first_passage = Growing(np.empty(0, np.int64))
         self._passage_counts = Growing(np.empty(0, np.int64))
-        self._note(np.array(rows, np.int64), 0)
+        self._note(np.array(rows, np.int64), np.array(self._passages.view()["part"], np.int64), 0)
 
     @property
     def count(self) -> int:
@@ -102,7 +102,7 @@ class VectorIndex:
         for word, codes in enumerate(_codes(block["whole"], self._code_words).T):
             self._codes[word].append(codes)
         self._passages.append(block)
-        self._note(rows, first)
+        self._note(rows, parts, first)
 
     def sync(self) -> None:
         for records in (self._passages, *self._codes):
@@ -171,7 +171,10 @@ class VectorIndex:
         distances = self._distances(query, chosen, count)
         # The distance within which the wanted ones lie: a histogram costs less than sorting them all.
         within = np.cumsum(np.bincount(distances, minlength=self._code_words * 64 + 1))
-        nearest = np.flatnonzero(distances <= int(np.searchsorted(within, wanted)))[: wanted * 4]
+        edge = int(np.searchsorted(within, wanted))
+        closer = np.flatnonzero(distances < edge)
+        # Any number may lie just there ("ok", a thousand times): the newest of them.
+        nearest = np.concatenate([closer, np.flatnonzero(distances == edge)[-(4 * wanted - len(closer)) :]])
         return nearest if chosen is None else chosen[nearest]
 
     def _distances(self, query: Floats, chosen: Rows | None, count: int) -> NDArray[np.uint16]:
@@ -185,7 +188,7 @@ class VectorIndex:
                 block += np.bitwise_count(column[start : start + BLOCK] ^ mine[word])
         return distances
 
-    def _note(self, rows: Rows, first_passage: int) -> None:
+    def _note(self, rows: Rows, parts: NDArray[np.int64], first_passage: int) -> None:
         """Where each row's passages begin and how many they are. A row embedded again counts from its last time."""
         if not len(rows):
             return
@@ -193,7 +196,7 @@ class VectorIndex:
         if missing > 0:
             self._passage_counts.append(np.zeros(missing, np.int64))
             self._first_passage.append(np.full(missing, -1, np.int64))
-        starts = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
+        starts = np.flatnonzero(np.concatenate([[True], (rows[1:] != rows[:-1]) | (parts[1:] <= parts[:-1])]))
         counts = np.diff(np.concatenate([starts, [len(rows)]]))
         chosen = rows[starts]
         self.embedded += int((self._first_passage.view()[np.unique(chosen)] < 0).sum())

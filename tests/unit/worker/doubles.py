@@ -1,0 +1,63 @@
+"""A model of a few lines, at the edge where the real one would be, and the settings that name it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+import numpy as np
+
+from offbook.errors import ModelUnavailable
+from offbook.retrieval.words import terms
+from offbook.settings import Embedding, Settings
+
+
+class WordsEmbedder:
+    """An `Embedder`: texts that share words are near to each other."""
+
+    def __init__(self, name: str = "words", dimensions: int = 64) -> None:
+        self.name = name
+        self.fingerprint = f"{name}:1"
+        self.dimensions = dimensions
+        self.is_closed = False
+        self.texts: list[str] = []
+        self.threads: set[int] = set()
+        self.before_each: Callable[[], object] = lambda: None
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        self.before_each()
+        if self.is_closed:
+            raise ModelUnavailable("closed")
+        self.texts += texts
+        self.threads.add(threading.get_ident())
+        vectors = np.zeros((len(texts), self.dimensions), np.float32)
+        for row, text in enumerate(texts):
+            for term in [*terms(text), self.name]:
+                chance = np.random.default_rng(crc32(f"{self.name} {term}".encode()))
+                vectors[row] += chance.normal(size=self.dimensions).astype(np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Shelf:
+    """Stands in for `open_embedder`: the models that can be had now, by name."""
+
+    def __init__(self, *embedders: WordsEmbedder) -> None:
+        self.embedders = {embedder.name: embedder for embedder in embedders}
+        self.opened: list[str] = []
+
+    def __call__(self, embedding: Embedding, folder: Path) -> WordsEmbedder:
+        self.opened.append(embedding.model)
+        if embedding.model not in self.embedders:
+            raise ModelUnavailable(f"no {embedding.model} here")
+        return self.embedders[embedding.model]
+
+
+def settings_for(model: str, threads: int = 1, dimensions: int = 64, **fields: object) -> Settings:
+    embedding = Embedding(model=model, threads=threads, dimensions=dimensions)
+    return msgspec.structs.replace(Settings(), embedding=embedding, **fields)
