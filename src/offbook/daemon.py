@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import os
 import signal
 import socket
 import ssl
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +32,9 @@ from offbook.version import VERSION
 GRACE_SECONDS = 5
 """How long a stop waits for requests under way."""
 
+SWITCH_SECONDS = 0.001
+"""How long a thread may keep the interpreter while another waits for it; Python's own 5 ms is a message's worth."""
+
 log = structlog.get_logger("offbook.daemon")
 
 
@@ -44,6 +49,7 @@ class Address(Value, frozen=True):
 async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address], None] = lambda address: None) -> None:
     """Run until SIGTERM or SIGINT."""
     check_binding(settings)
+    _leave_room_for_answers()
     home.check_socket_path()
     async with open_parts(home, settings) as (memory, store):
         home.owner_token()
@@ -64,6 +70,14 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
             memory.stop_waiting()
             await listeners.close()
     log.info("stopped", action="daemon.stopped")
+
+
+def _leave_room_for_answers() -> None:
+    """The background shares the interpreter and the cores with whoever waits for an answer."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    # Read when numpy is first loaded. Its products here are small: a second thread costs more than it brings.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 
 def check_binding(settings: Settings) -> None:

@@ -356,8 +356,9 @@ def _prose(text: str) -> Iterator[str]:
 AUDIT = """
 Every verb that reads or writes leaves one event in the chain of its agent, durable before the answer leaves; `ping`
 leaves none. Two verbs are nobody's request: `supersede`, where a message replaced earlier ones, and `offload`, where
-the oldest went to cold storage; their `actor` is `offbook`. `offbook audit` and the verb [`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves
-all of it. What that can and cannot show: [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
+the oldest went to cold storage; their `actor` is `offbook`. `offbook audit` and the verb
+[`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves all of it.
+What that can and cannot show: [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
 """
 EVENTS = """
 `previous` of the first event is 64 zeros. `actor` is `local` over the socket, `owner` with the owner's token,

@@ -77,7 +77,9 @@ _BLANKS = re.compile(r"[^\S\n]+")
 
 def straight(text: str) -> str:
     """With typewriter apostrophes and single blanks, which is how the patterns are spelt."""
-    return _BLANKS.sub(" ", text.replace("’", "'").replace("‘", "'"))
+    text = text.replace("’", "'").replace("‘", "'")
+    # Most texts have nothing but single blanks: then there is nothing to do.
+    return text if text.isprintable() and "  " not in text and "\u00a0" not in text else _BLANKS.sub(" ", text)
 
 
 def sentences_of(text: str) -> list[str]:

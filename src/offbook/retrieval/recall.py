@@ -148,6 +148,7 @@ class Recall:
         scores = await self._with_holds(agent_id, ask, ranking, asked_at)
         links = await self._links(agent_id, [place for place, _ in scores], asked_at)
         outcome = settled(scores, links, include_superseded=ask.include_superseded)
+        standing = await self._within_reach(agent_id, ask, outcome.standing, {place for place, _ in scores})
         left_out = [LeftOut(id=entry_id(one.place), why=one.why) for one in ranking.filtered]
         left_out += [
             LeftOut(id=entry_id(place), why=f"{link.kind}: {entry_id(link.new_place)} holds now")
@@ -157,9 +158,18 @@ class Recall:
             agent_id=agent_id,
             ranking=ranking,
             hits={hit.place: hit for hit in ranking.hits},
-            standing=outcome.standing,
+            standing=standing,
             left_out=left_out,
         )
+
+    async def _within_reach(self, agent_id: str, ask: Ask, standing: list[Standing], found: set[int]) -> list[Standing]:
+        """Of one session only what was said in it: a correction may have been made in another."""
+        heirs = [one.place for one in standing if one.place not in found]
+        if ask.reach != "session" or not heirs:
+            return standing
+        placed = await self._store.messages_at(agent_id, heirs)
+        elsewhere = {one.place for one in placed if one.session_id != ask.scope.session_id}
+        return [one for one in standing if one.place not in elsewhere]
 
     async def _ranked(
         self, agent_id: str, ask: Ask, times: QueryTimes, asked_at: datetime, degraded: list[str]

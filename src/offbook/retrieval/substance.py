@@ -12,6 +12,8 @@ from offbook.retrieval.phrases import GREETING, RECALL, is_asking, sentences_of,
 
 READ_CHARS = 4000
 """What a message is about shows in its beginning."""
+READ_QUESTION_CHARS = 800
+"""What a message asks shows in its end."""
 LONGEST_DENIAL_CHARS = 400
 LONGEST_BOILERPLATE_CHARS = 120
 LONGEST_MEMORY_QUESTION_CHARS = 300
@@ -131,7 +133,7 @@ def is_boilerplate(text: str) -> bool:
 
 def is_question(text: str) -> bool:
     """Whether a message mainly asks: its last sentence does, or all of a short one."""
-    sentences = sentences_of(text[-READ_CHARS:].strip())
+    sentences = sentences_of(text[-READ_QUESTION_CHARS:].strip())
     if not sentences:
         return False
     asking = [is_asking(sentence) for sentence in sentences]

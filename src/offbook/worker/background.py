@@ -48,21 +48,29 @@ class Turns:
 
     def __init__(self) -> None:
         self._waiting: dict[str, None] = {}
+        self._in_hand: str | None = None
         self._news = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def undone(self) -> int:
+        """Those that wait, and the one whose turn it is until the next is asked for."""
+        return len(self._waiting) + (self._in_hand is not None)
 
     def add(self, agent_id: str) -> None:
         self._waiting[agent_id] = None
         self._news.set()
 
     async def next(self) -> str:
+        self._in_hand = None
         while not self._waiting:
             self._news.clear()
             await self._news.wait()
         agent_id = next(iter(self._waiting))
         del self._waiting[agent_id]
+        self._in_hand = agent_id
         return agent_id
 
 
@@ -79,6 +87,7 @@ class Background:
         self._to_follow = Turns()
         self._to_embed = Turns()
         self._aged_at: dict[str, float] = {}
+        self._has_begun = False
         self._tasks: list[asyncio.Task[None]] = []
 
     # ── its life ──
@@ -144,7 +153,7 @@ class Background:
             return IndexStatus(
                 entries=index.rows.count,
                 embedded=embedded,
-                waiting=index.rows.count - embedded if model else 0,
+                waiting=0 if self.embedders.trouble else index.rows.count - embedded,
                 model=self.embedders.name,
                 trouble=self.embedders.trouble,
             ), tiers
@@ -155,7 +164,7 @@ class Background:
 
     def backlog(self) -> int:
         """Messages not yet embedded, and agents not yet looked at."""
-        waiting = len(self._to_follow) + len(self._to_embed)
+        waiting = self._to_follow.undone + self._to_embed.undone + (not self._has_begun)
         model = self.embedders.fingerprint
         for agent_id in self.indexes.open_agents() if model else ():
             index = self.indexes.peek(agent_id)
@@ -167,6 +176,7 @@ class Background:
     async def _begin(self) -> None:
         """Everything that was left undone is found again: whatever stopped us, and however."""
         await self._attempt("begin", self._notify_all)
+        self._has_begun = True
 
     async def _notify_all(self) -> None:
         for agent_id in await self._store.agents():

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from offbook.entries import VectorRow
+from offbook.models import weights
+from offbook.models.minilm import MiniLM
+from offbook.retrieval.index.vectors import quantised
+from offbook.store.blobs import BlobFiles
+from offbook.store.sqlite import SqliteStore
+from offbook.types import Message
+from offbook.worker import embedding as embedding_module
+from offbook.worker.embedding import MESSAGES_AT_A_TIME, EmbeddingStep, embedded_in
+from offbook.worker.indexes import Indexes
+
+from ..store.test_sqlite import tamper
+from .conftest import add, indexed, numbered, places_of, until
+from .doubles import WordsEmbedder
+
+
+@pytest.fixture
+async def step(store: SqliteStore, blobs: BlobFiles, indexes: Indexes) -> AsyncIterator[EmbeddingStep]:
+    made = EmbeddingStep(store, blobs, indexes, threads=1)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def model() -> WordsEmbedder:
+    return WordsEmbedder()
+
+
+async def run_to_the_end(step: EmbeddingStep, model: WordsEmbedder | MiniLM) -> int:
+    """How often it had to be run."""
+    for times in range(1, 1_000):
+        if await step.run("main", model):
+            return times
+    raise AssertionError("it has no end")
+
+
+def embedded(indexes: Indexes, model: str = "words:1") -> int:
+    index = indexes.peek("main")
+    return embedded_in(index, model) if index else 0
+
+
+async def test_everything_is_embedded_from_the_newest_to_the_oldest(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder
+) -> None:
+    await add(store, *numbered(50))
+    assert not await step.run("main", model)
+    assert sorted(model.texts) == sorted(numbered(50)[-MESSAGES_AT_A_TIME:])
+    await run_to_the_end(step, model)
+    assert sorted(model.texts) == sorted(numbered(50)), "each once"
+    assert embedded(indexes) == 50
+    assert await store.vector_models("main") == {"words:1": 50}
+    assert await step.run("main", model)
+    assert len(model.texts) == 50
+
+
+async def test_an_agent_without_messages_has_nothing_left(step: EmbeddingStep, model: WordsEmbedder) -> None:
+    assert await step.run("nobody", model)
+
+
+async def test_noise_is_not_embedded(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder
+) -> None:
+    await add(store, "HEARTBEAT_OK", noise="heartbeat")
+    await add(store, Message(role="system", content="You are an assistant."), "a cat")
+    await run_to_the_end(step, model)
+    assert model.texts == ["a cat"]
+
+
+async def test_a_long_message_has_several_passages(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder
+) -> None:
+    await add(store, " ".join(f"This is sentence number{number} of many." for number in range(100)), "short")
+    await run_to_the_end(step, model)
+    assert embedded(indexes) == 2
+    assert (await store.vector_models("main"))["words:1"] == len(model.texts) > 5
+
+
+async def test_two_threads_do_the_same(
+    store: SqliteStore, blobs: BlobFiles, indexes: Indexes, model: WordsEmbedder
+) -> None:
+    await add(store, *numbered(70))
+    meeting = threading.Barrier(2, timeout=5)
+    model.before_each = lambda: meeting.wait() if len(model.texts) < 2 * MESSAGES_AT_A_TIME - 1 else None
+    step = EmbeddingStep(store, blobs, indexes, threads=2)
+    assert not await step.run("main", model)
+    assert sorted(model.texts) == sorted(numbered(70)[-2 * MESSAGES_AT_A_TIME :])
+    assert len(model.threads) == 2
+    model.before_each = lambda: None
+    await run_to_the_end(step, model)
+    assert sorted(model.texts) == sorted(numbered(70))
+    vectors = await store.vectors("main", "words:1", limit=1_000)
+    by_place = {one.place: one.data for one in vectors}
+    for placed in (await store.arrivals("main", after_event=0)).messages:
+        expected = quantised(WordsEmbedder().embed([str(placed.logged.message.content)]))
+        assert by_place[placed.place] == expected[0].tobytes()
+    await step.close()
+
+
+async def test_vectors_that_the_store_has_are_taken_and_not_made_again(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a rebuild, whatever is looked at first: the log or the vectors."""
+    monkeypatch.setattr(embedding_module, "FOLLOW_SECONDS", 0)
+    for number in range(15):
+        await add(store, *numbered(100, f"batch{number}"))
+    vectors = [
+        VectorRow(place=place, part=part, data=quantised(model.embed(["x"]))[0].tobytes())
+        for place in await places_of(store)
+        for part in range(2)
+    ]
+    await store.add_vectors("main", model.fingerprint, vectors)
+    model.texts.clear()
+    await run_to_the_end(step, model)
+    assert model.texts == []
+    await indexes.rebuild("main")
+    assert not await step.run("main", model), "while the index is behind nothing is complete"
+    await run_to_the_end(step, model)
+    assert model.texts == []
+    assert embedded(indexes) == 1_500
+
+
+async def test_all_parts_of_a_message_are_taken_together(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_module, "VECTORS_AT_A_TIME", 5)
+    await add(store, *numbered(9))
+    data = quantised(model.embed(["x"]))[0].tobytes()
+    vectors = [VectorRow(place=place, part=part, data=data) for place in await places_of(store) for part in range(3)]
+    await store.add_vectors("main", model.fingerprint, vectors)
+    await run_to_the_end(step, model)
+    index = indexes.peek("main")
+    assert index is not None
+    taken = index.vectors(model.fingerprint)
+    assert taken is not None
+    assert taken.passages_of(np.arange(9)).counts.tolist() == [3] * 9
+    assert taken.count == 27
+
+
+async def test_broken_off_half_way_it_goes_on(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder
+) -> None:
+    await add(store, *numbered(60))
+    await step.run("main", model)
+    begun = threading.Event()
+    may_go_on = threading.Event()
+    model.before_each = lambda: (begun.set(), may_go_on.wait(5))
+    task = asyncio.create_task(step.run("main", model))
+    await until(begun.is_set)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    may_go_on.set()
+    assert embedded(indexes) == MESSAGES_AT_A_TIME
+    model.before_each = lambda: None
+    await run_to_the_end(step, model)
+    assert embedded(indexes) == 60
+    assert await store.vector_models("main") == {"words:1": 60}
+
+
+async def test_a_close_waits_for_one_piece_only(
+    store: SqliteStore, blobs: BlobFiles, indexes: Indexes, model: WordsEmbedder
+) -> None:
+    long = " ".join(f"This is sentence number{number} of many." for number in range(900))
+    await add(store, *[f"{number} {long}" for number in range(4)])
+    step = EmbeddingStep(store, blobs, indexes, threads=1)
+    begun, may_go_on = threading.Event(), threading.Event()
+    model.before_each = lambda: (begun.set(), may_go_on.wait(5))
+    task = asyncio.create_task(step.run("main", model))
+    await until(begun.is_set)
+    closing = asyncio.create_task(step.close())
+    await asyncio.sleep(0.02)
+    may_go_on.set()
+    await asyncio.gather(closing, task, return_exceptions=True)
+    assert len(model.texts) == embedding_module.PASSAGES_AT_A_TIME
+    assert await store.vector_models("main") == {}, "half a message is none"
+
+
+async def test_a_damaged_message_does_not_keep_the_others_from_being_embedded(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder, tmp_path: Path
+) -> None:
+    await add(store, *numbered(60))
+    await indexed(indexes)
+    places = await places_of(store)
+    damaged = places[-20:]
+    marks = ",".join(str(place) for place in damaged)
+    tamper(tmp_path / "offbook.db", f"UPDATE messages SET content = '{{' WHERE place IN ({marks})")
+    await run_to_the_end(step, model)
+    assert embedded(indexes) == 40
+    assert sorted(model.texts) == sorted(numbered(60)[:40])
+
+
+async def test_two_models_beside_each_other(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder
+) -> None:
+    other = WordsEmbedder("other", dimensions=72)
+    await add(store, *numbered(20))
+    await run_to_the_end(step, model)
+    await run_to_the_end(step, other)
+    assert (embedded(indexes), embedded(indexes, "other:1")) == (20, 20)
+    assert await store.vector_models("main") == {"words:1": 20, "other:1": 20}
+
+
+async def test_the_real_model(store: SqliteStore, indexes: Indexes, step: EmbeddingStep) -> None:
+    path = weights.packaged()
+    assert path is not None
+    minilm = MiniLM(path)
+    await add(
+        store, "My sister lives by the sea in Portugal.", "The build broke because of a missing header.", "", "💥"
+    )
+    await run_to_the_end(step, minilm)
+    index = indexes.peek("main")
+    assert index is not None
+    vectors = index.vectors(minilm.fingerprint)
+    assert vectors is not None
+    for query, row in (("Where does my sibling have her home?", 0), ("compiler error", 1)):
+        assert vectors.nearest(minilm.embed([query])[0], 1)[0].tolist() == [row]
+    minilm.close()
