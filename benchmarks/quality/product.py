@@ -12,13 +12,14 @@ from pathlib import Path
 from benchmarks.quality.data import A_TURN, Conversation, Session, Turn
 from benchmarks.quality.metric import MOST, Returned, Score, scored
 from offbook.embedded import open_memory
-from offbook.entries import MemoryEntry
+from offbook.entries import MemoryEntry, Recollection
 from offbook.memory import Memory
 from offbook.settings import Settings
 from offbook.types import Message
 
 POLL_SECONDS = 0.02
 LONGEST_WAIT_SECONDS = 1_800.0
+MOST_TIMES_ASKED = 50
 ONE_SESSION = "everything"
 
 
@@ -50,15 +51,23 @@ async def scores_of(conversation: Conversation, home: Path, feedings: list[Feedi
             for question in questions:
                 for which, one in enumerate(feedings):
                     at = fed.last_ts if one.at_the_time else None
-                    started = time.perf_counter()
-                    found = await memory.recall(memory.scope("asking", agent), question.question, limit=MOST, at=at)
-                    milliseconds = (time.perf_counter() - started) * 1_000
-                    if found.degraded:
-                        raise RuntimeError(f"{conversation.id}, {question.id}: {found.degraded}")
+                    found, milliseconds = await _recalled(memory, agent, question.question, at)
                     answer = [fed.returned(entry) for entry in found.entries]
                     scores[which].append(scored(answer, question.evidence, question.category, milliseconds))
                 tell(1)
     return scores
+
+
+async def _recalled(memory: Memory, agent: str, question: str, at: datetime | None) -> tuple[Recollection, float]:
+    """Asked again where the model had no time: what is measured is what it finds, not how busy the machine is."""
+    for _ in range(MOST_TIMES_ASKED):
+        started = time.perf_counter()
+        found = await memory.recall(memory.scope("asking", agent), question, limit=MOST, at=at)
+        milliseconds = (time.perf_counter() - started) * 1_000
+        if not found.degraded:
+            return found, milliseconds
+        await asyncio.sleep(0.1)
+    raise RuntimeError(f"{agent}, {question!r}: {found.degraded}")
 
 
 class _Fed:

@@ -89,9 +89,9 @@ interruptedGap = "1h30m"
 enabled = false
 ```
 
-What `config.toml` says of one agent in `[agents.NAME]` wins for that agent; `server`, `store` and `log` hold for the
-whole provider. A variable is `OFFBOOK_` and the name in upper case, `_` between its words. Lists are separated by
-commas. A duration is a number of milliseconds, or text such as `250ms`, `30s`, `5m`, `1h30m`, `1d`.
+What `config.toml` says of one agent in `[agents.NAME]` wins for that agent; `server`, `store`, `log` and `embedding`
+hold for the whole provider. A variable is `OFFBOOK_` and the name in upper case, `_` between its words. Lists are
+separated by commas. A duration is a number of milliseconds, or text such as `250ms`, `30s`, `5m`, `1h30m`, `1d`.
 """
 RESERVED_MEANINGS = {
     "OFFBOOK_HOME": "The data folder. Default: `~/.offbook`.",
@@ -355,10 +355,10 @@ def _prose(text: str) -> Iterator[str]:
 
 AUDIT = """
 Every verb that reads or writes leaves one event in the chain of its agent, durable before the answer leaves; `ping`
-leaves none. Two verbs are nobody's request: `supersede`, where a message replaced earlier ones, and `offload`, where
-the oldest went to cold storage; their `actor` is `offbook`. `offbook audit` and the verb
-[`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves all of it.
-What that can and cannot show: [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
+leaves none. Two kinds of event are nobody's request, and their `actor` is `offbook`: `supersede`, where a message
+replaced earlier ones, and `offload`, where the oldest went to cold storage. `offbook audit` and the verb
+[`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves all of it. What that can and cannot show:
+[what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
 """
 EVENTS = """
 `previous` of the first event is 64 zeros. `actor` is `local` over the socket, `owner` with the owner's token,

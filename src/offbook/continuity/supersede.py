@@ -12,12 +12,13 @@ from collections.abc import Sequence
 
 from offbook.continuity.corrections import Correction, Found, correction_found, correction_in
 from offbook.continuity.facts import Fact, contradicts, facts_in, is_single_valued, stated_in
+from offbook.continuity.lasting import CHANGE, UNREAL
 from offbook.retrieval.phrases import straight
 from offbook.retrieval.substance import is_boilerplate, is_question
 from offbook.retrieval.words import terms
 from offbook.types import Value
 
-__all__ = ["Correction", "Earlier", "Fact", "correction_in", "facts_in", "superseded_by"]
+__all__ = ["Correction", "Earlier", "Fact", "correction_in", "facts_in", "may_restate", "superseded_by"]
 
 LONGEST_REPLACED_CHARS = 300
 """A longer message says more than the one thing that is replaced."""
@@ -33,6 +34,11 @@ SHARE_OF_TARGET = 0.6
 TELLING_TERM_CHARS = 5
 READ_CHARS = 1000
 
+LONGEST_RESTATING_CHARS = 200
+LEAST_SHARED = 3
+MOST_DIFFERENT = 2
+"""Words in which two statements of the same thing may differ: a value, and little else."""
+
 _DATE = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:january|february|march|april|june|july|august|"
     r"september|october|november|"
@@ -42,6 +48,10 @@ _DATE = re.compile(
 )
 _NUMBER = re.compile(r"\d")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
+_CHANGE_WORDS = (
+    "now nowadays anymore change changed moved switched updated rescheduled postponed new longer since instead"
+)
+_CHANGE_TERMS = frozenset(terms(_CHANGE_WORDS))
 _SMALL = frozenset(terms("actually correction meant mean sorry scratch forget ignore wrong instead mind oops wait"))
 
 
@@ -58,7 +68,7 @@ class Earlier(Value, frozen=True):
 
 def superseded_by(text: str, role: str, speaker: str, earlier: Sequence[Earlier]) -> list[int]:
     """Indexes of the earlier messages that a new message replaces, in their order."""
-    replaced = set(_by_fact(text, role, speaker, earlier))
+    replaced = set(_by_fact(text, role, speaker, earlier)) | set(_by_restating(text, role, speaker, earlier))
     found = correction_found(text, role)
     if found:
         own = [
@@ -99,6 +109,50 @@ def _by_fact(text: str, role: str, speaker: str, earlier: Sequence[Earlier]) -> 
 def _is_same(fact: Fact, one: Earlier) -> bool:
     """ "The deadline" of another session is another deadline; "the tax deadline" and mine are the same ones."""
     return one.is_same_session or "|" in fact.about or len(fact.about.split()) > 1
+
+
+# ── the same statement with another value ─────────────────────────────────────────────────────
+
+
+def may_restate(text: str, role: str) -> bool:
+    """Whether a message says that something is otherwise now, briefly enough to be that and nothing else."""
+    return (
+        role == "user"
+        and len(text) <= LONGEST_RESTATING_CHARS
+        and bool(CHANGE.search(text))
+        and not UNREAL.search(text)
+        and (not is_question(text))
+    )
+
+
+def _by_restating(text: str, role: str, speaker: str, earlier: Sequence[Earlier]) -> list[int]:
+    """ "The server now runs on port 9090" replaces "The server runs on port 8080": the same words but for a value."""
+    if not may_restate(text, role):
+        return []
+    said = set(terms(text)) - _SMALL - _CHANGE_TERMS
+    replaced = []
+    for index, one in enumerate(earlier):
+        if (one.role, one.speaker) != (role, speaker) or not _is_replaceable(one):
+            continue
+        before = _terms(one) - _SMALL - _CHANGE_TERMS
+        old, new = before - said, said - before
+        is_same = (
+            len(before & said) >= LEAST_SHARED and 0 < len(old) <= MOST_DIFFERENT and 0 < len(new) <= MOST_DIFFERENT
+        )
+        if is_same and _value_kinds(old, one.text) & _value_kinds(new, text):
+            replaced.append(index)
+    return replaced
+
+
+def _value_kinds(words: set[str], text: str) -> set[str]:
+    """What kinds of values are among the words: numbers, days, names."""
+    kinds = {"number" for word in words if _NUMBER.search(word)}
+    said = straight(text[:READ_CHARS])
+    if any(words & set(terms(found)) for found in _DATE.findall(said)):
+        kinds.add("date")
+    if any(words & set(terms(found)) for found in _NAME.findall(said)):
+        kinds.add("name")
+    return kinds
 
 
 # ── a correction or retraction ────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from offbook.retrieval.evidence import SaidWords, Setting, count_in_rows, rarity, term_scores
 from offbook.retrieval.index.agent_index import AgentIndex
-from offbook.retrieval.index.rows import word_numbers
+from offbook.retrieval.index.rows import DENIAL, MEMORY_QUESTION, word_numbers
 from offbook.retrieval.index.vectors import VectorIndex
 from offbook.retrieval.words import query_terms
 
@@ -119,6 +119,8 @@ def ordinary(index: AgentIndex, vectors: VectorIndex | None, count: int) -> Sett
     kept: tuple[object, Setting] | None = index.kept_sample
     if kept is None or kept[0] != key:
         sample = np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(np.int64))
+        speaks = (index.rows.view()["flags"][sample] & (DENIAL | MEMORY_QUESTION)) == 0
+        sample = sample[speaks] if speaks.any() else sample
         episodes = np.unique(index.rows.view()["episode"][sample]).astype(np.int64)
         kept = key, Setting(index.rows, vectors, sample, index.rows.episode_rows(episodes, count))
         index.kept_sample = kept

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from offbook.retrieval.index.rows import NO_ROW, QUESTION, USER, Rows
+from offbook.retrieval.index.rows import DENIAL, MEMORY_QUESTION, NO_ROW, QUESTION, USER, Rows
 from offbook.retrieval.index.vectors import Passages, VectorIndex
 
 Floats = NDArray[np.float64]
@@ -24,6 +24,8 @@ TERM_SATURATION = 1.2
 LENGTH_SHARE = 0.75
 """k1 and b of BM25, as everybody sets them."""
 DAY_MICROS = 86_400_000_000
+MOST_BY_WORDS = 3.0
+"""Standard deviations of nearness that words alone can vouch for."""
 RECENCY_DAYS = 30.0
 """In which the weight of newness fades to 1/e."""
 
@@ -80,6 +82,10 @@ def gather(
     features = {name: np.zeros(len(candidates)) for name in FEATURES}
     for name, values in found.alone.items():
         features[name] = _standardised(values, usual.alone[name])
+    if found.has_vector.any():
+        # What was said a moment ago has no vector yet: its words speak for its meaning.
+        fresh = ~found.has_vector
+        features["meaning"][fresh] = np.minimum(features["words"][fresh], MOST_BY_WORDS)
     for kind in ("words", "meaning"):
         for side, values in ((name, found.beside[name, kind]) for name in ("previous", "next") if kind in found.alone):
             scaled = _standardised(values, usual.alone[kind])
@@ -118,7 +124,8 @@ class Setting:
         )
         self._episode_of = np.empty(len(everyone), np.int64)
         self._episode_of[self._by_episode] = in_order
-        self._episode_sizes = np.diff(np.append(self._episode_starts, len(everyone)))
+        # What only speaks about memory says nothing about what it stands beside (D7).
+        self._speaks = (view["flags"][everyone] & (DENIAL | MEMORY_QUESTION)) == 0
         self._words = SaidWords(rows, everyone)
         self._chars = np.log1p(view["chars"][of_interest].astype(np.float64))
         self._passages = vectors.passages_of(everyone) if vectors is not None else None
@@ -168,9 +175,11 @@ class Setting:
             nearest[~has_vector], mean[~has_vector] = nearest[has_vector].mean(), mean[has_vector].mean()
         episode = self._episode_of[self._here]
         alone["meaning"] = nearest[self._here].astype(np.float64)
-        alone["window_meaning"] = self._window(mean) / (1 + (self._before != NO_ROW) + (self._after != NO_ROW))
-        alone["episode_meaning"] = (self._episode_sums(mean) / self._episode_sizes)[episode]
-        alone["episode_best"] = np.maximum.reduceat(nearest[self._by_episode], self._episode_starts)[episode]
+        ones = np.ones(len(mean), np.float32)
+        alone["window_meaning"] = self._window(mean) / self._window(ones)
+        alone["episode_meaning"] = (self._episode_sums(mean) / np.maximum(self._episode_sums(ones), 1))[episode]
+        best = np.maximum.reduceat(np.where(self._speaks, nearest, -1.0)[self._by_episode], self._episode_starts)
+        alone["episode_best"] = best[episode]
         self._look_beside("meaning", nearest, beside)
         return nearest[self._here], has_vector[self._here]
 
@@ -179,17 +188,23 @@ class Setting:
         total = values[self._here].copy()
         for neighbours in (self._before, self._after):
             beside = values[neighbours]
-            beside[neighbours == NO_ROW] = 0
+            beside[self._is_silent(neighbours)] = 0
             total += beside
         return total
 
+    def _is_silent(self, neighbours: Ints) -> NDArray[np.bool_]:
+        """Where there is no neighbour, or one that says nothing."""
+        silent: NDArray[np.bool_] = (neighbours == NO_ROW) | ~self._speaks[neighbours]
+        return silent
+
     def _episode_sums(self, values: NDArray[Any]) -> NDArray[Any]:
-        sums: NDArray[Any] = np.add.reduceat(values[self._by_episode], self._episode_starts, axis=0)
+        heard = values * (self._speaks if values.ndim == 1 else self._speaks[:, None])
+        sums: NDArray[Any] = np.add.reduceat(heard[self._by_episode], self._episode_starts, axis=0)
         return sums
 
     def _look_beside(self, kind: str, values: NDArray[Any], beside: dict[tuple[str, str], Floats]) -> None:
         for side, neighbours in (("previous", self._before), ("next", self._after)):
-            beside[side, kind] = np.where(neighbours == NO_ROW, np.nan, values[neighbours])
+            beside[side, kind] = np.where(self._is_silent(neighbours), np.nan, values[neighbours])
 
 
 class SaidWords:

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from offbook.retrieval.candidates import Found, Words, by_meaning, by_text, known_words, ordinary, pool
 from offbook.retrieval.evidence import FEATURES, Asked, Evidence, gather
+from offbook.retrieval.identity import entry_id
 from offbook.retrieval.index.agent_index import AgentIndex
 from offbook.retrieval.index.rows import ASSISTANT, BOILERPLATE, DENIAL, MEMORY_QUESTION, NO_SPEAKER, TOOL, USER
 from offbook.retrieval.index.vectors import VectorIndex
 from offbook.retrieval.query import Query
-from offbook.retrieval.recipes import Recipe, chosen_recipe
+from offbook.retrieval.recipes import Recipe, by_words, chosen_recipe
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -44,7 +45,9 @@ EQUAL_SCORES = 0.5
 """Scores this close are equals: the newer goes first (D5)."""
 COMPARED = 40
 LEAST_SIMILAR = 0.2
-"""Below which, and without a shared word, nothing is a memory of it."""
+"""Of the nearest: below that, and without a shared word, nothing is a memory of it."""
+UNRELATED = 0.1
+"""Cosine below which a message that shares no word is not shown, however few there are."""
 
 
 WORTH_A_THREAD = 50_000
@@ -127,12 +130,16 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     usual = ordinary(index, vectors, count)
     evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.members, usual)
     recipe = chosen_recipe(look.query, len(look.terms), index.rows.mean_chars(USER), index.rows.mean_chars(ASSISTANT))
+    if not evidence.has_vector.any():
+        recipe = by_words(recipe)
     chosen = view[pooled.candidates]
-    scores = weighed(evidence, recipe) + timely(chosen["ts"], spans) + substantial(chosen)
+    by_time, by_substance = timely(chosen["ts"], spans), substantial(chosen)
+    scores = weighed(evidence, recipe) + by_time + by_substance
     relevant = _is_relevant(evidence, found, in_time)
     order = np.argsort(-np.where(relevant, scores, -np.inf), kind="stable")[: max(COMPARED, 2 * look.limit)]
     order = order[relevant[order]]
-    return _settled(view, vectors, evidence, scores, order, found, in_time, words, recipe, look)
+    added = {"time": by_time, "substance": by_substance}
+    return _settled(view, vectors, evidence, added, scores, order, found, in_time, words, recipe, look)
 
 
 def _found(
@@ -258,15 +265,21 @@ def _rows_in(view: NDArray[Any], spans: Sequence[tuple[Span, bool]], is_open: ND
 
 
 def _is_relevant(evidence: Evidence, found: Found, in_time: Ints) -> NDArray[np.bool_]:
-    """All, if anything found shares a word, is near in meaning, or is of the time asked for; else none."""
-    is_any = len(found.by_text) > 0 or len(in_time) > 0 or bool((evidence.similarity >= LEAST_SIMILAR).any())
-    return np.full(len(evidence.rows), is_any)
+    """Which may be a memory of it: those that share a word, are of the time asked for, or are at all near.
+
+    None, where nothing shares a word, is of that time, or is really near.
+    """
+    if not len(found.by_text) and not len(in_time) and not (evidence.similarity >= LEAST_SIMILAR).any():
+        return np.zeros(len(evidence.rows), bool)
+    is_near: NDArray[np.bool_] = (evidence.similarity >= UNRELATED) | ~evidence.has_vector
+    return is_near | np.isin(evidence.rows, found.by_text) | np.isin(evidence.rows, in_time)
 
 
 def _settled(
     view: NDArray[Any],
     vectors: VectorIndex | None,
     evidence: Evidence,
+    added: dict[str, Floats],
     scores: Floats,
     order: Ints,
     found: Found,
@@ -296,13 +309,15 @@ def _settled(
             similarity=float(evidence.similarity[order[at]]) if evidence.has_vector[order[at]] else None,
             found_by=[name for name, some in ranks.items() if int(rows[at]) in some] or ["setting"],
             ranks={name: some[int(rows[at])] for name, some in ranks.items() if int(rows[at]) in some},
-            evidence={name: weight * float(evidence.features[name][order[at]]) for name, weight in weights.items()},
+            evidence={name: weight * float(evidence.features[name][order[at]]) for name, weight in weights.items()}
+            | {name: float(values[order[at]]) for name, values in added.items() if values[order[at]]}
+            | ({"newer": float(moved)} if (moved := adjusted[at] - scores[order[at]]) else {}),
             part=vectors.best_part(int(rows[at]), look.vector) if vectors and look.vector is not None else None,
         )
         for at in kept[: look.limit].tolist()
     ]
     filtered = [
-        Filtered(place=int(view["place"][rows[at]]), why=f"says the same as {int(view['place'][rows[twin]])}")
+        Filtered(place=int(view["place"][rows[at]]), why=f"says the same as {entry_id(int(view['place'][rows[twin]]))}")
         for at, twin in stands_for.items()
     ]
     return Ranking(hits=hits, words=words.terms, recipe=recipe.name, looked_at=len(evidence.rows), filtered=filtered)

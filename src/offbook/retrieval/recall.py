@@ -147,7 +147,9 @@ class Recall:
         ranking = await self._ranked(agent_id, ask, times, asked_at, degraded)
         scores = await self._with_holds(agent_id, ask, ranking, asked_at)
         links = await self._links(agent_id, [place for place, _ in scores], asked_at)
-        outcome = settled(scores, links, include_superseded=ask.include_superseded)
+        # Who asks what was said at some time asks for what was said then, whatever holds now.
+        is_history = ask.include_superseded or any(one.is_exact for one in times.ranges)
+        outcome = settled(scores, links, include_superseded=is_history)
         standing = await self._within_reach(agent_id, ask, outcome.standing, {place for place, _ in scores})
         left_out = [LeftOut(id=entry_id(one.place), why=one.why) for one in ranking.filtered]
         left_out += [

@@ -108,6 +108,24 @@ def chosen_recipe(query: Query, words: int, user_chars: float | None, assistant_
     return _between(CHAT, other, share)
 
 
+def by_words(recipe: Recipe) -> Recipe:
+    """The recipe where there are no vectors: what meaning would have counted for, words count for."""
+    return Recipe(
+        name=f"{recipe.name} by words",
+        words=recipe.words + recipe.meaning,
+        previous_words=recipe.previous_words + recipe.previous_meaning,
+        next_words=recipe.next_words + recipe.next_meaning,
+        window_words=recipe.window_words + recipe.window_meaning,
+        episode_words=recipe.episode_words + recipe.episode_best + recipe.episode_meaning,
+        length=recipe.length / 2,
+        speaker=recipe.speaker,
+        user=recipe.user,
+        question=recipe.question,
+        opening=recipe.opening,
+        recency=recipe.recency,
+    )
+
+
 def assistant_share(user_chars: float | None, assistant_chars: float | None) -> float:
     """From 0, people chatting, to 1, a person with an assistant."""
     if not user_chars or not assistant_chars:

@@ -86,6 +86,7 @@ class Background:
         self._recall = Recall(store, self.indexes, self.embedders, settings)
         self._to_follow = Turns()
         self._to_embed = Turns()
+        self._to_commit = Turns()
         self._aged_at: dict[str, float] = {}
         self._has_begun = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -93,7 +94,7 @@ class Background:
     # ── its life ──
 
     def start(self) -> None:
-        for loop in (self._begin, self._follow_on, self._embed_on, self._rest_on):
+        for loop in (self._begin, self._follow_on, self._embed_on, self._commit_on, self._rest_on):
             self._tasks.append(asyncio.create_task(loop()))
 
     async def close(self) -> None:
@@ -204,7 +205,13 @@ class Background:
         await self.indexes.commit(agent_id)
         index = self.indexes.peek(agent_id)
         if index is not None and index.is_dirty:
-            self._later(self._to_follow, agent_id, COMMIT_SECONDS)
+            self._later(self._to_commit, agent_id, COMMIT_SECONDS)
+
+    async def _commit_on(self) -> None:
+        while True:
+            agent_id = await self._to_commit.next()
+            if not await self._attempt("commit", partial(self._commit, agent_id)):
+                self._later(self._to_commit, agent_id, RETRY_SECONDS)
 
     async def _age(self, agent_id: str, index: AgentIndex) -> None:
         if time.monotonic() - self._aged_at.get(agent_id, -AGEING_SECONDS) < AGEING_SECONDS:

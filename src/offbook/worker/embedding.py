@@ -49,40 +49,35 @@ class EmbeddingStep:
     async def run(self, agent_id: str, embedder: Embedder) -> bool:
         """Embed a few messages that have no vectors of this model; returns whether none is left. Run again, it does
         others."""
-        async with self._indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (_, has_all):
-            pass
-        if not has_all:
-            return False  # a vector whose message has no row yet would be passed over
-        await self.follow(agent_id, embedder)
-        async with self._indexes.following(agent_id, seconds=0) as (index, has_all):
+        async with self._indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, has_all):
+            if not has_all:
+                return False  # a vector whose message has no row yet would be passed over
+            await self._follow(agent_id, embedder, index)
             limit = MESSAGES_AT_A_TIME * self._threads
             places = _without_vectors(index, embedder.fingerprint, limit, self._unreadable.get(agent_id, set()))
         if not places:
-            return has_all
+            return True
         messages = await self._readable(agent_id, places)
         shares = [messages[at :: self._threads] for at in range(self._threads)]
         made = await asyncio.gather(*(self._embedded(agent_id, embedder, share) for share in shares if share))
         vectors = [vector for some in made for vector in some]
         if vectors:
             await self._store.add_vectors(agent_id, embedder.fingerprint, vectors)
-            await self.follow(agent_id, embedder)
+            await self._follow(agent_id, embedder, index)
         return False
 
-    async def follow(self, agent_id: str, embedder: Embedder) -> None:
+    async def _follow(self, agent_id: str, embedder: Embedder, index: AgentIndex) -> None:
         """Take into the index what the store has of this model's vectors."""
         model = embedder.fingerprint
         while True:
-            index = self._indexes.peek(agent_id)
-            after = index.vectors_through(model) if index else 0
+            after = index.vectors_through(model)
             stored = await self._store.vectors(agent_id, model, after=after, limit=VECTORS_AT_A_TIME)
             is_page = len(stored) == VECTORS_AT_A_TIME
             whole = _whole_messages(stored) if is_page else stored
             if not whole:
                 return
-            await self._indexes.change(
-                agent_id, partial(_take, model=model, dimensions=embedder.dimensions, stored=whole)
-            )
-            if not is_page:
+            take = partial(_take, followed=index, model=model, dimensions=embedder.dimensions, stored=whole)
+            if not await self._indexes.change(agent_id, take) or not is_page:
                 return
 
     async def close(self) -> None:
@@ -131,8 +126,13 @@ class EmbeddingStep:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
 
-def _take(index: AgentIndex, *, model: str, dimensions: int, stored: Sequence[StoredVector]) -> None:
-    index.take_vectors(model, dimensions, stored)
+def _take(
+    index: AgentIndex, *, followed: AgentIndex, model: str, dimensions: int, stored: Sequence[StoredVector]
+) -> bool:
+    """Not into one that was made anew meanwhile: it has none of those before."""
+    if index is followed:
+        index.take_vectors(model, dimensions, stored)
+    return index is followed
 
 
 def embedded_in(index: AgentIndex, model: str | None) -> int:

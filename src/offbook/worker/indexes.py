@@ -7,6 +7,8 @@ what has come since. So whatever was acknowledged before a recall is found by it
 from __future__ import annotations
 
 import asyncio
+import errno
+import shutil
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,7 +24,7 @@ import structlog
 
 from offbook.content import internalise
 from offbook.entries import Arrivals, PlacedMessage
-from offbook.errors import StoreCorrupt, StoreError
+from offbook.errors import StoreCorrupt, StoreError, StoreFull
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.index.saying import INDEXED_CHARS, is_indexed, said_by
 from offbook.types import Message
@@ -40,6 +42,8 @@ REST_SECONDS = 30.0
 """Without news after which the text index lets go of its writer's memory."""
 UNWRITABLE = (OSError, ValueError)
 """tantivy's errors are ValueErrors, whatever they are about."""
+LEAST_FREE_BYTES = 16_000_000
+"""Of a disk on which a failure is taken for want of room: about what one segment of the text index needs."""
 MOST_OPEN = 32
 """Indexes open at once. One is files and maps, no copy in memory, so opening it again is quick."""
 
@@ -151,7 +155,7 @@ class Indexes:
         try:
             return await to_the_end(AgentIndex, folder, silence=self._silence(agent_id))
         except UNWRITABLE as error:
-            raise _unwritable(agent_id, error) from error
+            raise self._unwritable(agent_id, error) from error
 
     async def _open_again(self, agent_id: str, kept: _Kept) -> None:
         """As its checkpoint says; the rest is taken again from the log."""
@@ -250,14 +254,20 @@ class Indexes:
             return await to_the_end(work, *args, **kwargs)
         except UNWRITABLE as error:
             await self._open_again(agent_id, kept)
-            raise _unwritable(agent_id, error) from error
+            raise self._unwritable(agent_id, error) from error
+
+    def _unwritable(self, agent_id: str, error: Exception) -> StoreError:
+        what = f"the search index of agent {agent_id!r} cannot be written ({error})"
+        if _is_for_want_of_room(self._folder.parent, error):
+            return StoreFull(f"{what}: free some room on the disk; it goes on by itself")
+        return StoreError(f"{what}: see that the data folder can be written; it goes on by itself")
 
 
-def _unwritable(agent_id: str, error: Exception) -> StoreError:
-    return StoreError(
-        f"the search index of agent {agent_id!r} cannot be written ({error}): see that the disk has room and that the "
-        "data folder can be written; it goes on by itself"
-    )
+def _is_for_want_of_room(folder: Path, error: Exception) -> bool:
+    """tantivy does not always say why."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return shutil.disk_usage(folder).free < LEAST_FREE_BYTES
 
 
 async def whole_text(blobs: Blobs, agent_id: str, placed: PlacedMessage) -> Message | None:

@@ -6,12 +6,15 @@ the session, and what says the same words in any other.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from offbook.content import text_of
-from offbook.continuity.supersede import Earlier, correction_in, facts_in, superseded_by
+from offbook.continuity.supersede import Earlier, correction_in, facts_in, may_restate, superseded_by
 from offbook.entries import PlacedMessage, Supersession
+from offbook.errors import StoreCorrupt
 from offbook.protocols import Store
 from offbook.retrieval.words import query_terms
 from offbook.types import AuditDraft
@@ -27,6 +30,13 @@ LINKER = "offbook"
 """The actor of the audit event: nobody asked for it."""
 
 
+class Telling(NamedTuple):
+    """What a message states or corrects: the words to look for, and the kind of link."""
+
+    looked_for: str
+    kind: str
+
+
 class Linker:
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,27 +44,15 @@ class Linker:
     async def link(
         self, agent_id: str, index: AgentIndex, messages: Sequence[PlacedMessage], said: Sequence[Said]
     ) -> None:
-        for placed, one in zip(messages, said, strict=True):
-            facts = facts_in(one.text, one.role, one.speaker)
-            correction = correction_in(one.text, one.role)
-            if facts or correction:
-                looked_for = [fact.about for fact in facts]
-                looked_for += [correction.target, correction.old] if correction else []
-                kind = correction.kind if correction else "restate"
-                await self._link(agent_id, index, placed, one, " ".join(looked_for), kind)
+        for at, telling in await asyncio.to_thread(_telling, said):
+            await self._link(agent_id, index, messages[at], said[at], telling)
 
-    async def _link(
-        self, agent_id: str, index: AgentIndex, placed: PlacedMessage, one: Said, looked_for: str, kind: str
-    ) -> None:
-        row = int(index.rows.find([placed.place])[0])
-        places = _before_in_session(index, row) + _elsewhere(index, row, looked_for)
-        candidates = await self._store.messages_at(agent_id, places)
-        earlier = [_earlier(placed, candidate) for candidate in candidates]
-        replaced = superseded_by(one.text, one.role, one.speaker, earlier)
-        links = [
-            Supersession(old_place=candidates[at].place, new_place=placed.place, kind=kind, at=one.ts)
-            for at in replaced
-        ]
+    async def _link(self, agent_id: str, index: AgentIndex, placed: PlacedMessage, one: Said, telling: Telling) -> None:
+        places = await asyncio.to_thread(_comparable, index, placed.place, telling.looked_for)
+        candidates = await self._readable(agent_id, places)
+        replaced = await asyncio.to_thread(_replaced, placed, one, candidates)
+        kind = telling.kind
+        links = [Supersession(old_place=old, new_place=placed.place, kind=kind, at=one.ts) for old in replaced]
         if links:
             event = AuditDraft(
                 verb="supersede",
@@ -63,6 +61,45 @@ class Linker:
                 details={"seq": placed.logged.seq, "replaced": len(links), "kind": kind},
             )
             await self._store.supersede(agent_id, links, event)
+
+    async def _readable(self, agent_id: str, places: Sequence[int]) -> list[PlacedMessage]:
+        """What is damaged cannot be compared, and keeps nothing else from being."""
+        try:
+            return await self._store.messages_at(agent_id, places)
+        except StoreCorrupt:
+            found: list[PlacedMessage] = []
+            for place in places:
+                with contextlib.suppress(StoreCorrupt):
+                    found += await self._store.messages_at(agent_id, [place])
+            return found
+
+
+# ── in threads: to read two hundred messages for what they state takes longer than an answer may wait ──
+
+
+def _telling(said: Sequence[Said]) -> list[tuple[int, Telling]]:
+    """Those that state or correct something, by their index."""
+    found: list[tuple[int, Telling]] = []
+    for at, one in enumerate(said):
+        facts = facts_in(one.text, one.role, one.speaker)
+        correction = correction_in(one.text, one.role)
+        restates = may_restate(one.text, one.role)
+        if facts or correction or restates:
+            looked_for = [fact.about for fact in facts] + ([one.text] if restates else [])
+            looked_for += [correction.target, correction.old] if correction else []
+            found.append((at, Telling(" ".join(looked_for), correction.kind if correction else "restate")))
+    return found
+
+
+def _comparable(index: AgentIndex, place: int, looked_for: str) -> list[int]:
+    """The places of what it may replace."""
+    row = int(index.rows.find([place])[0])
+    return _before_in_session(index, row) + _elsewhere(index, row, looked_for)
+
+
+def _replaced(placed: PlacedMessage, one: Said, candidates: Sequence[PlacedMessage]) -> list[int]:
+    earlier = [_earlier(placed, candidate) for candidate in candidates]
+    return [candidates[at].place for at in superseded_by(one.text, one.role, one.speaker, earlier)]
 
 
 def _before_in_session(index: AgentIndex, row: int) -> list[int]:

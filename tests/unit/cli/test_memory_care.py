@@ -10,10 +10,12 @@ import pytest
 
 from offbook.cli import reindex
 from offbook.client.clients import Client
+from offbook.doctor import search
 from offbook.embedded import open_memory
 from offbook.entries import CrossSearch, Pinned
 from offbook.home import Home
 from offbook.models import weights
+from offbook.settings import Settings
 from offbook.types import IndexStatus
 from tests.unit.cli.conftest import Run
 
@@ -256,3 +258,36 @@ def test_a_store_without_an_index_is_sound(run: Run, home: Home) -> None:
 
     asyncio.run(nothing())
     assert findings(run, "index")["what"].startswith("none yet")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "backlog", "level", "told", "mend"),
+    [
+        (None, 12, "ok", "waiting to be embedded: 12", None),
+        (None, 5_000, "warn", "5,000 messages wait", "offbook status"),
+        ("it is not installed", 0, "warn", "no embeddings: it is not installed", "offbook model install"),
+    ],
+)
+async def test_what_the_provider_says_of_its_index_is_told(
+    trouble: str | None,
+    backlog: int,
+    level: str,
+    told: str,
+    mend: str | None,
+    home: Home,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def asked(*_: object) -> tuple[search._Index, int]:
+        return search._Index(trouble=trouble), backlog
+
+    monkeypatch.setattr(search, "_asked", asked)
+    home.indexes.mkdir(parents=True)
+    finding = await search.check_index(home, Settings(), is_answering=True)
+    assert (finding.level, told in finding.what) == (level, True)
+    assert (finding.mend is None) if mend is None else mend in (finding.mend or "")
+
+
+async def test_a_provider_that_cannot_tell_is_a_warning(home: Home) -> None:
+    home.indexes.mkdir(parents=True)
+    finding = await search.check_index(home, Settings(), is_answering=True)
+    assert (finding.level, "offbook reindex" in (finding.mend or "")) == ("warn", True)

@@ -35,6 +35,27 @@ UNAUTHORIZED = {
     "retryable": False,
 }
 
+ENTRY = {
+    "id": "m1",
+    "agentId": "main",
+    "sessionId": "s",
+    "text": "The ferry is called Aurora.",
+    "ts": "2026-01-02T03:04:05Z",
+    "score": 0.5,
+    "foundBy": ["text"],
+    "span": {"firstSeq": 1, "lastSeq": 1},
+    "tier": "hot",
+    "pinned": False,
+    "origin": "user",
+}
+RECALLED: dict[str, dict[str, Any]] = {
+    "recall": {"entries": [ENTRY], "tookMs": 1.5, "degraded": []},
+    "pin": {"changed": 1, "entryIds": ["m1"]},
+    "unpin": {"changed": 0, "entryIds": []},
+    "cross": {"enabled": True, "agents": ["bea"]},
+    "reindex": {"entries": 3, "embedded": 0, "waiting": 3},
+}
+
 DROP = object()
 """Do what was asked, then hang up without a word: the acknowledgement is lost."""
 HANG_UP = object()
@@ -187,6 +208,8 @@ class FakeProvider:
             return 200, {"saved": len(body.get("messages", []))}
         if request.verb.startswith("hooks/"):
             return 200, {"ok": True}
+        if request.verb in RECALLED:
+            return 200, RECALLED[request.verb] | self.extra_fields
         if request.verb in ("status", "audit", "log"):
             return 200, {"verb": request.verb, "body": body}
         return 404, {"type": "urn:offbook:problem:unknown-verb", "title": "There is no such verb.", "status": 404}

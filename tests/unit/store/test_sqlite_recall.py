@@ -354,3 +354,18 @@ async def test_thirty_messages_are_found_in_a_moment(tmp_path: Path) -> None:
         took.append(time.perf_counter() - began)
     await store.close()
     assert min(took) < 0.02
+
+
+async def test_a_reader_that_met_damage_goes_on_to_see_what_is_written(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "offbook.db", readers=1)
+    await add(store, "first", "second", "third")
+    places = [message.place for message in (await store.arrivals("main", after_event=0)).messages]
+    tamper(tmp_path / "offbook.db", f"UPDATE messages SET content = '{{' WHERE place = {places[0]}")
+    kept_errors = []
+    for number in range(3):
+        with pytest.raises(StoreCorrupt) as caught:
+            await store.messages_at("main", places)
+        kept_errors.append(caught.value)  # and with it whatever its frames hold
+        await store.add_vectors("main", "m", [VectorRow(place=places[1], part=number, data=b"v")])
+        assert await store.vector_models("main") == {"m": number + 1}
+    await store.close()

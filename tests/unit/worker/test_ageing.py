@@ -97,7 +97,8 @@ async def test_tiers_and_offload_against_one_by_one(
     kept: Any = Kept(held)
     at = NOON
     monkeypatch.setattr(ageing, "now", lambda: at)
-    assert await ageing.tiers(kept, "main", index, ttl) == (before := one_by_one(kept, arrivals, ttl, at))
+    before = one_by_one(kept, arrivals, ttl, at)
+    assert await ageing.tiers(kept, "main", index, ttl) == before
 
     threshold, keep = max(limits), min(limits)
     chosen = msgspec.structs.replace(Settings(), ttl=ttl, prune_threshold=threshold, prune_keep=keep)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from offbook.errors import StoreError
+from offbook.errors import StoreFull
 from offbook.ingest import prepare
 from offbook.retrieval.candidates import matching_rows
 from offbook.retrieval.index.agent_index import AgentIndex
@@ -308,7 +308,7 @@ async def test_a_full_disk_breaks_nothing(
 
         patch.setattr("offbook.retrieval.index.text.TextIndex.add", refuse)
         for _ in range(2):
-            with pytest.raises(StoreError, match="No space left"):
+            with pytest.raises(StoreFull, match="No space left"):
                 await indexed(indexes)
     assert await indexed(indexes) == await places_of(store), "and each message once"
     assert await rows_with(indexes, "extra") == list(range(5, 10))

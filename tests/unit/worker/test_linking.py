@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 from offbook.entries import Supersession
 from offbook.store.sqlite import SqliteStore
 from offbook.types import AuditEvent, Message, Scope
 from offbook.worker.indexes import Indexes
 
+from ..store.test_sqlite import tamper
 from .conftest import CHAT, add, indexed, places_of
 
 WORK = Scope(agent_id="main", session_id="work")
@@ -88,6 +91,19 @@ async def test_an_old_statement_is_found_among_many(store: SqliteStore, indexes:
     await indexed(indexes)
     places = await places_of(store)
     assert [(link.old_place, link.new_place) for link in await links_of(store)] == [(places[0], places[-1])]
+
+
+async def test_a_damaged_message_keeps_nothing_else_from_being_linked(
+    store: SqliteStore, indexes: Indexes, tmp_path: Path
+) -> None:
+    await add(store, "I live in Lisbon.", "I live by the sea.")
+    await indexed(indexes)
+    places = await places_of(store)
+    tamper(tmp_path / "offbook.db", f"UPDATE messages SET content = '{{' WHERE place = {places[1]}")
+    await add(store, "I live in Berlin now.")
+    assert len(await indexed(indexes)) == 3
+    links = await store.supersessions("main", places)
+    assert [link.old_place for link in links] == places[:1]
 
 
 async def test_what_only_adds_is_not_linked(store: SqliteStore, indexes: Indexes) -> None:

@@ -32,7 +32,7 @@ class TextIndex:
         self._index.register_tokenizer(_TOKENIZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
         self._writer: Any = None
         self.committed = rows
-        self._trim(rows)
+        self._index.reload()
         self._searcher = self._index.searcher()
         if self._searcher.num_docs < rows:
             raise ValueError(f"{folder} holds {self._searcher.num_docs} messages, not {rows}")
@@ -80,6 +80,7 @@ class TextIndex:
         needs_all: bool = False,
     ) -> NDArray[np.int64]:
         """The rows that say most of these words (or all of them), best first, among those committed."""
+        before_row = self.committed if before_row is None else min(before_row, self.committed)
         searcher = self._searcher
         if not terms or not searcher.num_docs:
             return np.empty(0, np.int64)
@@ -93,7 +94,7 @@ class TextIndex:
         hits = searcher.search(query, limit, count=False).hits
         rows = searcher.fast_field_values("row", [address for _, address in hits])
         found = np.array(rows, np.int64) if hits else np.empty(0, np.int64)
-        return found if before_row is None else found[found < before_row]
+        return found[found < before_row]
 
     def frequencies(self, terms: Sequence[str]) -> NDArray[np.int64]:
         """How many committed messages hold each term."""
@@ -107,22 +108,21 @@ class TextIndex:
     def _open_writer(self) -> Any:
         if self._writer is None:
             self._writer = self._index.writer(WRITER_BYTES, 1)
+            self._trim()
         return self._writer
 
     def _reload(self) -> None:
         self._index.reload()
         self._searcher = self._index.searcher()
 
-    def _trim(self, rows: int) -> None:
-        """A crash may come between tantivy's commit and ours: what is beyond ours will be added again."""
-        self._index.reload()
-        if self._index.searcher().num_docs <= rows:
-            return
-        beyond = tantivy.Query.range_query(self._schema, "row", tantivy.FieldType.Unsigned, rows, None)
-        writer = self._open_writer()
-        writer.delete_documents_by_query(beyond)
-        writer.commit()
-        self._index.reload()
+    def _trim(self) -> None:
+        """A crash may come between tantivy's commit and ours: what is beyond ours will be added again. Done before
+        the first addition, so that an index can be opened and read where nothing can be written."""
+        if self._searcher.num_docs > self.committed:
+            beyond = tantivy.Query.range_query(self._schema, "row", tantivy.FieldType.Unsigned, self.committed, None)
+            self._writer.delete_documents_by_query(beyond)
+            self._writer.commit()
+            self._reload()
 
 
 def _schema() -> Any:

@@ -66,7 +66,11 @@ class SqliteFile:
     ) -> T:
         def run() -> T:
             with store_errors():
-                return function(self._reader(), *args, **kwargs)
+                try:
+                    return function(self._reader(), *args, **kwargs)
+                except Exception:
+                    self._end_reading()
+                    raise
 
         try:
             answer = asyncio.get_running_loop().run_in_executor(self._readers, run)
@@ -85,6 +89,14 @@ class SqliteFile:
             if self._is_snapshot:
                 connection.execute("BEGIN")
         return connection
+
+    def _end_reading(self) -> None:
+        """A read that broke off may have left its statement open, and the connection at that moment for good."""
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is not None and not self._is_snapshot:
+            self._local.connection = None
+            self._reader_connections.remove(connection)
+            connection.close()
 
     def _integrity_faults(self) -> list[Fault]:
         with store_errors():

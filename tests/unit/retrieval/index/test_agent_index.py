@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -183,6 +184,48 @@ def test_who_reads_goes_on_while_it_is_discarded(index: AgentIndex, folder: Path
     assert len(vectors.nearest(np.ones(8, np.float32), 10)[0]) == 10
     assert anew.rows.count == 0
     anew.close()
+
+
+def test_who_reads_while_it_grows_finds_nothing_torn(index: AgentIndex) -> None:
+    """One thread takes, others read: whatever row they see has its words, its neighbours and whole vectors."""
+    trouble: list[BaseException] = []
+    is_over = threading.Event()
+
+    def look() -> None:
+        rows = index.rows
+        count = rows.count
+        some = np.arange(max(0, count - 300), count)
+        if count:
+            view = rows.view()
+            rows.next_of(some, count)
+            rows.episode_rows(np.unique(view["episode"][some]).astype(np.int64), count)
+            assert (view["words_at"][some] + view["words"][some]).max() <= rows.word_count
+            assert (rows.find(view["place"][some].tolist()) == some).all()
+        vectors = index.vectors(MODEL)
+        if vectors is not None:
+            found = vectors.passages_of(some)
+            assert (found.counts > 0).all()
+            found.similarity(np.ones(8, np.float32))
+
+    def read() -> None:
+        try:
+            while not is_over.is_set():
+                look()
+        except BaseException as error:
+            trouble.append(error)
+            raise
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for first in range(1, 4_000, 40):
+        take(index, first, first + 39)
+        parts = [(place, part) for place in range(first, first + 40, 2) for part in range(2)]
+        index.take_vectors(MODEL, 8, [vector(2 * place + part, place, part) for place, part in parts])
+    is_over.set()
+    for reader in readers:
+        reader.join()
+    assert trouble == []
 
 
 def test_models_whose_names_differ_have_folders_of_their_own(index: AgentIndex) -> None:

@@ -1,0 +1,98 @@
+"""`kill -9` while it indexes and embeds: in the end everything is found, and everything once."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.provider import OFFBOOK, end, environ_of, kill, start, working_folder
+
+from tests.acceptance.daemon import Daemon
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+MESSAGES = 400
+KILLS = 6
+LONGEST_WAIT_SECONDS = 1.2
+CAUGHT_UP_SECONDS = 90
+SISTER = "My sister Clara moved to a small fishing village near Porto."
+PLACES = ("garden", "harbour", "library", "kitchen", "market", "workshop", "station", "bakery")
+THINGS = ("lantern", "bicycle", "umbrella", "violin", "ladder", "compass", "kettle", "telescope")
+
+
+def said(number: int) -> str:
+    if number == 17:
+        return SISTER
+    place, thing = PLACES[number % len(PLACES)], THINGS[number // len(PLACES) % len(THINGS)]
+    return f"Entry{number}: somebody left the {thing} in the {place} on day {number}."
+
+
+def asked(daemon: Daemon, verb: str, **fields: Any) -> Any:
+    reply = daemon.ask(verb, over_socket=True, **fields)
+    assert reply.status == 200, reply.body
+    return reply.json()
+
+
+def record(daemon: Daemon, first: int, last: int) -> None:
+    """In batches of ten, each message with an id of its own."""
+    for start_at in range(first, last, 10):
+        numbers = range(start_at, min(start_at + 10, last))
+        messages = [{"role": "user", "content": said(number), "id": f"m{number}"} for number in numbers]
+        asked(daemon, "onMessage", sessionId=f"session-{start_at // 100}", messages=messages)
+
+
+def wait_until_caught_up(daemon: Daemon) -> None:
+    deadline = time.monotonic() + CAUGHT_UP_SECONDS
+    while time.monotonic() < deadline:
+        status = asked(daemon, "status")["index"]
+        if status["waiting"] == 0 and status["embedded"] == MESSAGES and asked(daemon, "ping")["backlog"] == 0:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"not caught up: {asked(daemon, 'status')['index']}, {daemon.log.read_text()[-3000:]}")
+
+
+def test_kills_while_it_indexes_leave_everything_found_and_once() -> None:
+    chance = random.Random(7)
+    with working_folder() as folder:
+        home = folder / "home"
+        daemon = start(home)
+        try:
+            share = MESSAGES // KILLS + 1
+            for turn in range(KILLS):
+                record(daemon, turn * share, min((turn + 1) * share, MESSAGES))
+                time.sleep(chance.uniform(0, LONGEST_WAIT_SECONDS))
+                kill(daemon)
+                daemon = start(home)
+            wait_until_caught_up(daemon)
+            check_recall(daemon)
+            assert asked(daemon, "ping")["backlog"] == 0
+            assert daemon.stop() == 0
+        finally:
+            end(daemon)
+        check_log(home)
+
+
+def check_recall(daemon: Daemon) -> None:
+    found = asked(daemon, "recall", sessionId="session-0", query="Where does my sibling have her home?")
+    assert found["entries"][0]["text"] == SISTER
+    assert "vector" in found["entries"][0]["foundBy"] or "meaning" in found["entries"][0]["foundBy"]
+    assert found["degraded"] == []
+    for query in ("somebody left the lantern in the garden", "telescope", "on day 311"):
+        entries = asked(daemon, "recall", sessionId="session-0", query=query, limit=100)["entries"]
+        assert entries
+        assert max(Counter(entry["id"] for entry in entries).values()) == 1
+        assert max(Counter((entry["sessionId"], entry["span"]["firstSeq"]) for entry in entries).values()) == 1
+    best = asked(daemon, "recall", sessionId="session-0", query="Entry311")["entries"][0]
+    assert best["text"] == said(311)
+
+
+def check_log(home: Path) -> None:
+    verified = subprocess.run(
+        [OFFBOOK, "audit", "--verify"], env=environ_of(home), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert verified.returncode == 0, verified.stdout + verified.stderr
