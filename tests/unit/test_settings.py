@@ -95,7 +95,7 @@ DOCUMENTED: dict[str, Any] = {
     "search.recencyWeight": 0.15,
     "search.limit": 30,
     "search.keep": 5,
-    "search.deadline": "300ms",
+    "search.deadline": timedelta(milliseconds=300),
     "session.interruptedGap": timedelta(milliseconds=7200000),
     "session.newSessionGap": timedelta(milliseconds=21600000),
     "tokenBudget.contextWindow": 200000,

@@ -90,7 +90,7 @@ def _waited(client: Client, agent: str | None) -> IndexStatus:
             before, (index, _, total) = index, _status(client, agent)
             if (index.entries, index.embedded) != (before.entries, before.embedded):
                 moved_at = time.monotonic()
-            elif index.waiting == 0 or time.monotonic() - moved_at > STALLED_SECONDS:
+            elif index.waiting == 0 or index.trouble is not None or time.monotonic() - moved_at > STALLED_SECONDS:
                 return index
 
 

@@ -178,7 +178,9 @@ def timely(ts: NDArray[Any], spans: Sequence[tuple[Span, bool]]) -> Floats:
     best = np.full(len(ts), 0.0)
     for (start, end), is_exact in spans:
         inside = (ts >= start) & (ts < end)
-        near = (ts >= start - DAY) & (ts < end + NEAR_DAYS * DAY)
+        # Before the move is before it; but what happened on a day is often told the day after.
+        is_closed = np.isfinite(start) and np.isfinite(end)
+        near = is_closed & (ts >= start - DAY) & (ts < end + NEAR_DAYS * DAY)
         weight = IN_TIME if is_exact else NEAR_TIME
         best = np.maximum(best, np.where(inside, weight, np.where(near, min(weight, NEAR_TIME), 0.0)))
     return best

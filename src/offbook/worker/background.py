@@ -17,6 +17,7 @@ import structlog
 
 from offbook.entries import Recollection
 from offbook.errors import ModelUnavailable, OffbookError
+from offbook.models.opening import NO_MODEL
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.recall import Ask, Recall
 from offbook.settings import Settings
@@ -154,7 +155,7 @@ class Background:
             return IndexStatus(
                 entries=index.rows.count,
                 embedded=embedded,
-                waiting=0 if self.embedders.trouble else index.rows.count - embedded,
+                waiting=0 if self._is_without_model else index.rows.count - embedded,
                 model=self.embedders.name,
                 trouble=self.embedders.trouble,
             ), tiers
@@ -163,11 +164,16 @@ class Background:
     def model(self) -> str | None:
         return self.embedders.name
 
+    @property
+    def _is_without_model(self) -> bool:
+        """By the settings: then nothing waits for one."""
+        return self._settings.embedding.model == NO_MODEL
+
     def backlog(self) -> int:
         """Messages not yet embedded, and agents not yet looked at."""
         waiting = self._to_follow.undone + self._to_embed.undone + (not self._has_begun)
         model = self.embedders.fingerprint
-        for agent_id in self.indexes.open_agents() if model else ():
+        for agent_id in self.indexes.open_agents() if not self._is_without_model else ():
             index = self.indexes.peek(agent_id)
             waiting += index.rows.count - embedded_in(index, model) if index else 0
         return waiting
@@ -178,6 +184,11 @@ class Background:
         """Everything that was left undone is found again: whatever stopped us, and however."""
         await self._attempt("begin", self._notify_all)
         self._has_begun = True
+        # So that the first recall does not have to wait for it.
+        await self._attempt("open", self._open_model)
+
+    async def _open_model(self) -> None:
+        await self.embedders.wanted()
 
     async def _notify_all(self) -> None:
         for agent_id in await self._store.agents():
@@ -229,7 +240,13 @@ class Background:
 
     async def _embed(self, agent_id: str) -> None:
         embedder = await self.embedders.wanted()
-        if await self._embedding.run(agent_id, embedder):
+        try:
+            is_done = await self._embedding.run(agent_id, embedder)
+        except ModelUnavailable as error:
+            self.embedders.note_trouble(error)
+            raise
+        self.embedders.note_trouble(None)
+        if is_done:
             await self.embedders.switch(self._store, agent_id, embedder)
             await self._drop_others(agent_id, embedder.fingerprint)
         else:
@@ -256,7 +273,7 @@ class Background:
         try:
             await work()
         except ModelUnavailable:
-            return False  # told where the model is opened, and in `status`
+            return False  # told where it was noted, and in `status`
         except OffbookError as error:
             log.warning("not done", action=f"worker.{what}", detail=error.detail)
             return False

@@ -44,6 +44,7 @@ class Embedders:
         self._folder = folder
         self._opened: dict[Embedding, Embedder] = {}
         self._failed: dict[Embedding, tuple[float, str]] = {}
+        self._at_work: str | None = None
         self._lock = asyncio.Lock()
         self._serving: dict[str, Serving | None] = {}
 
@@ -64,9 +65,16 @@ class Embedders:
 
     @property
     def trouble(self) -> str | None:
-        """Why the wanted model is not there."""
+        """Why the wanted model is not there, or there and of no use."""
         failed = self._failed.get(self._wanted_settings)
-        return failed[1] if failed else None
+        return failed[1] if failed else self._at_work
+
+    def note_trouble(self, error: ModelUnavailable | None) -> None:
+        """What became of the last texts it was given: an endpoint can be opened and not answer."""
+        detail = error.detail if error else None
+        if detail and detail != self._at_work:
+            log.warning("no vectors", action="embedding.fail", model=self._wanted_settings.model, detail=detail)
+        self._at_work = detail
 
     async def serving(self, store: Store, agent_id: str) -> Embedder:
         """The model whose vectors the agent's recall compares now."""
