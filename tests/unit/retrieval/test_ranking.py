@@ -71,7 +71,7 @@ def test_what_was_said_then_and_a_little_what_was_said_soon_after() -> None:
 
 def test_a_stretch_may_be_open_and_the_best_of_several_counts() -> None:
     ts = np.array([-5, 0, 5]) * DAY
-    assert timely(ts, [((-np.inf, 0.0), True)]).tolist() == [IN_TIME, NEAR_TIME, 0]
+    assert timely(ts, [((-np.inf, 0.0), True)]).tolist() == [IN_TIME, 0, 0]
     assert timely(ts, [((0.0, np.inf), True)]).tolist() == [0, IN_TIME, IN_TIME]
     both = [((-np.inf, 0.0), False), ((0.0, float(DAY)), True)]
     assert timely(ts, both).tolist() == [NEAR_TIME, IN_TIME, 0]
