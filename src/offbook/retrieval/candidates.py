@@ -23,11 +23,11 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 ALL_UP_TO = 600
-TEXT_HITS = 80
-MEANING_HITS = 160
+TEXT_HITS = 60
+MEANING_HITS = 120
 """Passages; several may be of one message."""
-EPISODES = 32
-MOST_CANDIDATES = 600
+EPISODES = 24
+MOST_CANDIDATES = 320
 SAMPLE = 128
 MOST_WORDS = 32
 """Of a query. A long message is searched for by its rarest words."""

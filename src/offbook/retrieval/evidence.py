@@ -269,7 +269,7 @@ def term_scores(rows: Rows, chosen: Ints, words: NDArray[np.uint32], idf: Floats
 
 def _bm25(frequency: Floats, lengths: Floats, idf: Floats, average: float) -> Floats:
     norm = TERM_SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths / average)
-    found: Floats = (frequency * (TERM_SATURATION + 1) / (frequency + norm[:, None] + 1e-9)) @ idf
+    found: Floats = np.vecdot(frequency * (TERM_SATURATION + 1) / (frequency + norm[:, None] + 1e-9), idf)
     return found
 
 

@@ -44,6 +44,8 @@ ABOUT_THE_SAME = 0.8
 EQUAL_SCORES = 0.5
 """Scores this close are equals: the newer goes first (D5)."""
 COMPARED = 40
+NEWEST = 64
+"""Messages among which the newest is: they come nearly in the order in which they were said."""
 LEAST_SIMILAR = 0.2
 """Of the nearest: below that, and without a shared word, nothing is a memory of it."""
 UNRELATED = 0.1
@@ -125,7 +127,8 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
         vector=look.vector,
         speakers=speakers,
         roles=roles,
-        at_micros=look.asked_at if look.known_at is None else look.known_at,
+        # What is recent is so beside the newest there is: an agent may be asked after months of silence.
+        at_micros=min(look.asked_at, int(view["ts"][-NEWEST:].max())),
     )
     usual = ordinary(index, vectors, count)
     evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.members, usual)
@@ -329,5 +332,5 @@ def _likeness(vectors: VectorIndex | None, rows: Ints, query: NDArray[np.float32
     if vectors is None or query is None or not len(rows):
         return np.eye(len(rows), dtype=np.float32)
     mean = vectors.means(rows)
-    likeness: NDArray[np.float32] = mean @ mean.T
+    likeness: NDArray[np.float32] = np.vecdot(mean[:, None, :], mean[None, :, :])
     return likeness

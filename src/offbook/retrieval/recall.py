@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -145,8 +145,11 @@ class Recall:
         self, agent_id: str, ask: Ask, times: QueryTimes, asked_at: datetime, degraded: list[str]
     ) -> Found:
         ranking = await self._ranked(agent_id, ask, times, asked_at, degraded)
-        scores = await self._with_holds(agent_id, ask, ranking, asked_at)
-        links = await self._links(agent_id, [place for place, _ in scores], asked_at)
+        places = [hit.place for hit in ranking.hits]
+        holds, links = await asyncio.gather(
+            self._store.holds(agent_id, places), self._links(agent_id, places, asked_at)
+        )
+        scores = self._with_holds(agent_id, ask, ranking, holds, asked_at)
         # Who asks what was said at some time asks for what was said then, whatever holds now.
         is_history = ask.include_superseded or any(one.is_exact for one in times.ranges)
         outcome = settled(scores, links, include_superseded=is_history)
@@ -226,9 +229,10 @@ class Recall:
         vectors = await asyncio.to_thread(embedder.embed, [text])
         return embedder, vectors[0]
 
-    async def _with_holds(self, agent_id: str, ask: Ask, ranking: Ranking, at: datetime) -> list[tuple[int, float]]:
+    def _with_holds(
+        self, agent_id: str, ask: Ask, ranking: Ranking, holds: Mapping[int, Hold], at: datetime
+    ) -> list[tuple[int, float]]:
         """Places and scores: pins weigh, and, where memory comes by itself, what is still hot."""
-        holds = await self._store.holds(agent_id, [hit.place for hit in ranking.hits])
         ttl = self._settings.for_agent(agent_id).ttl
         scores = []
         for hit in ranking.hits:
@@ -259,9 +263,14 @@ class Recall:
         agent_id = found.agent_id
         places = [one.place for one in chosen]
         beside = [place for one in chosen for place in one.replaces]
-        messages = {placed.place: placed for placed in await self._store.messages_at(agent_id, [*places, *beside])}
-        holds = await self._store.holds(agent_id, places)
-        offloaded = await offloaded_through(self._store, agent_id) if places else None
+        if not places:
+            return []
+        at_places, holds, offloaded = await asyncio.gather(
+            self._store.messages_at(agent_id, [*places, *beside]),
+            self._store.holds(agent_id, places),
+            offloaded_through(self._store, agent_id),
+        )
+        messages = {placed.place: placed for placed in at_places}
         ttl = self._settings.for_agent(agent_id).ttl
         entries = []
         for one in chosen:

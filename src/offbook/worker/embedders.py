@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from offbook.errors import ModelUnavailable
+from offbook.models.opening import NO_MODEL
 from offbook.protocols import Store
 from offbook.settings import Embedding
 from offbook.types import Value
@@ -78,6 +79,8 @@ class Embedders:
 
     async def serving(self, store: Store, agent_id: str) -> Embedder:
         """The model whose vectors the agent's recall compares now."""
+        if self._wanted_settings.model == NO_MODEL:
+            return await self.wanted()  # which says so
         noted = await self._noted(store, agent_id)
         if noted is None or _source(noted.embedding) == _source(self._wanted_settings):
             return await self.wanted()
