@@ -191,7 +191,7 @@ async def _fill(run: Run, store: SqliteStore, index: AgentIndex | None, entries:
                 index.commit("")
         run.progress(f"making a memory of {entries:,} entries", len(parts), entries)
     last = sessions - 1
-    assert await store.session_numbers(AGENT, f"session-{last}") == last + 1
+    assert await store.session_number(AGENT, f"session-{last}") == last + 1
     return np.array(parts, np.int64)
 
 

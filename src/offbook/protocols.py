@@ -136,7 +136,7 @@ class Store(Protocol):
     async def messages_at(self, agent_id: str, places: Sequence[int]) -> list[PlacedMessage]:
         """The messages at these places, in the order asked. What is unknown or another agent's is left out."""
 
-    async def session_numbers(self, agent_id: str, session_id: str) -> int | None:
+    async def session_number(self, agent_id: str, session_id: str) -> int | None:
         """The store's number of the session, as in `PlacedMessage.session`."""
 
     # ── vectors: derived, so no audit event ──

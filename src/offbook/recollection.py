@@ -13,6 +13,7 @@ from offbook.content import render, text_of
 from offbook.entries import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection, TurnMemories
 from offbook.errors import WrongShape
 from offbook.protocols import Store
+from offbook.retrieval.asked import Ask
 from offbook.retrieval.excerpts import excerpt
 from offbook.retrieval.identity import entry_id, place_named
 from offbook.retrieval.injection import (
@@ -25,7 +26,6 @@ from offbook.retrieval.injection import (
     fallback,
 )
 from offbook.retrieval.query import read_query
-from offbook.retrieval.recall import Ask
 from offbook.retrieval.words import query_terms
 from offbook.settings import Settings
 from offbook.types import AuditDraft, Caller, Scope, Span
@@ -200,7 +200,7 @@ class Recollections:
         return Pinned(changed=len(changed), entry_ids=[entry_id(place) for place in changed])
 
     async def _meant(self, agent_id: str, keyword: str | None, session_id: str | None) -> list[int]:
-        session = await self._store.session_numbers(agent_id, session_id) if session_id is not None else None
+        session = await self._store.session_number(agent_id, session_id) if session_id is not None else None
         if session_id is not None and session is None:
             return []
         places = await self._background.places(agent_id, keyword, session, MOST_PINNED)

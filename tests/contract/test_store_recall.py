@@ -182,10 +182,10 @@ async def test_sessions_have_numbers(store: Store) -> None:
     await add(store, entry("mine"))
     await add(store, entry("theirs"), scope=THEIRS)
     (mine,), (theirs,) = await arrived(store), await arrived(store, "other")
-    assert await store.session_numbers("main", "chat") == mine.session
-    assert await store.session_numbers("other", "chat") == theirs.session != mine.session
-    assert await store.session_numbers("main", "none") is None
-    assert await store.session_numbers("nobody", "chat") is None
+    assert await store.session_number("main", "chat") == mine.session
+    assert await store.session_number("other", "chat") == theirs.session != mine.session
+    assert await store.session_number("main", "none") is None
+    assert await store.session_number("nobody", "chat") is None
 
 
 # ── isolation ──

@@ -10,37 +10,30 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from offbook.audit import micros, moment
-from offbook.content import render
 from offbook.entries import (
-    Explained,
     Hold,
     LeftOut,
     MemoryEntry,
-    PlacedMessage,
-    Reach,
     Recollection,
-    Replaced,
     Supersession,
-    Why,
 )
 from offbook.errors import ModelUnavailable
-from offbook.lifecycle.offload import offloaded_through
-from offbook.lifecycle.tiers import hot_until, tier_of
+from offbook.lifecycle.tiers import hot_until
 from offbook.protocols import Store
-from offbook.retrieval.excerpts import excerpt
+from offbook.retrieval.asked import Ask, Found
 from offbook.retrieval.identity import entry_id
 from offbook.retrieval.query import Query, read_query
 from offbook.retrieval.settling import LONGEST_CHAIN, Standing, settled
+from offbook.retrieval.showing import entries_of, explained_by
 from offbook.retrieval.times import QueryTimes, read_times, without_times
 from offbook.retrieval.voice import as_spoken
 from offbook.retrieval.words import query_terms
 from offbook.settings import Settings
-from offbook.types import Scope, Span, Value, now
+from offbook.types import now
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -50,7 +43,7 @@ if TYPE_CHECKING:
 
     from offbook.protocols import Embedder
     from offbook.retrieval.index.agent_index import AgentIndex
-    from offbook.retrieval.ranking import Hit, Ranking
+    from offbook.retrieval.ranking import Ranking
 
 FOLLOW_SECONDS = 0.25
 """For taking in what has just arrived. Only after a large import is there more."""
@@ -61,24 +54,6 @@ HOT = 0.5
 """Added where memory is injected by itself: what is at hand first."""
 CONTENDERS = 12
 """Looked at beyond the limit: some give way to others."""
-REPLACED_CHARS = 200
-MIDDLING, SPREAD = 4.0, 2.5
-"""The score shown as 0.5, and how fast it goes to 0 and 1 from there. Only the order means anything."""
-
-
-class Ask(Value, frozen=True):
-    """One question to memory."""
-
-    scope: Scope
-    query: str
-    limit: int = 5
-    reach: Reach = "agent"
-    at: datetime | None = None
-    include_superseded: bool = False
-    explain: bool = False
-    prefers_hot: bool = False
-    others: tuple[str, ...] = ()
-    """Agents whose memory may be searched too."""
 
 
 class Indexed(Protocol):
@@ -91,19 +66,6 @@ class Vectorised(Protocol):
     """Gives the model whose vectors serve an agent; ModelUnavailable says why there is none."""
 
     async def serving(self, store: Store, agent_id: str) -> Embedder: ...
-
-
-@dataclass(frozen=True)
-class Found:
-    """What one agent's memory had."""
-
-    agent_id: str
-    ranking: Ranking
-    hits: dict[int, Hit]
-    """By place."""
-    standing: list[Standing]
-    """What is to be shown, best first; some of it was not found itself but replaced what was."""
-    left_out: list[LeftOut] = field(default_factory=list)
 
 
 class Recall:
@@ -130,13 +92,14 @@ class Recall:
         shown: dict[str, list[int]] = {}
         for one in found:
             chosen = [standing for owner, standing in best if owner is one]
-            entries += await self._entries(ask, one, chosen, asked_at)
+            ttl = self._settings.for_agent(one.agent_id).ttl
+            entries += await entries_of(self._store, ttl, ask, one, chosen, asked_at)
             shown[one.agent_id] = [standing.place for standing in chosen]
         return Recollection(
             entries=sorted(entries, key=lambda entry: -entry.score),
             took_ms=round((time.perf_counter() - started) * 1_000, 3),
             degraded=degraded,
-            explained=_explained(ask, times, found) if ask.explain else None,
+            explained=explained_by(ask, times, found) if ask.explain else None,
         ), shown
 
     # ── one agent's memory ──
@@ -186,7 +149,7 @@ class Recall:
                 degraded.append(_about(agent_id, ask, "text: the newest messages are still being indexed"))
             session = None
             if ask.reach == "session":
-                session = await self._store.session_numbers(agent_id, ask.scope.session_id)
+                session = await self._store.session_number(agent_id, ask.scope.session_id)
                 if session is None:
                     return NOTHING
             query = read_query(ask.query, index.rows.names())
@@ -257,63 +220,8 @@ class Recall:
                 break
         return list(known.values())
 
-    # ── shown ──
-
-    async def _entries(self, ask: Ask, found: Found, chosen: Sequence[Standing], at: datetime) -> list[MemoryEntry]:
-        agent_id = found.agent_id
-        places = [one.place for one in chosen]
-        beside = [place for one in chosen for place in one.replaces]
-        if not places:
-            return []
-        at_places, holds, offloaded = await asyncio.gather(
-            self._store.messages_at(agent_id, [*places, *beside]),
-            self._store.holds(agent_id, places),
-            offloaded_through(self._store, agent_id),
-        )
-        messages = {placed.place: placed for placed in at_places}
-        ttl = self._settings.for_agent(agent_id).ttl
-        entries = []
-        for one in chosen:
-            placed = messages.get(one.place)
-            if placed is None:
-                continue
-            hold, hit = holds.get(one.place, Hold()), found.hits.get(one.place)
-            arrived = placed.logged.received_at
-            message = placed.logged.message
-            found_by = [*(hit.found_by if hit else ["correction"]), *(["pin"] if hold.pinned else [])]
-            entries.append(
-                MemoryEntry(
-                    id=entry_id(one.place),
-                    agent_id=agent_id,
-                    session_id=placed.session_id,
-                    text=excerpt(render(message), found.ranking.words, hit.part if hit else None),
-                    ts=message.ts or arrived,
-                    score=squashed(one.score),
-                    found_by=found_by,
-                    span=Span(first_seq=placed.logged.seq, last_seq=placed.logged.seq),
-                    tier=tier_of(
-                        arrived,
-                        hold.retrievals,
-                        is_pinned=hold.pinned,
-                        is_offloaded=offloaded is not None and arrived <= offloaded,
-                        ttl=ttl,
-                        at=at,
-                    ),
-                    pinned=hold.pinned,
-                    origin=message.origin or message.role,
-                    superseded_by=None if one.superseded_by is None else entry_id(one.superseded_by),
-                    why=_why(ask, found, one, hit, messages),
-                )
-            )
-        return entries
-
 
 # ── small decisions ──
-
-
-def squashed(score: float) -> float:
-    """A score between 0 and 1 that keeps the order."""
-    return round(1 / (1 + math.exp(-max(-40.0, min(40.0, (score - MIDDLING) / SPREAD)))), 6)
 
 
 def _terms(query: Query, times: QueryTimes) -> list[str]:
@@ -338,35 +246,3 @@ def _ignored(work: asyncio.Future[Any]) -> None:
 
 def _about(agent_id: str, ask: Ask, what: str) -> str:
     return what if agent_id == ask.scope.agent_id else f"{what} (agent {agent_id})"
-
-
-def _why(ask: Ask, found: Found, one: Standing, hit: Hit | None, messages: dict[int, PlacedMessage]) -> Why | None:
-    replaces = [
-        Replaced(
-            id=entry_id(place),
-            text=excerpt(render(messages[place].logged.message), ())[:REPLACED_CHARS],
-            ts=messages[place].logged.message.ts or messages[place].logged.received_at,
-        )
-        for place in one.replaces
-        if place in messages
-    ]
-    if not ask.explain:
-        return Why(replaces=replaces) if replaces else None
-    return Why(
-        replaces=replaces,
-        speaker=messages[one.place].logged.message.name,
-        similarity=None if hit is None or hit.similarity is None else round(hit.similarity, 4),
-        ranks=hit.ranks if hit else {},
-        evidence={name: round(value, 3) for name, value in hit.evidence.items()} if hit else {},
-    )
-
-
-def _explained(ask: Ask, times: QueryTimes, found: Sequence[Found]) -> Explained:
-    return Explained(
-        query=read_query(ask.query).text,
-        looked_for=list(dict.fromkeys(word for one in found for word in one.ranking.words)),
-        times=[one.phrase for one in times.ranges] + [one.phrase for one in times.bounds],
-        recipes={one.agent_id: one.ranking.recipe for one in found},
-        looked_at=sum(one.ranking.looked_at for one in found),
-        left_out=[left for one in found for left in one.left_out],
-    )

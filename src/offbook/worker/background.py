@@ -19,7 +19,8 @@ from offbook.entries import Recollection
 from offbook.errors import ModelUnavailable, OffbookError
 from offbook.models.opening import NO_MODEL
 from offbook.protocols import Blobs, Store
-from offbook.retrieval.recall import Ask, Recall
+from offbook.retrieval.asked import Ask
+from offbook.retrieval.recall import Recall
 from offbook.settings import Settings
 from offbook.types import IndexStatus, Tiers
 from offbook.worker import ageing

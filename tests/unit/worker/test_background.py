@@ -13,7 +13,7 @@ import pytest
 from offbook.embedded import open_memory
 from offbook.entries import Recollection
 from offbook.errors import ModelUnavailable, StoreBusy
-from offbook.retrieval.recall import Ask
+from offbook.retrieval.asked import Ask
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
 from offbook.types import Message, Scope

@@ -113,7 +113,7 @@ class SqliteStore(SqliteFile):
     async def messages_at(self, agent_id: str, places: Sequence[int]) -> list[PlacedMessage]:
         return await self._read(recall_reads.messages_at, agent_id, places)
 
-    async def session_numbers(self, agent_id: str, session_id: str) -> int | None:
+    async def session_number(self, agent_id: str, session_id: str) -> int | None:
         return await self._read(recall_reads.session_number, agent_id, session_id)
 
     # ── vectors ──

@@ -1,0 +1,42 @@
+"""One question to memory, and what one agent's memory had of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from offbook.entries import LeftOut, Reach
+from offbook.retrieval.settling import Standing
+from offbook.types import Scope, Value
+
+if TYPE_CHECKING:
+    from offbook.retrieval.ranking import Hit, Ranking
+
+
+class Ask(Value, frozen=True):
+    """One question to memory."""
+
+    scope: Scope
+    query: str
+    limit: int = 5
+    reach: Reach = "agent"
+    at: datetime | None = None
+    include_superseded: bool = False
+    explain: bool = False
+    prefers_hot: bool = False
+    others: tuple[str, ...] = ()
+    """Agents whose memory may be searched too."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one agent's memory had."""
+
+    agent_id: str
+    ranking: Ranking
+    hits: dict[int, Hit]
+    """By place."""
+    standing: list[Standing]
+    """What is to be shown, best first; some of it was not found itself but replaced what was."""
+    left_out: list[LeftOut] = field(default_factory=list)
