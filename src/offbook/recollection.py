@@ -133,7 +133,7 @@ class Recollections:
         event = AuditDraft(verb="recall", actor=by.name, session_id=scope.session_id, details=details)
         await self._store.recalled(scope.agent_id, places, event)
         return TurnMemories(
-            entries=sorted(entries, key=lambda entry: entry.ts),
+            entries=sorted(entries, key=lambda entry: (entry.ts, entry.session_id, entry.span.first_seq)),
             tokens=sum(cost_tokens(len(entry.text)) for entry in entries),
             budget=budget,
             wants_memory=query.wants_memory,

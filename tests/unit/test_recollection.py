@@ -539,3 +539,81 @@ async def test_explained_tells_how_it_came_about(memory: Memory) -> None:
 async def test_the_time_of_a_verb_is_utc_and_within_reason(memory: Memory) -> None:
     with pytest.raises(WrongShape, match="`at`"):
         await ask(memory, "ferry", at=datetime(1, 1, 1, tzinfo=UTC))
+
+
+# ── before a turn ──
+
+
+async def test_before_a_turn_what_is_similar_comes_in_order_of_time(memory: Memory) -> None:
+    await say(memory, "a", "I am allergic to peanuts and to cashews.", "The car is parked on level three.")
+    await say(memory, "b", "My sister is allergic to peanuts as well.")
+    await embedded(memory)
+    turn = await memory.recall_for_turn(memory.scope("now"), "Is anybody in my family allergic to peanuts?")
+    assert [entry.text for entry in turn.entries] == [
+        "I am allergic to peanuts and to cashews.",
+        "My sister is allergic to peanuts as well.",
+    ]
+    assert all(entry.score >= 0 for entry in turn.entries)
+    assert 0 < turn.tokens <= turn.budget
+
+
+async def test_where_nothing_comes_to_mind_the_newest_are_marked(memory: Memory) -> None:
+    await say(memory, "a", "The car is parked on level three.", "We ate late at the harbour.", "ok fine")
+    await embedded(memory)
+    turn = await memory.recall_for_turn(memory.scope("now"), "zxqv wvut jjkq plmn")
+    assert {entry.score for entry in turn.entries} == {-1.0}
+    assert turn.entries[-1].text == "We ate late at the harbour."
+
+
+async def test_a_short_turn_does_not_search_and_the_budget_is_kept(memory: Memory) -> None:
+    await say(memory, "a", *(f"The garden has {number} apple trees and a pond." for number in range(2, 30)))
+    await embedded(memory)
+    assert (await memory.recall_for_turn(memory.scope("now"), "hm?")).entries == []
+    tight = await memory.recall_for_turn(
+        memory.scope("now"), "How many apple trees are in the garden?", current_tokens=200_000
+    )
+    assert 0 < len(tight.entries) <= 5
+    assert tight.tokens <= tight.budget == 2_000
+    report = await memory.audit("main")
+    assert [event.details["scope"] for event in report.events if event.verb == "recall"] == ["turn", "turn"]
+    assert report.verified
+
+
+# ── what misled it once ──
+
+
+async def test_a_tiny_memory_answers_by_words_before_there_are_vectors(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(
+        Settings(), embedding=msgspec.structs.replace(Settings().embedding, model="none")
+    )
+    async with open_memory(tmp_path, settings=settings) as memory:
+        await say(memory, "a", "My cat is called Ada.", assistant("A good name. I will remember it."))
+        found = await ask(memory, "what is my cat called?")
+        assert found.entries[0].text == "My cat is called Ada."
+        assert "switched off" in found.degraded[0]
+
+
+async def test_denials_in_the_same_session_do_not_bury_the_answer(memory: Memory) -> None:
+    await say(memory, "a", "I'm allergic to peanuts.", "We go to Naxos in June.", "Forget about Naxos, we go to Milos.")
+    for _ in range(5):
+        await say(
+            memory, "a", "Do you remember my allergy?", assistant("I don't have any information about your allergies.")
+        )
+    await embedded(memory)
+    assert (await texts(memory, "Do you remember my allergy?"))[0] == "I'm allergic to peanuts."
+
+
+async def test_what_has_nothing_to_do_with_it_is_not_shown(memory: Memory) -> None:
+    await say(memory, "a", "The staging server runs on port 8080.", "Grandmother knits a green scarf.")
+    await embedded(memory)
+    assert await texts(memory, "which port does staging use?") == ["The staging server runs on port 8080."]
+
+
+async def test_what_was_said_then_is_asked_for_by_its_time(memory: Memory) -> None:
+    day = datetime(2026, 10, 5, 12, tzinfo=UTC)
+    await say(memory, "a", user("The meeting with Dana is on Wednesday at noon.", ts=day))
+    await say(memory, "b", user("The meeting with Dana is now on Thursday at noon.", ts=day + 4 * DAY))
+    assert (await texts(memory, "when is the meeting with Dana?"))[0].startswith("The meeting with Dana is now")
+    then = await ask(memory, "what did I say about the meeting with Dana on 5 October 2026?")
+    assert then.entries[0].text == "The meeting with Dana is on Wednesday at noon."
+    assert then.entries[0].superseded_by is not None

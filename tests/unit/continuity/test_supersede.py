@@ -19,6 +19,11 @@ FAR = None
 """Another session."""
 
 REPLACED = [
+    # the same statement with another value
+    ("The staging server runs on port 8080.", "Actually, the staging server now runs on port 9090.", FAR),
+    ("The meeting with Dana is on Wednesday at noon", "The meeting with Dana is now on Thursday at noon", FAR),
+    ("Our flight to Lisbon leaves from Berlin", "Our flight to Lisbon now leaves from Munich", FAR),
+    ("Deadline for the report is 12 December.", "Correction: the deadline for the report is 19 December.", FAR),
     # another value of the same fact
     ("I live in Lisbon.", "I live in Berlin now.", FAR),
     ("I live in Lisbon.", "I moved to Berlin.", FAR),
@@ -84,6 +89,11 @@ def test_what_is_replaced(old: str, new: str, ago: int | None) -> None:
 
 
 KEPT = [
+    # much the same words, and nothing replaced
+    ("I ran 5 km today before work", "I ran 10 km today before work", FAR),
+    ("My sister lives in Oslo with Tom", "My brother now lives in Oslo with Tom", FAR),
+    ("The staging server runs on port 8080.", "If the staging server now ran on port 9090, it would break.", FAR),
+    ("The staging server runs on port 8080.", "Does the staging server now run on port 9090?", FAR),
     # the same, or more of the same
     ("I live in Lisbon.", "I live in Lisbon.", FAR),
     ("I live in Lisbon.", "I live in Lisbon, Portugal.", FAR),

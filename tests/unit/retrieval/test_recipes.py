@@ -14,6 +14,7 @@ from offbook.retrieval.recipes import (
     RECIPES,
     Recipe,
     assistant_share,
+    by_words,
     chosen_recipe,
 )
 
@@ -76,3 +77,11 @@ def test_between_the_two_every_weight_is_between_theirs(ratio: float) -> None:
 def test_a_recipe_weighs_features_that_there_are() -> None:
     assert set(Recipe.__struct_fields__) - {"name"} == set(FEATURES)
     assert all(RECIPES[name].name == name for name in RECIPES)
+
+
+def test_without_vectors_words_count_for_what_meaning_would() -> None:
+    for recipe in RECIPES.values():
+        plain = by_words(recipe)
+        assert plain.words == recipe.words + recipe.meaning
+        assert plain.meaning == plain.window_meaning == plain.episode_best == plain.episode_meaning == 0
+        assert plain.words > plain.length
