@@ -49,6 +49,7 @@ from offbook.types import (
     Scope,
     SessionGaps,
     Status,
+    TierHours,
     now,
 )
 from offbook.version import VERSION
@@ -159,6 +160,8 @@ class Memory:
         if not query.strip():
             raise WrongShape("`query` is empty: say what is to be recalled")
         checked_text(query, "query")
+        if limit < 1:
+            raise WrongShape(f"`limit` is {limit}: ask for at least 1 entry")
         moment = ingest.in_utc(at, "at") if at is not None else None
         return await self._recollections.recall(
             scope,
@@ -181,6 +184,7 @@ class Memory:
         by: Caller = EMBEDDED,
     ) -> TurnMemories:
         """What comes to mind before a turn, in order of time, within the budget; the newest where nothing does."""
+        checked_text(prompt, "prompt")
         return await self._recollections.for_turn(
             scope, prompt, current_tokens=current_tokens, context_window=context_window, by=by
         )
@@ -199,6 +203,8 @@ class Memory:
         that hold a keyword."""
         if keyword is None and session_id is None and entry_ids is None:
             raise WrongShape("say what is meant: `entryIds`, `sessionId` or `keyword`")
+        if entry_ids is not None and keyword is not None:
+            raise WrongShape("`entryIds` name entries by themselves: give them without a `keyword`")
         if keyword is not None:
             checked_text(keyword, "keyword")
         if session_id is not None:
@@ -280,6 +286,7 @@ class Memory:
         sessions = await self._store.sessions(agent_id, limit=SESSIONS_IN_STATUS)
         index, tiers = await self._background.status(agent_id)
         holds = await self._store.hold_counts(agent_id)
+        ttl = self._settings.for_agent(agent_id).ttl
         await self._store.record(agent_id, AuditDraft(verb="status", actor=by.name))
         return Status(
             agent_id=agent_id,
@@ -302,6 +309,7 @@ class Memory:
             ),
             sessions=sessions,
             agents=await self._visible_agents(by),
+            hot_hours=TierHours(base=ttl.base_hours, bump=ttl.bump_hours, most=ttl.max_hours),
         )
 
     async def audit(

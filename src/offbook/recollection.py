@@ -10,9 +10,12 @@ from typing import Any
 import msgspec
 
 from offbook.content import render, text_of
-from offbook.entries import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection, TurnMemories
+from offbook.entries import CrossSearch, Hold, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection, TurnMemories
 from offbook.errors import WrongShape
+from offbook.lifecycle.offload import offloaded_through
+from offbook.lifecycle.tiers import tier_of
 from offbook.protocols import Store
+from offbook.redact import redact_text
 from offbook.retrieval.asked import Ask
 from offbook.retrieval.excerpts import excerpt
 from offbook.retrieval.identity import entry_id, place_named
@@ -26,9 +29,11 @@ from offbook.retrieval.injection import (
     fallback,
 )
 from offbook.retrieval.query import read_query
+from offbook.retrieval.settling import RETRACTED
+from offbook.retrieval.showing import origin_of
 from offbook.retrieval.words import query_terms
 from offbook.settings import Settings
-from offbook.types import AuditDraft, Caller, Scope, Span
+from offbook.types import AuditDraft, Caller, Scope, Span, now
 from offbook.worker.background import Background
 
 CROSS = "cross-search"
@@ -64,6 +69,9 @@ class Recollections:
         by: Caller,
     ) -> Recollection:
         others, closed = await self._others(scope.agent_id, by) if reach == "all" else ([], [])
+        if len(others) > MOST_CROSSED:
+            closed = [f"cross-agent: {MOST_CROSSED} of {len(others)} other agents were searched"]
+        query = self._redacted(scope.agent_id, query)
         ask = Ask(
             scope=scope,
             query=query,
@@ -102,10 +110,11 @@ class Recollections:
         """What comes to mind by itself: the retrieval half of `prepareTurn` (A2, A3, A5, D6, D9)."""
         settings = self._settings.for_agent(scope.agent_id)
         budget = budget_tokens(settings.token_budget, current_tokens=current_tokens, context_window=context_window)
+        prompt = self._redacted(scope.agent_id, prompt)
         query = read_query(prompt)
         entries: list[MemoryEntry] = []
         degraded: list[str] = []
-        if len(query.text) >= SHORTEST_PROMPT_CHARS:
+        if _weight(query.text) >= SHORTEST_PROMPT_CHARS:
             ask = Ask(
                 scope=scope,
                 query=await self._expanded(scope, prompt),
@@ -115,15 +124,18 @@ class Recollections:
             )
             found, _ = await self._background.recall(ask)
             degraded = found.degraded
+            # The prompt itself may be in the log already.
+            others = [entry for entry in found.entries if not _is_prompt(entry, scope, prompt)]
             shown = chosen(
-                [_candidate(entry) for entry in found.entries],
+                [_candidate(entry) for entry in others],
                 budget=budget,
                 min_score=settings.min_score,
                 keep=settings.search.keep,
             )
             entries = [entry for entry in found.entries if entry.id in shown]
             if not entries:
-                entries = await self._newest(scope, budget)
+                newest = await self._newest(scope, budget)
+                entries = [entry for entry in newest if not _is_prompt(entry, scope, prompt)]
         places = [place for entry in entries if (place := place_named(entry.id)) is not None]
         details = {
             "query": sha256(prompt.encode()).hexdigest(),
@@ -151,6 +163,12 @@ class Recollections:
     async def _newest(self, scope: Scope, budget: int) -> list[MemoryEntry]:
         """A3: marked, so that nobody takes them for an answer."""
         newest = await self._background.newest(scope.agent_id, FALLBACK_ENTRIES * 4)
+        # What was replaced or taken back does not come to mind, nor do the words that took it back.
+        links = await self._store.supersessions(scope.agent_id, newest)
+        gone = {link.old_place for link in links} | {link.new_place for link in links if link.kind == RETRACTED}
+        newest = [place for place in newest if place not in gone]
+        offloaded = await offloaded_through(self._store, scope.agent_id)
+        ttl = self._settings.for_agent(scope.agent_id).ttl
         messages = await self._store.messages_at(scope.agent_id, newest)
         by_id = {entry_id(placed.place): placed for placed in messages}
         candidates = [
@@ -168,13 +186,25 @@ class Recollections:
                 score=FALLBACK_SCORE,
                 found_by=["recency"],
                 span=Span(first_seq=placed.logged.seq, last_seq=placed.logged.seq),
-                tier="hot",
-                pinned=placed.place in holds and holds[placed.place].pinned,
-                origin=placed.logged.message.origin or placed.logged.message.role,
+                tier=tier_of(
+                    placed.logged.received_at,
+                    hold.retrievals,
+                    is_pinned=hold.pinned,
+                    is_offloaded=offloaded is not None and placed.logged.received_at <= offloaded,
+                    ttl=ttl,
+                    at=now(),
+                ),
+                pinned=hold.pinned,
+                origin=origin_of(placed.logged.message),
             )
             for name in fallback(candidates, budget=budget)
             for placed in [by_id[name]]
+            for hold in [holds.get(placed.place, Hold())]
         ]
+
+    def _redacted(self, agent_id: str, text: str) -> str:
+        """As messages are before they are stored: a secret in a query goes to no model and comes back in no answer."""
+        return redact_text(text)[0] if self._settings.for_agent(agent_id).redaction.enabled else text
 
     # ── pins ──
 
@@ -252,6 +282,15 @@ class Recollections:
     async def _is_open(self, agent_id: str) -> bool:
         note = await self._store.agent_note(agent_id, CROSS)
         return self._settings.for_agent(agent_id).cross_search_enabled if note is None else note == "on"
+
+
+def _is_prompt(entry: MemoryEntry, scope: Scope, prompt: str) -> bool:
+    return entry.session_id == scope.session_id and entry.text.strip() == prompt.strip()
+
+
+def _weight(text: str) -> int:
+    """In Latin letters: a Chinese character says about as much as three."""
+    return sum(3 if "\u3040" <= letter <= "\ud7a3" else 1 for letter in text)
 
 
 def _candidate(entry: MemoryEntry) -> Candidate:

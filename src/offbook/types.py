@@ -328,6 +328,14 @@ class Tiers(Value, frozen=True):
     cold: int
 
 
+class TierHours(Value, frozen=True):
+    """How long a message stays hot: at first, longer for each retrieval, at most."""
+
+    base: float
+    bump: float
+    most: float
+
+
 class Costs(Value, frozen=True):
     """What models have cost so far."""
 
@@ -372,6 +380,7 @@ class Status(Value, frozen=True):
     capture: CaptureReport
     sessions: list[Session]
     agents: list[str]
+    hot_hours: TierHours | None = None
 
 
 class AuditReport(Value, frozen=True):

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from offbook.entries import Explained, MemoryEntry, Recollection, Why
 
 INDENT = "  "
-EVIDENCE_SHOWN = 4
 LEAST_EVIDENCE = 0.05
 """Less than that did not decide anything."""
 LEFT_OUT_SHOWN = 10
@@ -74,7 +73,7 @@ def _found_by(entry: MemoryEntry, why: Why) -> str:
 def _evidence(why: Why) -> str:
     most = sorted(why.evidence.items(), key=lambda pair: -abs(pair[1]))
     told = [f"{name.replace('_', ' ')} {value:+.2f}" for name, value in most if abs(value) >= LEAST_EVIDENCE]
-    return f"evidence {', '.join(told[:EVIDENCE_SHOWN])}" if told else ""
+    return f"evidence {', '.join(told)} = {sum(why.evidence.values()):.2f}" if told else ""
 
 
 def _show_explained(explained: Explained, found: Recollection) -> None:

@@ -79,13 +79,18 @@ def _show_index(status: Status) -> None:
         "by text": f"{index.entries:,} of {status.counts.messages - status.counts.noise:,}",
         "by meaning": _embedded(index),
         "embeddings": f"none: {index.trouble}" if index.trouble else index.model or "none yet",
-        "tiers": f"{tiers.hot:,} hot, {tiers.warm:,} warm, {tiers.cold:,} cold",
+        "tiers": f"{tiers.hot:,} hot, {tiers.warm:,} warm, {tiers.cold:,} cold{_lifetime(status)}",
         "pinned": f"{status.pinned:,}",
         "retrievals": f"{status.retrievals:,}",
     }
     click.echo("\nwhat recall can find:")
     for name, value in facts.items():
         click.echo(printable(f"{name:<14}{value}"))
+
+
+def _lifetime(status: Status) -> str:
+    hours = status.hot_hours
+    return f"  (hot {hours.base:g} h, {hours.bump:g} h more a retrieval, at most {hours.most:g} h)" if hours else ""
 
 
 def _embedded(index: IndexStatus) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from offbook.continuity.lasting import OF_A_PERSON
 from offbook.retrieval.phrases import is_asking, sentences_of, straight
+from offbook.retrieval.words import terms
 from offbook.types import Value
 
 READ_CHARS = 1000
@@ -27,12 +29,17 @@ class Correction(Value, frozen=True):
     old: str
 
 
+Names = Literal["words", "statement", "attribute"]
+
+
 class Found(NamedTuple):
     correction: Correction
     said: str
     """The sentence that corrects, for the value it gives."""
     is_explicit: bool
     """It names what was said or remembered, so that one telling word is enough to find it, however long ago."""
+    names: Names = "words"
+    """What the target is: words of what was said, all that it said, or the attribute of a fact."""
 
 
 _SORRY = (
@@ -97,6 +104,11 @@ _FORGET_SAID = re.compile(
     r"before)?(?: (?:about|regarding|on|concerning) (?P<target>[^,;!?.\n]{1,80}))?",
     re.I,
 )
+_FORGET_STATED = re.compile(
+    rf"{_SORRY}(?:please |just |you can |we can )?(?:forget|delete|erase|remove|ignore|disregard)(?: the (?:fact|note|"
+    rf"memory))? that (?P<target>(?:my|our|the|i|i'm|we|we're) [^,;!?\n]{{2,80}}?){_END}",
+    re.I,
+)
 _FORGET_MEMORY = re.compile(
     rf"{_SORRY}(?:forget|delete|erase|remove|drop) (?:(?:the |your |that |any )?(?:memory|memories|note|notes|"
     rf"fact|record|entry|info|information) (?:of|about|on|that) (?P<target>[^,;!?.\n]{{1,80}})"
@@ -108,15 +120,33 @@ _FORGET = re.compile(
     rf"?mind(?: about)?) (?P<target>(?:the|my|our) [^,;!?.:\n]{{2,60}}){_END}",
     re.I,
 )
+_DELETE = re.compile(
+    rf"{_SORRY}(?:please |just |you can )?(?:delete|erase|remove) (?P<target>(?:the|my|our) (?:[\w'-]+ ){{0,3}}"
+    rf"[\w'-]+){_END}",
+    re.I,
+)
+# Not "never mind" nor "forget it": they answer what the other one said.
 _FORGET_THAT = re.compile(
-    rf"{_SORRY}(?:please |just |let's |you can )?(?:(?:forget|ignore|disregard)(?: about)? (?:that|it|this|my "
-    rf"(?:last|previous) (?:message|comment|statement)|the last (?:message|one|part))|never ?mind(?: that| it| "
-    rf"about that)?){_END}",
+    rf"{_SORRY}(?:please |just |let's |you can )?(?:forget|ignore|disregard|delete)(?: about)? (?:that|this|my "
+    rf"(?:last|previous) (?:message|comment|statement)|the last (?:message|one|part)){_END}",
     re.I,
 )
 _CHINESE_RETRACT = re.compile(
     r"(?:请)?(?:忘[掉了记]|忽略|不用管)(?:我(?:刚才|之前|刚刚)?说的?(?:关于)?)?(?P<target>[^，。！？\s]{0,12}?)(?:的话|吧|了)?[。！]?\Z"
 )
+_RETRACTIONS = (
+    (_FORGET_SAID, True),
+    (_FORGET_STATED, True),
+    (_FORGET_MEMORY, True),
+    (_FORGET, False),
+    (_DELETE, True),
+    (_FORGET_THAT, False),
+)
+_NAMES: dict[re.Pattern[str], Names] = {
+    _FORGET_STATED: "statement",
+    _DELETE: "attribute",
+}
+_DETERMINER = re.compile(r"(?:the|my|our) ", re.I)
 _CHINESE_CORRECT = re.compile(
     r"(?:不对|错了|更正|纠正)[，,:：。 ]*(?:(?:应该)?是)?(?P<new>[^，。！？]{1,20})"
     r"(?:[，,]?不是(?P<old>[^，。！？]{1,20}))?"
@@ -178,11 +208,15 @@ def _opening(said: str) -> list[str]:
 
 
 def _retraction(sentence: str) -> Found | None:
-    for pattern, is_explicit in ((_FORGET_SAID, True), (_FORGET_MEMORY, True), (_FORGET, False), (_FORGET_THAT, False)):
+    for pattern, is_explicit in _RETRACTIONS:
         if match := pattern.match(sentence):
             groups = match.groupdict()
-            target = _target(groups.get("target") or groups.get("named") or "")
-            return Found(Correction(kind="retract", target=target, old=""), sentence, is_explicit and bool(target))
+            raw = groups.get("target") or groups.get("named") or ""
+            target = _target(raw)
+            if (not target and _is_long(raw)) or (pattern is _DELETE and not _is_of_a_person(target)):
+                return None
+            correction = Correction(kind="retract", target=target, old="")
+            return Found(correction, sentence, is_explicit and bool(target), _NAMES.get(pattern, "words"))
     if match := _CHINESE_RETRACT.match(sentence):
         return Found(Correction(kind="retract", target=match["target"], old=""), sentence, bool(match["target"]))
     return None
@@ -223,4 +257,18 @@ def _is_value(raw: str, sentence: str) -> bool:
 
 def _target(raw: str) -> str:
     target = raw.strip(" .!\"'")
-    return "" if target.lower() in _VAGUE or len(target.split()) > MAX_TARGET_WORDS else target
+    return "" if target.lower() in _VAGUE or _is_long(target) else target
+
+
+def _is_long(raw: str) -> bool:
+    return len(raw.split()) > MAX_TARGET_WORDS
+
+
+def attribute_of(target: str) -> str:
+    """ "my phone number" as facts spell it."""
+    return " ".join(terms(_DETERMINER.sub("", target).replace("'s", "")))
+
+
+def _is_of_a_person(target: str) -> bool:
+    words = attribute_of(target).split()
+    return bool(words) and (words[0] == "favorit" or not OF_A_PERSON.isdisjoint(words[-2:]))

@@ -6,6 +6,7 @@ contradict each other; `supersede` decides what that means. Reading too little i
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from offbook.continuity.lasting import (
@@ -19,6 +20,7 @@ from offbook.continuity.lasting import (
 )
 from offbook.continuity.statements import (
     ARTICLE,
+    CALLED,
     CHINESE,
     CHINESE_KEYS,
     CLAUSE,
@@ -26,6 +28,7 @@ from offbook.continuity.statements import (
     CONFIG_KEY,
     IDENTITY,
     KINDS,
+    LEAD_ONLY,
     ONE_EACH,
     OWNED,
     PLAIN,
@@ -34,6 +37,7 @@ from offbook.continuity.statements import (
     SET_TO,
     SPECIFIC,
     STOPPED,
+    SWITCHED,
     SWITCHES,
     USE_FOR,
     VALUE_END,
@@ -51,7 +55,12 @@ LONGEST_SENTENCE_CHARS = 400
 MAX_FACTS = 20
 MAX_VALUE_WORDS = 7
 
+TEXTS_KEPT = 2048
+"""What was just said is compared with every message that follows it."""
+
 NO_LONGER = "no longer "
+NOBODY = "user"
+"""Who speaks without a name."""
 _ROLES = frozenset(("user", "assistant", "system", "tool", "human", "ai", "bot", "agent"))
 
 
@@ -66,6 +75,8 @@ class Stated(NamedTuple):
     fact: Fact
     is_change: bool
     """It was said with a word of change, so it replaces even what may have several values."""
+    old: str = ""
+    """The value it names as the one before: it replaces only that."""
 
 
 def facts_in(text: str, role: str, speaker: str = "") -> list[Fact]:
@@ -73,29 +84,48 @@ def facts_in(text: str, role: str, speaker: str = "") -> list[Fact]:
     return [stated.fact for stated in stated_in(text, role, speaker)]
 
 
-def stated_in(text: str, role: str, speaker: str = "") -> list[Stated]:
+def stated_in(text: str, role: str, speaker: str = "") -> tuple[Stated, ...]:
+    owner = owner_of(speaker)
+    if role != "user" and not (role == "assistant" and owner != NOBODY):
+        return ()
+    return _stated(text, owner) if len(text) <= LONGEST_READ_CHARS else ()
+
+
+def owner_of(speaker: str) -> str:
+    """Whose "my" is: the first part of what a fact is about."""
     named = speaker.strip().lower()
-    if named in _ROLES:
-        named = ""
-    if role != "user" and not (role == "assistant" and named):
-        return []
-    owner = named or "user"
-    if len(text) > LONGEST_READ_CHARS:
-        return []
+    return NOBODY if named in _ROLES else named or NOBODY
+
+
+@lru_cache(TEXTS_KEPT)
+def _stated(text: str, owner: str) -> tuple[Stated, ...]:
     said = straight(text)
     is_lower = said == said.lower()
     found: dict[str, Stated] = {}
     for sentence in sentences_of(said):
         if len(sentence) > LONGEST_SENTENCE_CHARS or is_asking(sentence) or sentence.startswith((">", "`")):
             continue
-        for clause in CLAUSE.split(sentence):
+        for clause in _clauses(sentence):
             if clause and not UNREAL.search(clause):
                 for stated in _read(clause, owner, is_lower, is_short=len(said) <= LONGEST_CONFIG_CHARS):
                     found.setdefault(stated.fact.about, stated)
-    return list(found.values())[:MAX_FACTS]
+    return tuple(found.values())[:MAX_FACTS]
+
+
+def _clauses(sentence: str) -> list[str]:
+    """ "Actually, my dog is called Max" is one clause."""
+    clauses: list[str] = []
+    for clause in CLAUSE.split(sentence):
+        if clauses and LEAD_ONLY.match(clauses[-1]):
+            clauses[-1] = f"{clauses[-1]}, {clause}"
+        else:
+            clauses.append(clause)
+    return clauses
 
 
 def _read(clause: str, owner: str, is_lower: bool, *, is_short: bool) -> list[Stated]:
+    if switched := _switched(clause, owner):
+        return switched
     found = (
         _owned(clause, owner, is_lower)
         or _plain(clause, owner, is_lower)
@@ -117,6 +147,7 @@ def _owned(clause: str, owner: str, is_lower: bool) -> _Found:
     raw = _value(match["value"])
     value = _normal(raw)
     whose = match["owner"].lower()
+    is_called = bool(CALLED.match(match["value"]))
     if not attribute or not value or NO_VALUE.match(raw):
         return []
     if STATE.match(raw) and (attribute[0] != "favorit" or len(value.split()) > 1):
@@ -127,6 +158,8 @@ def _owned(clause: str, owner: str, is_lower: bool) -> _Found:
     is_specific = SPECIFIC.match(raw) or (SPECIFIC.search(raw) and (is_lower or len(raw.split()) == 1))
     if not is_listed and not is_specific:
         return []
+    if is_called:
+        attribute = [*attribute, "name"]  # "my dog is called Rex" is what "my dog's name is Rex" is
     if whose in ("our", "the"):
         return [(Fact(about=" ".join(attribute), value=value), bool(match["new"]))]
     holder = owner if whose == "my" else _normal(whose.removesuffix("'s")) or owner
@@ -176,6 +209,25 @@ def _habit(clause: str, owner: str) -> _Found:
         found = _keyed("use ", match["what"], match["value"])
         return [(fact, bool(match["change"])) for fact, _ in found] if SPECIFIC.search(match["value"]) else []
     return []
+
+
+def _switched(clause: str, owner: str) -> list[Stated]:
+    """What is used for something, however that was said: "our database is …", "we use … for the database"."""
+    match = SWITCHED[0].match(clause) or SWITCHED[1].match(clause)
+    if match is None:
+        return []
+    attribute, raw = terms(match["attribute"].replace("'s", "")), _value(match["value"])
+    value, old = _normal(raw), _normal(_value(match["old"] or ""))
+    if not attribute or not value or value == old or NO_VALUE.match(raw) or not _is_lasting(attribute, raw):
+        return []
+    if not (SPECIFIC.match(raw) or old):
+        return []
+    key = " ".join(attribute)
+    found = [Stated(Fact(about=f"use {key}", value=value), is_change=True, old=old)]
+    if old or _head(attribute) in ONE_AT_A_TIME:
+        about = f"{owner}|{key}" if match["owner"].lower() == "my" else key
+        found.append(Stated(Fact(about=about, value=value), is_change=True, old=old))
+    return found
 
 
 def _setting(clause: str) -> _Found:
@@ -244,15 +296,16 @@ def _head(attribute: list[str]) -> str:
 def contradicts(about: str, new: str, old: str) -> bool:
     """Whether two values cannot both hold. One that contains the other only says more."""
     if new.startswith(NO_LONGER):
-        return not old.startswith(NO_LONGER) and _is_within(new.removeprefix(NO_LONGER), old)
-    if old.startswith(NO_LONGER) or _is_within(new, old):
+        return not old.startswith(NO_LONGER) and is_within(new.removeprefix(NO_LONGER), old)
+    if old.startswith(NO_LONGER) or is_within(new, old):
         return False
     if about.endswith("|live"):
         return _names_a_country(new) == _names_a_country(old)
     return True
 
 
-def _is_within(one: str, other: str) -> bool:
+def is_within(one: str, other: str) -> bool:
+    """Whether one of two values only says more than the other."""
     words, others = set(one.split()), set(other.split())
     return words <= others or others <= words or one in other or other in one
 

@@ -22,6 +22,12 @@ ONE_AT_A_TIME = _stems(
 )
 """Last word of an attribute. `name` counts only for the speaker's own (see `facts`)."""
 
+OF_A_PERSON = _stems(
+    "birthday birthdate age address phone email salary name nickname surname hometown nationality height weight "
+    "anniversary postcode zipcode passport pronouns employer boss manager landlord"
+)
+"""What "delete my …" asks to forget. Who deletes a branch, a file or a database wants that done."""
+
 OF_THE_MOMENT = _stems(
     "day morning evening night week weekend month year opinion thought question problem issue thing point idea "
     "feeling "

@@ -15,6 +15,7 @@ _IS = (
     r"(?:is now|are now|is currently|is|are|'s now|has changed to|has been changed to|was changed to|changed "
     r"to|has moved to|was moved to|moved to|=)"
 )
+CALLED = re.compile(r"(?:now )?(?:called|named) ", re.I)
 _PHRASE = r"(?P<value>(?:[^,;:!?。！？，\n]|(?<=\d)[,:](?=\d)){1,80})"
 _ATTRIBUTE = r"(?P<attribute>[\w'-]+(?: [\w'-]+){0,3}?)"
 OWNED = re.compile(
@@ -76,6 +77,21 @@ USE_FOR = re.compile(
     r"(?: [\w'.+#-]+){0,2}?) (?:for|as) (?P<what>(?:the |our |my )?[\w'-]+(?: [\w'-]+){0,3}?)(?: now)?[.!]?\Z",
     re.I,
 )
+_SWITCHED = r"(?:we|i)(?:'ve| have)? (?:just |now |recently |finally |since )?(?:switched|changed)"
+_SHORT = r"[\w'.+#-]+(?: [\w'.+#-]+){0,2}?"
+SWITCHED = (
+    # "we switched our database (from MySQL) to Postgres"; "we switched from MySQL to Postgres for our database"
+    re.compile(
+        rf"{_LEAD}{_SWITCHED} (?P<owner>my|our|the) {_ATTRIBUTE}(?: over)?(?: from (?P<old>{_SHORT}))?(?: over)? to "
+        rf"(?P<value>{_SHORT})(?: now)?[.!]?\Z",
+        re.I,
+    ),
+    re.compile(
+        rf"{_LEAD}{_SWITCHED}(?: over)?(?: from (?P<old>{_SHORT}))? to (?P<value>{_SHORT}) (?:for|as) "
+        rf"(?P<owner>my|our|the) {_ATTRIBUTE}(?: now)?[.!]?\Z",
+        re.I,
+    ),
+)
 SET_TO = re.compile(
     _LEAD + r"(?:please )?set (?:the |our |my )?(?P<attribute>[\w'.-]+(?: [\w'.-]+){0,3}?) to "
     r"(?P<value>[^\s,;!?]{1,60}(?: [^\s,;!?]{1,20}){0,2})[.!]?\Z",
@@ -116,6 +132,8 @@ CHINESE = (
 )
 CHINESE_KEYS = {"住在": "live", "搬到": "live", "搬到了": "live", "叫": "name", "在": "work"}
 CLAUSE = re.compile(r"\s*;\s*|,? (?:and|but) (?=(?:my|our|i|i'm|we|the) )|, (?=(?:my|our|i|we) )", re.I)
+LEAD_ONLY = re.compile(_LEAD + r"\Z", re.I)
+"""What CLAUSE cuts off before "my": it says how the rest is meant."""
 VALUE_END = re.compile(
     r" (?:and|but|because|so|which|who|since|although|though|that|where|when|while|if|or|as|until|instead|not|"
     r"after)(?!\w).*\Z"

@@ -8,17 +8,33 @@ the earlier message says much else, asks, or says the same, it stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from functools import lru_cache
 
-from offbook.continuity.corrections import Correction, Found, correction_found, correction_in
-from offbook.continuity.facts import Fact, contradicts, facts_in, is_single_valued, stated_in
+from offbook.continuity.corrections import (
+    Correction,
+    Found,
+    attribute_of,
+    correction_found,
+    correction_in,
+)
+from offbook.continuity.facts import (
+    Fact,
+    Stated,
+    contradicts,
+    facts_in,
+    is_single_valued,
+    is_within,
+    owner_of,
+    stated_in,
+)
 from offbook.continuity.lasting import CHANGE, UNREAL
 from offbook.retrieval.phrases import straight
 from offbook.retrieval.substance import is_boilerplate, is_question
 from offbook.retrieval.words import terms
 from offbook.types import Value
 
-__all__ = ["Correction", "Earlier", "Fact", "correction_in", "facts_in", "may_restate", "superseded_by"]
+__all__ = ["Correction", "Earlier", "Fact", "correction_in", "facts_in", "may_restate", "restated_by", "superseded_by"]
 
 LONGEST_REPLACED_CHARS = 300
 """A longer message says more than the one thing that is replaced."""
@@ -29,6 +45,12 @@ LONGEST_PLAIN_CHARS = 160
     "little else."""
 OLD_VALUE_TURNS = 10
 """An old value named without its thing ("not Friday") is looked for in this neighbourhood only."""
+LONGEST_ASSENT_CHARS = 120
+"""What an assistant may say between a statement and "forget that"."""
+MOST_BESIDES = 4
+"""Words that a statement may have beside those by which it is taken back."""
+TEXTS_KEPT = 2048
+"""The same messages are compared with each that follows them."""
 MAX_NAMED = 3
 SHARE_OF_TARGET = 0.6
 TELLING_TERM_CHARS = 5
@@ -44,6 +66,11 @@ _DATE = re.compile(
     r"september|october|november|"
     r"december)\b|\b(?:tomorrow|tonight|noon|midnight)\b|\b\d{1,2}(?::\d\d)?\s?[ap]m\b|\b\d{1,2}:\d\d\b|"
     r"\b\d{4}-\d\d-\d\d\b",
+    re.IGNORECASE,
+)
+_OFFER = re.compile(
+    r"\?|？|\b(?:would you|do you|shall i|should i|want me|let me know|i can|i could|i'?ll|i will|i'?d|happy to|"
+    r"feel free|if you|how about|we could|you (?:can|could|may|might|should))\b",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d")
@@ -68,7 +95,7 @@ class Earlier(Value, frozen=True):
 
 def superseded_by(text: str, role: str, speaker: str, earlier: Sequence[Earlier]) -> list[int]:
     """Indexes of the earlier messages that a new message replaces, in their order."""
-    replaced = set(_by_fact(text, role, speaker, earlier)) | set(_by_restating(text, role, speaker, earlier))
+    replaced = set(restated_by(text, role, speaker, earlier))
     found = correction_found(text, role)
     if found:
         own = [
@@ -76,12 +103,22 @@ def superseded_by(text: str, role: str, speaker: str, earlier: Sequence[Earlier]
             for index, one in enumerate(earlier)
             if one.role == role and one.speaker == speaker and _is_replaceable(one) and one.text.strip() != text.strip()
         ]
-        replaced.update(_by_correction(found, earlier, own))
+        replaced.update(_by_correction(found, owner_of(speaker), earlier, own))
     return sorted(replaced)
 
 
+def restated_by(text: str, role: str, speaker: str, earlier: Sequence[Earlier]) -> list[int]:
+    """Those of them that a message replaces by what it states, whatever was said between them."""
+    return sorted({*_by_fact(text, role, speaker, earlier), *_by_restating(text, role, speaker, earlier)})
+
+
 def _is_replaceable(one: Earlier) -> bool:
-    return len(one.text) <= LONGEST_REPLACED_CHARS and not is_question(one.text) and not is_boilerplate(one.text)
+    return len(one.text) <= LONGEST_REPLACED_CHARS and _is_statement(one.text)
+
+
+@lru_cache(TEXTS_KEPT)
+def _is_statement(text: str) -> bool:
+    return not is_question(text) and not is_boilerplate(text)
 
 
 # ── another value of the same fact ────────────────────────────────────────────────────────────
@@ -95,7 +132,7 @@ def _by_fact(text: str, role: str, speaker: str, earlier: Sequence[Earlier]) -> 
     for index, one in enumerate(earlier):
         if (one.role, one.speaker) != (role, speaker):
             continue
-        same = [(stated[fact.about], fact) for fact in one.facts if fact.about in stated and _is_same(fact, one)]
+        same = [(stated[fact.about], fact) for fact in one.facts if _is_same(fact, one, stated.get(fact.about))]
         is_contradicted = any(
             (new.is_change or is_single_valued(old.about)) and contradicts(old.about, new.fact.value, old.value)
             for new, old in same
@@ -106,8 +143,11 @@ def _by_fact(text: str, role: str, speaker: str, earlier: Sequence[Earlier]) -> 
     return replaced
 
 
-def _is_same(fact: Fact, one: Earlier) -> bool:
-    """ "The deadline" of another session is another deadline; "the tax deadline" and mine are the same ones."""
+def _is_same(fact: Fact, one: Earlier, new: Stated | None) -> bool:
+    """ "The deadline" of another session is another deadline; "the tax deadline" and mine are the same ones, and so is
+    that of which the old value is named."""
+    if new is None or new.old:
+        return new is not None and is_within(new.old, fact.value)
     return one.is_same_session or "|" in fact.about or len(fact.about.split()) > 1
 
 
@@ -144,7 +184,7 @@ def _by_restating(text: str, role: str, speaker: str, earlier: Sequence[Earlier]
     return replaced
 
 
-def _value_kinds(words: set[str], text: str) -> set[str]:
+def _value_kinds(words: Set[str], text: str) -> set[str]:
     """What kinds of values are among the words: numbers, days, names."""
     kinds = {"number" for word in words if _NUMBER.search(word)}
     said = straight(text[:READ_CHARS])
@@ -158,20 +198,62 @@ def _value_kinds(words: set[str], text: str) -> set[str]:
 # ── a correction or retraction ────────────────────────────────────────────────────────────────
 
 
-def _by_correction(found: Found, earlier: Sequence[Earlier], own: list[int]) -> list[int]:
+def _by_correction(found: Found, owner: str, earlier: Sequence[Earlier], own: list[int]) -> list[int]:
     correction = found.correction
+    if found.names == "attribute":
+        return _of_attribute(correction.target, owner, earlier, own)
+    if found.names == "statement":
+        return _stating(correction.target, owner, earlier, own)
     near = sorted(
         (index for index in own if _is_within(earlier[index], OLD_VALUE_TURNS)), key=lambda index: _ago(earlier[index])
     )
     if correction.target and (correction.old or correction.kind == "retract"):
-        return _named(found, earlier, own, near)
+        named = _named(found, earlier, own, near)
+        is_taken_back = correction.kind == "retract" and not named
+        return _of_attribute(correction.target, owner, earlier, own) if is_taken_back else named
     if correction.old:
         old = set(terms(correction.old))
         return [index for index in near if old and old <= _terms(earlier[index])][:1]
-    nearest = [index for index in near if _is_within(earlier[index], NEAREST_TURNS)]
     if correction.kind == "retract":
-        return nearest[:1]
+        return _just_said(earlier, near)
+    nearest = [index for index in near if _is_within(earlier[index], NEAREST_TURNS)]
     return [index for index in nearest if _is_corrected(found, earlier[index])][:1]
+
+
+def _just_said(earlier: Sequence[Earlier], near: list[int]) -> list[int]:
+    """The message before, or the one before a word of assent: what asks or offers is itself what is refused."""
+    last = near[:1]
+    if not last or earlier[last[0]].turns_ago == 1:
+        return last
+    between = [one for one in earlier if _is_within(one, 1)]
+    is_assent = (
+        earlier[last[0]].turns_ago == 2
+        and len(between) == 1
+        and between[0].role == "assistant"
+        and len(between[0].text) <= LONGEST_ASSENT_CHARS
+        and not is_question(between[0].text)
+        and not _OFFER.search(straight(between[0].text))
+    )
+    return last if is_assent else []
+
+
+def _of_attribute(target: str, owner: str, earlier: Sequence[Earlier], own: list[int]) -> list[int]:
+    """What states the speaker's own "phone number", wherever."""
+    about = f"{owner}|{attribute_of(target)}"
+    return [index for index in own if any(fact.about == about for fact in earlier[index].facts)]
+
+
+def _stating(target: str, owner: str, earlier: Sequence[Earlier], own: list[int]) -> list[int]:
+    """What states just this: the same value of the same fact, or all of its words and few others."""
+    facts = set(facts_in(target, "user", owner))
+    words = set(terms(target))
+    taken_back = []
+    for index in own:
+        before = _terms(earlier[index])
+        is_said = len(words) > 1 and words <= before and len(before - words) <= MOST_BESIDES
+        if is_said or not facts.isdisjoint(earlier[index].facts):
+            taken_back.append(index)
+    return taken_back
 
 
 def _named(found: Found, earlier: Sequence[Earlier], own: list[int], near: list[int]) -> list[int]:
@@ -214,8 +296,13 @@ def _kinds(text: str) -> set[str]:
     return kinds | ({"name"} if _NAME.search(said) else set())
 
 
-def _terms(one: Earlier) -> set[str]:
-    return set(terms(one.text[:READ_CHARS]))
+def _terms(one: Earlier) -> frozenset[str]:
+    return _terms_of(one.text[:READ_CHARS])
+
+
+@lru_cache(TEXTS_KEPT)
+def _terms_of(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
 
 
 def _is_within(one: Earlier, turns: int) -> bool:

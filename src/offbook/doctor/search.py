@@ -13,6 +13,7 @@ from offbook.client.transport import Transport
 from offbook.doctor.finding import Finding
 from offbook.errors import ProviderError
 from offbook.home import Home
+from offbook.models.opening import NO_MODEL
 from offbook.models.status import model_status
 from offbook.settings import Settings
 from offbook.worker.indexes import folder_name
@@ -48,7 +49,8 @@ async def check_index(home: Home, settings: Settings, *, is_answering: bool) -> 
     except ProviderError as error:
         mend = "see the provider's log; `offbook reindex` makes the index anew"
         return Finding(check="index", level="warn", what=f"the provider cannot tell of it: {error}", mend=mend)
-    if index is not None and index.trouble is not None:
+    is_wanted = settings.embedding.model != NO_MODEL
+    if index is not None and index.trouble is not None and is_wanted:
         what = f"the provider has no embeddings: {index.trouble}"
         kind = "local" if settings.embedding.endpoint is None else "endpoint"
         return Finding(check="index", level="warn", what=what, mend=_mend(kind))

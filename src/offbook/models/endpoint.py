@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 import ssl
 import threading
 import time
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -17,6 +19,8 @@ MOST_ANSWER_BYTES = 64 << 20
 PIECE_BYTES = 1 << 16
 KEPT_CONNECTIONS = 4
 EXCERPT_CHARS = 200
+CONNECT_SECONDS = 10.0
+"""Until somebody takes the call. Only this cannot be broken off, so it is short."""
 
 
 class Broken(Exception):
@@ -48,23 +52,26 @@ class Endpoint:
             self._headers["Authorization"] = f"Bearer {key}"
         self._tls = ssl.create_default_context() if self._is_tls else None
         self._idle: list[HTTPConnection] = []
+        self._in_use: set[HTTPConnection] = set()
+        self._is_closed = False
         self._changing = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"
 
-    def post(self, body: bytes) -> Answer:
+    def post(self, body: bytes, *, timeout_seconds: float | None = None) -> Answer:
+        seconds = timeout_seconds or self._timeout_seconds
         with self._changing:
             kept = self._idle.pop() if self._idle else None
         if kept is not None:
             try:
-                return self._exchange(kept, body)
+                return self._exchange(kept, body, seconds)
             except (ConnectionError, HTTPException):
                 pass  # it was closed while nobody used it; embedding twice does no harm
             except OSError as error:
                 raise Broken(str(error)) from None
         try:
-            return self._exchange(self._connection(), body)
+            return self._exchange(self._connection(), body, seconds)
         except (OSError, HTTPException, UnicodeError) as error:
             raise Broken(str(error) or type(error).__name__) from None
 
@@ -72,31 +79,51 @@ class Endpoint:
         return text.replace(self._key, "…") if self._key else text
 
     def close(self) -> None:
+        """Whoever waits for an answer is told at once that there will be none."""
         with self._changing:
+            self._is_closed = True
             idle, self._idle = self._idle, []
+            in_use = list(self._in_use)
         for connection in idle:
             connection.close()
+        for connection in in_use:
+            if (sock := connection.sock) is not None:
+                with suppress(OSError):  # its user has closed it meanwhile
+                    socket.socket.shutdown(sock, socket.SHUT_RDWR)  # also under TLS, without its farewell
 
     def _connection(self) -> HTTPConnection:
         if self._tls is not None:
             return HTTPSConnection(self._host, self._port, timeout=self._timeout_seconds, context=self._tls)
         return HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)
 
-    def _exchange(self, connection: HTTPConnection, body: bytes) -> Answer:
+    def _exchange(self, connection: HTTPConnection, body: bytes, seconds: float) -> Answer:
         is_reusable = False
+        with self._changing:
+            self._in_use.add(connection)
         try:
+            self._connect(connection, seconds)
             connection.request("POST", self._path, body, self._headers)
             response = connection.getresponse()
-            answer = Answer(response.status, self._read(response), _seconds(response.getheader("Retry-After")))
+            answer = Answer(response.status, self._read(response, seconds), _seconds(response.getheader("Retry-After")))
             is_reusable = not response.will_close
         finally:
+            with self._changing:
+                self._in_use.discard(connection)
             if not (is_reusable and self._keep(connection)):
                 connection.close()
         return answer
 
-    def _read(self, response: HTTPResponse) -> bytes:
+    def _connect(self, connection: HTTPConnection, seconds: float) -> None:
+        if connection.sock is None:
+            connection.timeout = min(seconds, CONNECT_SECONDS)
+            connection.connect()
+        connection.sock.settimeout(seconds)
+        if self._is_closed:
+            raise HTTPException("closed")
+
+    def _read(self, response: HTTPResponse, seconds: float) -> bytes:
         """All of it, unless it is too much or too slow."""
-        deadline = time.monotonic() + self._timeout_seconds
+        deadline = time.monotonic() + seconds
         pieces: list[bytes] = []
         size = 0
         while piece := response.read1(PIECE_BYTES):
@@ -105,7 +132,7 @@ class Endpoint:
             if size > MOST_ANSWER_BYTES:
                 raise HTTPException(f"an answer of more than {MOST_ANSWER_BYTES:,} bytes")
             if time.monotonic() > deadline:
-                raise TimeoutError(f"an answer not complete after {self._timeout_seconds:g} seconds")
+                raise TimeoutError(f"an answer not complete after {seconds:g} seconds")
         if response.length:  # read1 takes an early end for the end
             raise IncompleteRead(b"", response.length)
         response.read()  # nothing; but only this says that the connection is free again
@@ -113,7 +140,7 @@ class Endpoint:
 
     def _keep(self, connection: HTTPConnection) -> bool:
         with self._changing:
-            if len(self._idle) < KEPT_CONNECTIONS:
+            if len(self._idle) < KEPT_CONNECTIONS and not self._is_closed:
                 self._idle.append(connection)
                 return True
         return False

@@ -32,6 +32,8 @@ NOTHING = "."
 ATTEMPTS = 4
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 20.0
+QUERY_SECONDS = 5.0
+"""For a query, whose vector nobody waits for much longer than a second; and it is asked for once."""
 
 
 class Vector(msgspec.Struct, frozen=True):
@@ -76,30 +78,36 @@ class OpenAIEmbedder:
             vectors[first : first + len(batch)] = self._embed_batch(batch)
         return vectors
 
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """In seconds or not at all."""
+        return self._embed_batch([text], attempts=1, timeout_seconds=QUERY_SECONDS)
+
     def close(self) -> None:
-        """Whoever waits for another attempt stops waiting."""
+        """Whoever waits for an answer or for another attempt stops waiting."""
         self._closed.set()
         self._endpoint.close()
 
-    def _embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _embed_batch(
+        self, texts: Sequence[str], *, attempts: int = ATTEMPTS, timeout_seconds: float | None = None
+    ) -> NDArray[np.float32]:
         sent = [readable(text[:LONGEST_TEXT_CHARS]).replace("\0", " ") for text in texts]
         body = msgspec.json.encode({"model": self.name, "input": [text if text.strip() else NOTHING for text in sent]})
-        return self._checked(self._ask(body).body, len(texts))
+        return self._checked(self._ask(body, attempts, timeout_seconds).body, len(texts))
 
-    def _ask(self, body: bytes) -> Answer:
+    def _ask(self, body: bytes, attempts: int, timeout_seconds: float | None) -> Answer:
         pause = self._first_pause_seconds
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, attempts + 1):
             if self._closed.is_set():
                 raise ModelUnavailable("the embedding model is closed")
             try:
-                answer = self._endpoint.post(body)
+                answer = self._endpoint.post(body, timeout_seconds=timeout_seconds)
             except Broken as broken:
                 failure, asked_pause = self._unreachable(broken), 0.0
             else:
                 if answer.status == 200:
                     return answer
                 failure, asked_pause = self._refused(answer), answer.retry_after_seconds
-            if not failure.retryable or attempt == ATTEMPTS:
+            if not failure.retryable or attempt == attempts:
                 raise failure
             # Half of it by chance, so that those who were refused together do not come again together.
             spread = pause * random.uniform(0.5, 1.0)  # noqa: S311 - nothing secret
@@ -128,7 +136,7 @@ class OpenAIEmbedder:
 
         try:
             found = msgspec.json.decode(body, type=Vectors).data
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._wrong(f"what is not an answer of /embeddings ({error})") from None
         if len(found) != count:
             raise self._wrong(f"{len(found)} vectors for {count} texts")

@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 
 ALL_UP_TO = 600
 TEXT_HITS = 60
+MOST_TEXT_HITS = 30_000
+"""Looked through where a moment or a bound leaves out most of the best."""
 MEANING_HITS = 120
 """Passages; several may be of one message."""
 EPISODES = 24
@@ -74,23 +76,37 @@ def by_text(
     index: AgentIndex, words: Words, count: int, *, session: int | None, is_open: NDArray[np.bool_] | None
 ) -> Ints:
     """Rows that hold the words, best first; those not yet committed are looked through here."""
-    committed = index.text.search(words.terms, TEXT_HITS, session=session, before_row=count)
+    committed = _open_hits(index, words, count, session, is_open)
     tail = _tail(index, count)
     if session is not None:
         tail = tail[index.rows.view()["session"][tail] == session]
     scores = term_scores(index.rows, tail, words.numbers, words.idf)
     newest = tail[np.argsort(-scores, kind="stable")][: int((scores > 0).sum())][:TEXT_HITS]
-    found = np.concatenate([newest, committed])
-    return found if is_open is None else found[is_open[found]]
+    return np.concatenate([newest if is_open is None else newest[is_open[newest]], committed])
+
+
+def _open_hits(
+    index: AgentIndex, words: Words, count: int, session: int | None, is_open: NDArray[np.bool_] | None
+) -> Ints:
+    """The best committed rows that may be shown: asked for more where too many of the best may not."""
+    limit = TEXT_HITS
+    while True:
+        hits = index.text.search(words.terms, limit, session=session)
+        found = hits[hits < count]
+        found = found if is_open is None else found[is_open[found]]
+        if len(found) >= TEXT_HITS or len(hits) < limit or limit >= MOST_TEXT_HITS:
+            return found[:TEXT_HITS]
+        limit *= 8
 
 
 def by_meaning(
-    vectors: VectorIndex | None, query: NDArray[np.float32] | None, is_open: NDArray[np.bool_] | None
+    vectors: VectorIndex | None, query: NDArray[np.float32] | None, count: int, is_open: NDArray[np.bool_] | None
 ) -> Ints:
+    """Rows of the nearest passages, nearest first. Some may have come after the others were counted."""
     if vectors is None or query is None or not vectors.count:
         return np.empty(0, np.int64)
     rows, _ = vectors.nearest(query, MEANING_HITS, is_open)
-    return rows
+    return rows[rows < count]
 
 
 def pool(index: AgentIndex, found: Found, count: int, is_open: NDArray[np.bool_] | None) -> Pool:

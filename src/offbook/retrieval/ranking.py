@@ -12,16 +12,27 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from offbook.retrieval.candidates import Found, Words, by_meaning, by_text, known_words, ordinary, pool
-from offbook.retrieval.evidence import FEATURES, Asked, Evidence, gather
+from offbook.retrieval.evidence import FEATURES, Asked, Evidence, SaidWords, gather
 from offbook.retrieval.identity import entry_id
 from offbook.retrieval.index.agent_index import AgentIndex
-from offbook.retrieval.index.rows import ASSISTANT, BOILERPLATE, DENIAL, MEMORY_QUESTION, NO_SPEAKER, TOOL, USER
+from offbook.retrieval.index.rows import (
+    ASSISTANT,
+    BOILERPLATE,
+    DENIAL,
+    MEMORY_QUESTION,
+    NO_SPEAKER,
+    QUESTION,
+    TOOL,
+    USER,
+)
 from offbook.retrieval.index.vectors import VectorIndex
 from offbook.retrieval.query import Query
-from offbook.retrieval.recipes import Recipe, by_words, chosen_recipe
+from offbook.retrieval.recipes import ASSISTANT_QUESTION, Recipe, by_words, chosen_recipe
+from offbook.retrieval.words import is_latin
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,6 +40,9 @@ Span = tuple[float, float]
 """Microseconds since 1970, from and up to; either may be infinite."""
 
 IN_TIME = 3.0
+ONLY_TIME = 4.0
+"""Times as much where a time is all that is asked for: then it narrows."""
+ECHO = 0.85
 NEAR_TIME = 1.0
 DAY = 86_400_000_000
 NEAR_DAYS = 2
@@ -89,6 +103,8 @@ class Hit:
     evidence: dict[str, float]
     """What each feature added to the score."""
     part: int | None = None
+    coverage: float = 0.0
+    """The share of the query's words it holds."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +133,7 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     is_open = _open_rows(view, look)
     words = known_words(index, look.terms, count)
     found = _found(index, vectors, look, words, count, is_open)
-    spans = [*look.times, *_event_spans(index, look, count)]
+    spans = [*look.times, *_event_spans(index, look, count, is_open)]
     in_time = _rows_in(view, spans, is_open)
     pooled = pool(index, Found(found.by_text, np.concatenate([found.by_meaning, in_time])), count, is_open)
     speakers, roles = _asked_for(index, look.query.names)
@@ -133,16 +149,21 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     usual = ordinary(index, vectors, count)
     evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.members, usual)
     recipe = chosen_recipe(look.query, len(look.terms), index.rows.mean_chars(USER), index.rows.mean_chars(ASSISTANT))
-    if not evidence.has_vector.any():
-        recipe = by_words(recipe)
+    if look.query.asks_about == "assistant" and recipe.name == ASSISTANT_QUESTION.name:
+        recipe = structs.replace(recipe, user=-recipe.user)
+    if not evidence.has_vector.any() or not is_latin(look.query.text):
+        recipe = by_words(recipe)  # the model we come with reads English; in other scripts it sees little
     chosen = view[pooled.candidates]
     by_time, by_substance = timely(chosen["ts"], spans), substantial(chosen)
+    by_substance += echoing(chosen, evidence)
+    if not look.terms and look.times:
+        by_time *= ONLY_TIME  # nothing else is asked for
     scores = weighed(evidence, recipe) + by_time + by_substance
     relevant = _is_relevant(evidence, found, in_time)
     order = np.argsort(-np.where(relevant, scores, -np.inf), kind="stable")[: max(COMPARED, 2 * look.limit)]
     order = order[relevant[order]]
     added = {"time": by_time, "substance": by_substance}
-    return _settled(view, vectors, evidence, added, scores, order, found, in_time, words, recipe, look)
+    return _settled(index, view, vectors, evidence, added, scores, order, found, in_time, words, recipe, look)
 
 
 def _found(
@@ -156,9 +177,9 @@ def _found(
     """Text and meaning side by side: both leave Python's lock while they search."""
     by_words = partial(by_text, index, words, count, session=look.session, is_open=is_open)
     if vectors is None or look.vector is None or vectors.count < WORTH_A_THREAD:
-        return Found(by_text=by_words(), by_meaning=by_meaning(vectors, look.vector, is_open))
+        return Found(by_text=by_words(), by_meaning=by_meaning(vectors, look.vector, count, is_open))
     other = _beside.submit(by_words)
-    near = by_meaning(vectors, look.vector, is_open)
+    near = by_meaning(vectors, look.vector, count, is_open)
     return Found(by_text=other.result(), by_meaning=near)
 
 
@@ -175,7 +196,7 @@ def weighed(evidence: Evidence, recipe: Recipe) -> Floats:
 
 
 def timely(ts: NDArray[Any], spans: Sequence[tuple[Span, bool]]) -> Floats:
-    """For what was said in the time asked about, and a little for what was said soon after."""
+    """For what was said in the time asked about, and a little for what was said just before or soon after."""
     if not spans:
         return np.zeros(len(ts))
     best = np.full(len(ts), 0.0)
@@ -195,6 +216,12 @@ def substantial(rows: NDArray[Any]) -> Floats:
     for flag, penalty in WITHOUT_SUBSTANCE.items():
         total += np.where(rows["flags"] & flag, penalty, 0.0)
     return total
+
+
+def echoing(rows: NDArray[Any], evidence: Evidence) -> Floats:
+    """An earlier question that asks the same resembles the query more than any answer does."""
+    is_echo = ((rows["flags"] & QUESTION) > 0) & evidence.has_vector & (evidence.similarity > ECHO)
+    return np.where(is_echo, WITHOUT_SUBSTANCE[MEMORY_QUESTION], 0.0)
 
 
 def newer_first(scores: Floats, ts: NDArray[Any], likeness: NDArray[np.float32]) -> Floats:
@@ -246,12 +273,14 @@ def _open_rows(view: NDArray[Any], look: Look) -> NDArray[np.bool_] | None:
     return is_open
 
 
-def _event_spans(index: AgentIndex, look: Look, count: int) -> list[tuple[Span, bool]]:
+def _event_spans(
+    index: AgentIndex, look: Look, count: int, is_open: NDArray[np.bool_] | None
+) -> list[tuple[Span, bool]]:
     """When the thing was that something is said to be before or after: when it was spoken of first."""
     spans: list[tuple[Span, bool]] = []
     for relation, terms in look.event_terms:
         words = known_words(index, terms, count)
-        rows = by_text(index, words, count, session=look.session, is_open=None)[:3]
+        rows = by_text(index, words, count, session=look.session, is_open=is_open)[:3]
         if len(rows):
             moment = float(index.rows.view()["ts"][rows].min())
             spans.append(((-np.inf, moment) if relation == "before" else (moment, np.inf), False))
@@ -276,11 +305,12 @@ def _is_relevant(evidence: Evidence, found: Found, in_time: Ints) -> NDArray[np.
     """
     if not len(found.by_text) and not len(in_time) and not (evidence.similarity >= LEAST_SIMILAR).any():
         return np.zeros(len(evidence.rows), bool)
-    is_near: NDArray[np.bool_] = (evidence.similarity >= UNRELATED) | ~evidence.has_vector
+    is_near: NDArray[np.bool_] = (evidence.similarity >= UNRELATED) & evidence.has_vector
     return is_near | np.isin(evidence.rows, found.by_text) | np.isin(evidence.rows, in_time)
 
 
 def _settled(
+    index: AgentIndex,
     view: NDArray[Any],
     vectors: VectorIndex | None,
     evidence: Evidence,
@@ -297,13 +327,17 @@ def _settled(
     weights = {name: weight for name in FEATURES if (weight := recipe.weight(name))}
     rows = evidence.rows[order]
     ts = view["ts"][rows]
-    likeness = _likeness(vectors, rows, look.vector)
+    likeness = _likeness(index, vectors, rows, look.vector)
     adjusted = newer_first(scores[order], ts, likeness)
+    # Two weights of two days are not the same, however alike they sound.
+    numbers = view["numbers"][rows]
+    likeness = np.where(numbers[:, None] == numbers[None, :], likeness, np.minimum(likeness, SAME))
     kept, stands_for = once_each(np.argsort(-adjusted, kind="stable"), likeness)
     ranks = {
         name: {row: place for place, row in reversed(list(enumerate(some.tolist(), 1)))}
         for name, some in (("text", found.by_text), ("meaning", found.by_meaning), ("time", in_time))
     }
+    held = (SaidWords(index.rows, rows).counts(words.numbers) > 0).sum(axis=1) / max(len(look.terms), 1)
     hits = [
         Hit(
             row=int(rows[at]),
@@ -318,6 +352,7 @@ def _settled(
             | {name: float(values[order[at]]) for name, values in added.items() if values[order[at]]}
             | ({"newer": float(moved)} if (moved := adjusted[at] - scores[order[at]]) else {}),
             part=vectors.best_part(int(rows[at]), look.vector) if vectors and look.vector is not None else None,
+            coverage=float(held[at]),
         )
         for at in kept[: look.limit].tolist()
     ]
@@ -328,9 +363,16 @@ def _settled(
     return Ranking(hits=hits, words=words.terms, recipe=recipe.name, looked_at=len(evidence.rows), filtered=filtered)
 
 
-def _likeness(vectors: VectorIndex | None, rows: Ints, query: NDArray[np.float32] | None) -> NDArray[np.float32]:
+def _likeness(
+    index: AgentIndex, vectors: VectorIndex | None, rows: Ints, query: NDArray[np.float32] | None
+) -> NDArray[np.float32]:
+    """How alike any two of the rows are. Without vectors: whether they say the same words."""
     if vectors is None or query is None or not len(rows):
-        return np.eye(len(rows), dtype=np.float32)
+        view, words = index.rows.view(), index.rows.words()
+        said = [words[row["words_at"] : row["words_at"] + row["words"]].tobytes() for row in view[rows]]
+        return np.array([[float(one == other) for other in said] for one in said], np.float32).reshape(
+            len(said), len(said)
+        )
     mean = vectors.means(rows)
     likeness: NDArray[np.float32] = np.vecdot(mean[:, None, :], mean[None, :, :])
     return likeness

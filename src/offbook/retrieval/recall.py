@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import structs
 
 from offbook.audit import micros, moment
 from offbook.entries import (
@@ -22,8 +24,9 @@ from offbook.entries import (
     Supersession,
 )
 from offbook.errors import ModelUnavailable
+from offbook.lifecycle.offload import offloaded_through
 from offbook.lifecycle.tiers import hot_until
-from offbook.protocols import Store
+from offbook.protocols import Blobs, Store
 from offbook.retrieval.asked import Ask, Found
 from offbook.retrieval.identity import entry_id
 from offbook.retrieval.query import Query, read_query
@@ -52,6 +55,10 @@ LEAST_WAITING, SHARE_WAITING = 4, 0.02
 PINNED = 0.75
 HOT = 0.5
 """Added where memory is injected by itself: what is at hand first."""
+SAYS_NOTHING = frozenset(
+    query_terms("happen happened talk talked discuss discussed say said tell told do did done go going mention chat")
+)
+"""Beside a time they ask for whatever there was."""
 CONTENDERS = 12
 """Looked at beyond the limit: some give way to others."""
 
@@ -67,10 +74,13 @@ class Vectorised(Protocol):
 
     async def serving(self, store: Store, agent_id: str) -> Embedder: ...
 
+    async def query_vector(self, embedder: Embedder, text: str, *, seconds: float) -> NDArray[np.float32]: ...
+
 
 class Recall:
-    def __init__(self, store: Store, indexes: Indexed, embedders: Vectorised, settings: Settings) -> None:
+    def __init__(self, store: Store, blobs: Blobs, indexes: Indexed, embedders: Vectorised, settings: Settings) -> None:
         self._store = store
+        self._blobs = blobs
         self._indexes = indexes
         self._embedders = embedders
         self._settings = settings
@@ -93,10 +103,11 @@ class Recall:
         for one in found:
             chosen = [standing for owner, standing in best if owner is one]
             ttl = self._settings.for_agent(one.agent_id).ttl
-            entries += await entries_of(self._store, ttl, ask, one, chosen, asked_at)
+            entries += await entries_of(self._store, self._blobs, ttl, ask, one, chosen, asked_at)
             shown[one.agent_id] = [standing.place for standing in chosen]
+        order = {(one.agent_id, entry_id(standing.place)): at for at, (one, standing) in enumerate(best)}
         return Recollection(
-            entries=sorted(entries, key=lambda entry: -entry.score),
+            entries=_falling(sorted(entries, key=lambda entry: order[entry.agent_id, entry.id])),
             took_ms=round((time.perf_counter() - started) * 1_000, 3),
             degraded=degraded,
             explained=explained_by(ask, times, found) if ask.explain else None,
@@ -112,11 +123,15 @@ class Recall:
         holds, links = await asyncio.gather(
             self._store.holds(agent_id, places), self._links(agent_id, places, asked_at)
         )
-        scores = self._with_holds(agent_id, ask, ranking, holds, asked_at)
-        # Who asks what was said at some time asks for what was said then, whatever holds now.
-        is_history = ask.include_superseded or any(one.is_exact for one in times.ranges)
-        outcome = settled(scores, links, include_superseded=is_history)
-        standing = await self._within_reach(agent_id, ask, outcome.standing, {place for place, _ in scores})
+        offloaded = await offloaded_through(self._store, agent_id) if ask.prefers_hot else None
+        scores = self._with_holds(agent_id, ask, ranking, holds, offloaded, asked_at)
+        outcome = settled(
+            scores,
+            links,
+            include_superseded=ask.include_superseded,
+            said_then=_said_then(ranking, times, asked_at),
+            out_of_reach=await self._out_of_reach(agent_id, ask, links),
+        )
         left_out = [LeftOut(id=entry_id(one.place), why=one.why) for one in ranking.filtered]
         left_out += [
             LeftOut(id=entry_id(place), why=f"{link.kind}: {entry_id(link.new_place)} holds now")
@@ -126,18 +141,16 @@ class Recall:
             agent_id=agent_id,
             ranking=ranking,
             hits={hit.place: hit for hit in ranking.hits},
-            standing=standing,
+            standing=outcome.standing,
             left_out=left_out,
         )
 
-    async def _within_reach(self, agent_id: str, ask: Ask, standing: list[Standing], found: set[int]) -> list[Standing]:
-        """Of one session only what was said in it: a correction may have been made in another."""
-        heirs = [one.place for one in standing if one.place not in found]
-        if ask.reach != "session" or not heirs:
-            return standing
-        placed = await self._store.messages_at(agent_id, heirs)
-        elsewhere = {one.place for one in placed if one.session_id != ask.scope.session_id}
-        return [one for one in standing if one.place not in elsewhere]
+    async def _out_of_reach(self, agent_id: str, ask: Ask, links: Sequence[Supersession]) -> set[int]:
+        """Of one session only what was said in it is shown: a correction may have been made in another."""
+        if ask.reach != "session" or not links:
+            return set()
+        placed = await self._store.messages_at(agent_id, [link.new_place for link in links])
+        return {one.place for one in placed if one.session_id != ask.scope.session_id}
 
     async def _ranked(
         self, agent_id: str, ask: Ask, times: QueryTimes, asked_at: datetime, degraded: list[str]
@@ -153,14 +166,16 @@ class Recall:
                 if session is None:
                     return NOTHING
             query = read_query(ask.query, index.rows.names())
-            embedder, vector = await self._vector(agent_id, ask, query, degraded)
+            terms = _terms(query, times, index.rows.names())
+            is_only_time = not terms and bool(times.ranges)
+            embedder, vector = (None, None) if is_only_time else await self._vector(agent_id, ask, query, degraded)
             vectors = index.vectors(embedder.fingerprint) if embedder else None
             waiting = index.rows.count - (vectors.embedded if vectors else 0)
             if embedder is not None and waiting > LEAST_WAITING + index.rows.count * SHARE_WAITING:
                 degraded.append(_about(agent_id, ask, f"embeddings: {waiting:,} messages are still to be embedded"))
             look = Look(
                 query=query,
-                terms=_terms(query, times),
+                terms=terms,
                 vector=vector,
                 asked_at=micros(asked_at),
                 times=[(_span(one.start, one.end), one.is_exact) for one in times.ranges],
@@ -175,8 +190,8 @@ class Recall:
         self, agent_id: str, ask: Ask, query: Query, degraded: list[str]
     ) -> tuple[Embedder | None, NDArray[np.float32] | None]:
         """Without one the answer is by text, and says so."""
-        work = asyncio.ensure_future(self._embedded(agent_id, as_spoken(query)))
         seconds = self._settings.for_agent(agent_id).search.deadline.total_seconds()
+        work = asyncio.ensure_future(self._embedded(agent_id, as_spoken(query), seconds))
         try:
             # What takes too long goes on without us: a model that is being opened is there for the next one.
             return await asyncio.wait_for(asyncio.shield(work), seconds)
@@ -187,13 +202,18 @@ class Recall:
             degraded.append(_about(agent_id, ask, f"embeddings: no answer of the model in {seconds:g} s"))
         return None, None
 
-    async def _embedded(self, agent_id: str, text: str) -> tuple[Embedder, NDArray[np.float32]]:
+    async def _embedded(self, agent_id: str, text: str, seconds: float) -> tuple[Embedder, NDArray[np.float32]]:
         embedder = await self._embedders.serving(self._store, agent_id)
-        vectors = await asyncio.to_thread(embedder.embed, [text])
-        return embedder, vectors[0]
+        return embedder, await self._embedders.query_vector(embedder, text, seconds=seconds)
 
     def _with_holds(
-        self, agent_id: str, ask: Ask, ranking: Ranking, holds: Mapping[int, Hold], at: datetime
+        self,
+        agent_id: str,
+        ask: Ask,
+        ranking: Ranking,
+        holds: Mapping[int, Hold],
+        offloaded: datetime | None,
+        at: datetime,
     ) -> list[tuple[int, float]]:
         """Places and scores: pins weigh, and, where memory comes by itself, what is still hot."""
         ttl = self._settings.for_agent(agent_id).ttl
@@ -201,7 +221,8 @@ class Recall:
         for hit in ranking.hits:
             hold = holds.get(hit.place, Hold())
             score = hit.score + (PINNED if hold.pinned else 0.0)
-            if ask.prefers_hot and at < hot_until(moment(hit.arrived), hold.retrievals, ttl):
+            is_offloaded = offloaded is not None and moment(hit.arrived) <= offloaded
+            if ask.prefers_hot and not is_offloaded and at < hot_until(moment(hit.arrived), hold.retrievals, ttl):
                 score += HOT
             scores.append((hit.place, score))
         return sorted(scores, key=lambda pair: -pair[1])
@@ -224,11 +245,30 @@ class Recall:
 # ── small decisions ──
 
 
-def _terms(query: Query, times: QueryTimes) -> list[str]:
-    """The words to look for: not the speakers, who are known by name, nor the time, which is known as one."""
+def _terms(query: Query, times: QueryTimes, names: Collection[str]) -> list[str]:
+    """The words to look for: not the speakers, who are known by name, nor the time, which is known as one. None,
+    where a time is all that is asked for ("what did we talk about last Tuesday?")."""
+    if times == QueryTimes():
+        return _without_names(query_terms(query.focus), query)
+    # The focus has lost the small words that make a time: it is taken out of what was asked.
+    rest = read_query(without_times(query.text, times), names)
+    terms = [term for term in query_terms(rest.focus) if term not in SAYS_NOTHING]
+    if terms or not times.ranges:
+        events = {term for bound in times.bounds for term in query_terms(bound.event)}
+        others = [term for term in terms if term not in events]
+        return _without_names(others or terms or query_terms(query.focus), query)
+    return []
+
+
+def _without_names(terms: list[str], query: Query) -> list[str]:
     names = {term for name in query.names for term in query_terms(name)}
-    terms = query_terms(without_times(query.focus, times))
     return [term for term in terms if term not in names] or terms
+
+
+def _said_then(ranking: Ranking, times: QueryTimes, asked_at: datetime) -> set[int]:
+    """What was said at the time that is asked about. What is still going on is no history."""
+    spans = [_span(one.start, one.end) for one in times.ranges if one.is_exact and one.end and one.end <= asked_at]
+    return {hit.place for hit in ranking.hits if any(start <= hit.ts < end for start, end in spans)}
 
 
 def _span(start: datetime | None, end: datetime | None) -> tuple[float, float]:
@@ -236,6 +276,32 @@ def _span(start: datetime | None, end: datetime | None) -> tuple[float, float]:
         -math.inf if start is None else float(micros(start)),
         math.inf if end is None else float(micros(end)),
     )
+
+
+def in_turns(found: Sequence[Found]) -> list[tuple[Found, Standing]]:
+    """What several agents' memories had, as one list. A score means something among its own agent's only, so from
+    each list, in its order, the one goes first that is nearer to the query by what means the same everywhere."""
+    waiting = [[(one, standing) for standing in one.standing] for one in found]
+    merged: list[tuple[Found, Standing]] = []
+    while any(waiting):
+        nearest = max((some for some in waiting if some), key=lambda some: _nearness(*some[0]))
+        merged.append(nearest.pop(0))
+    return merged
+
+
+def _nearness(found: Found, standing: Standing) -> float:
+    places = [standing.place, *standing.replaces]
+    hits = [found.hits[place] for place in places if place in found.hits]
+    return max(((hit.similarity or 0.0) + hit.coverage for hit in hits), default=0.0)
+
+
+def _falling(entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
+    """In their order, with no score above the one before it."""
+    falling: list[MemoryEntry] = []
+    for entry in entries:
+        score = min(entry.score, falling[-1].score) if falling else entry.score
+        falling.append(entry if score == entry.score else structs.replace(entry, score=score))
+    return falling
 
 
 def _ignored(work: asyncio.Future[Any]) -> None:

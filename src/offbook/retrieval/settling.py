@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from offbook.entries import Supersession
@@ -10,6 +10,8 @@ from offbook.entries import Supersession
 LONGEST_CHAIN = 8
 """Of corrections of corrections: as far as links are looked up."""
 RETRACTED = "retract"
+PARTLY = "partly"
+"""The older message says more than what was corrected: it stays, with the correction beside it."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +32,37 @@ class Settled:
     """What gave way, and to what."""
 
 
-def settled(found: Sequence[tuple[int, float]], links: Sequence[Supersession], *, include_superseded: bool) -> Settled:
-    """`found` are places with their scores, best first. What was taken back goes without a successor."""
+def settled(
+    found: Sequence[tuple[int, float]],
+    links: Sequence[Supersession],
+    *,
+    include_superseded: bool,
+    said_then: Collection[int] = (),
+    out_of_reach: Collection[int] = (),
+) -> Settled:
+    """`found` are places with their scores, best first. What was taken back goes, and what took it back with it.
+
+    What was `said_then`, at the time that is asked about, stays as what was said, unless it was taken back. What
+    would give way to something `out_of_reach` stays, marked as replaced: it is all there is to show.
+    """
     newest = {link.old_place: link for link in sorted(links, key=lambda link: (link.at, link.new_place))}
     replaced: dict[int, list[int]] = {}
     for known in sorted(links, key=lambda link: (link.at, link.old_place)):
         if known.kind != RETRACTED:
             replaced.setdefault(known.new_place, []).append(known.old_place)
+    takes_back = {known.new_place for known in links if known.kind == RETRACTED} - set(replaced)
     scores: dict[int, float] = {}
     gone: dict[int, Supersession] = {}
     for place, score in found:
         link = newest.get(place)
-        if link is None or include_superseded:
+        if place in takes_back and not include_superseded:
+            continue
+        is_history = link is not None and place in said_then and link.kind != RETRACTED
+        is_partly = link is not None and link.kind == PARTLY
+        if link is None or include_superseded or is_history or is_partly or _heir(newest, place) in out_of_reach:
             scores[place] = max(score, scores.get(place, score))
+            if is_partly and link is not None and not include_superseded:
+                scores[link.new_place] = max(score, scores.get(link.new_place, score))
             continue
         gone[place] = link
         heir = _heir(newest, place)

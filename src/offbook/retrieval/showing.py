@@ -4,81 +4,124 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from offbook.content import render
+from offbook.content import is_result, render, text_of
 from offbook.entries import Explained, Hold, MemoryEntry, PlacedMessage, Replaced, Why
+from offbook.errors import StoreCorrupt
 from offbook.lifecycle.offload import offloaded_through
 from offbook.lifecycle.tiers import tier_of
-from offbook.protocols import Store
+from offbook.protocols import Blobs, Store
 from offbook.retrieval.asked import Ask, Found
 from offbook.retrieval.excerpts import excerpt
 from offbook.retrieval.identity import entry_id
 from offbook.retrieval.query import read_query
 from offbook.retrieval.settling import Standing
 from offbook.retrieval.times import QueryTimes
+from offbook.retrieval.whole import whole_text
 from offbook.settings import Ttl
-from offbook.types import Span
+from offbook.types import Message, Span
 
 if TYPE_CHECKING:
     from offbook.retrieval.ranking import Hit
 
-REPLACED_CHARS = 200
+CHARS_AT_ONCE = 20_000
+"""Of messages: reading more than this would hold up whoever else is being served."""
 MIDDLING, SPREAD = 4.0, 2.5
 """The score shown as 0.5, and how fast it goes to 0 and 1 from there. Only the order means anything."""
 
 
 async def entries_of(
-    store: Store, ttl: Ttl, ask: Ask, found: Found, chosen: Sequence[Standing], at: datetime
+    store: Store, blobs: Blobs, ttl: Ttl, ask: Ask, found: Found, chosen: Sequence[Standing], at: datetime
 ) -> list[MemoryEntry]:
-    """What stands, with its text, its tier and why it was found."""
+    """What stands, with its text, its tier and why it was found. What cannot be read is left out."""
     agent_id = found.agent_id
     places = [one.place for one in chosen]
     beside = [place for one in chosen for place in one.replaces]
     if not places:
         return []
-    at_places, holds, offloaded = await asyncio.gather(
-        store.messages_at(agent_id, [*places, *beside]),
+    messages, holds, offloaded = await asyncio.gather(
+        _readable(store, agent_id, [*places, *beside]),
         store.holds(agent_id, places),
         offloaded_through(store, agent_id),
     )
-    messages = {placed.place: placed for placed in at_places}
-    entries = []
-    for one in chosen:
-        placed = messages.get(one.place)
-        if placed is None:
-            continue
-        hold, hit = holds.get(one.place, Hold()), found.hits.get(one.place)
-        arrived = placed.logged.received_at
-        message = placed.logged.message
-        found_by = [*(hit.found_by if hit else ["correction"]), *(["pin"] if hold.pinned else [])]
-        entries.append(
-            MemoryEntry(
-                id=entry_id(one.place),
-                agent_id=agent_id,
-                session_id=placed.session_id,
-                text=excerpt(render(message), found.ranking.words, hit.part if hit else None),
-                ts=message.ts or arrived,
-                score=squashed(one.score),
-                found_by=found_by,
-                span=Span(first_seq=placed.logged.seq, last_seq=placed.logged.seq),
-                tier=tier_of(
-                    arrived,
-                    hold.retrievals,
-                    is_pinned=hold.pinned,
-                    is_offloaded=offloaded is not None and arrived <= offloaded,
-                    ttl=ttl,
-                    at=at,
-                ),
-                pinned=hold.pinned,
-                origin=message.origin or message.role,
-                superseded_by=None if one.superseded_by is None else entry_id(one.superseded_by),
-                why=_why(ask, found, one, hit, messages),
-            )
-        )
-    return entries
+    wholes = {
+        place: whole for place, placed in messages.items() if (whole := await whole_text(blobs, agent_id, placed))
+    }
+
+    def shown() -> list[MemoryEntry]:
+        return [
+            _entry(ask, found, one, messages, wholes, holds.get(one.place, Hold()), offloaded, ttl, at)
+            for one in chosen
+            if one.place in messages
+        ]
+
+    chars = sum(placed.logged.entry.chars for placed in messages.values())
+    return await asyncio.to_thread(shown) if wholes or chars > CHARS_AT_ONCE else shown()
+
+
+async def _readable(store: Store, agent_id: str, places: Sequence[int]) -> dict[int, PlacedMessage]:
+    """The messages at these places; those that are damaged are passed over: `doctor` tells of them."""
+    try:
+        placed = await store.messages_at(agent_id, places)
+    except StoreCorrupt:
+        placed = []
+        for place in places:
+            with suppress(StoreCorrupt):
+                placed += await store.messages_at(agent_id, [place])
+    return {one.place: one for one in placed}
+
+
+def _entry(
+    ask: Ask,
+    found: Found,
+    one: Standing,
+    messages: Mapping[int, PlacedMessage],
+    wholes: Mapping[int, Message],
+    hold: Hold,
+    offloaded: datetime | None,
+    ttl: Ttl,
+    at: datetime,
+) -> MemoryEntry:
+    placed, hit = messages[one.place], found.hits.get(one.place)
+    message, arrived = placed.logged.message, placed.logged.received_at
+    text = render(wholes.get(one.place, message))
+    return MemoryEntry(
+        id=entry_id(one.place),
+        agent_id=found.agent_id,
+        session_id=placed.session_id,
+        text=excerpt(text, found.ranking.words, hit.part if hit else None),
+        ts=message.ts or arrived,
+        score=squashed(one.score),
+        found_by=[*(hit.found_by if hit else ["correction"]), *(["pin"] if hold.pinned else [])],
+        span=Span(first_seq=placed.logged.seq, last_seq=placed.logged.seq),
+        tier=tier_of(
+            arrived,
+            hold.retrievals,
+            is_pinned=hold.pinned,
+            is_offloaded=offloaded is not None and arrived <= offloaded,
+            ttl=ttl,
+            at=at,
+        ),
+        pinned=hold.pinned,
+        origin=origin_of(message),
+        superseded_by=None if one.superseded_by is None else entry_id(one.superseded_by),
+        why=_why(ask, one, hit, messages),
+    )
+
+
+def origin_of(message: Message) -> str:
+    """Where it came from, as the host said, or as its blocks show: what a tool printed is a tool's, whoever sent it."""
+    if message.origin:
+        return message.origin
+    blocks = [] if isinstance(message.content, str) else message.content
+    has_result = any(is_result(block) for block in blocks)
+    if not has_result or message.role == "tool":
+        return message.role
+    return f"{message.role}+tool" if text_of(message.content).strip() else "tool"
 
 
 def squashed(score: float) -> float:
@@ -86,11 +129,11 @@ def squashed(score: float) -> float:
     return round(1 / (1 + math.exp(-max(-40.0, min(40.0, (score - MIDDLING) / SPREAD)))), 6)
 
 
-def _why(ask: Ask, found: Found, one: Standing, hit: Hit | None, messages: dict[int, PlacedMessage]) -> Why | None:
+def _why(ask: Ask, one: Standing, hit: Hit | None, messages: Mapping[int, PlacedMessage]) -> Why | None:
     replaces = [
         Replaced(
             id=entry_id(place),
-            text=excerpt(render(messages[place].logged.message), ())[:REPLACED_CHARS],
+            text=excerpt(render(messages[place].logged.message), ()),
             ts=messages[place].logged.message.ts or messages[place].logged.received_at,
         )
         for place in one.replaces

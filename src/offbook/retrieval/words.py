@@ -103,6 +103,13 @@ def terms(text: str) -> list[str]:
     return found or [word for token in tokens for word in _plain(token)]
 
 
+def is_latin(text: str) -> bool:
+    """Whether at least half of the letters are of the Latin alphabet."""
+    letters = [letter for letter in text[:2000] if letter.isalpha()]
+    latin = sum(letter < "\u0250" or "\u1e00" <= letter <= "\u1eff" for letter in letters)
+    return 2 * latin >= len(letters)
+
+
 def query_terms(text: str) -> list[str]:
     """The distinct terms of a question, without the words that only make it one."""
     distinct = list(dict.fromkeys(terms(text)))

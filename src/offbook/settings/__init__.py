@@ -126,8 +126,8 @@ class Search(Value, frozen=True):
         float, Meta(ge=0.001, description="Days in which the boost of a new exchange fades to 1/e.")
     ] = 14.0
     recency_weight: Annotated[Amount, Meta(description="The boost of an exchange of this moment.")] = 0.15
-    limit: Annotated[Positive, Meta(description="Candidates fetched before noise is left out.")] = 30
-    keep: Annotated[Positive, Meta(description="Results shown.")] = 5
+    limit: Annotated[Positive, Meta(description="Candidates looked at before a turn.")] = 30
+    keep: Annotated[Positive, Meta(description="Of these, how many come to mind before a turn.")] = 5
     deadline: Annotated[
         timedelta, Meta(description="How long a recall waits for the query's vector before it goes by text alone.")
     ] = timedelta(milliseconds=300)
@@ -191,7 +191,7 @@ class Settings(Value, frozen=True):
     default_agent: Annotated[Name, Meta(description="The agent of commands that name none.")] = "main"
     cross_search_enabled: Annotated[bool, Meta(description="Search the memory of other agents too.")] = False
     store_only: Annotated[bool, Meta(description="Store everything, inject nothing.")] = False
-    min_score: Annotated[Share, Meta(description="Least cosine similarity of a recalled chunk.")] = 0.4
+    min_score: Annotated[Share, Meta(description="Least cosine similarity of what comes to mind before a turn.")] = 0.4
     prune_threshold: Annotated[Positive, Meta(description="Hot chunks above which the oldest go cold.")] = 500
     prune_keep: Annotated[Count, Meta(description="Newest hot chunks that stay then.")] = 400
 

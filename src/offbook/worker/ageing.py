@@ -29,7 +29,7 @@ async def tiers(store: Store, agent_id: str, index: AgentIndex, ttl: Ttl) -> Tie
     import numpy as np
 
     at = now()
-    offloaded = await offloaded_through(store, agent_id)
+    offloaded = await _offloaded(store, agent_id, at)
     arrived = index.rows.view()["arrived"]
     base = _hours(min(ttl.base_hours, ttl.max_hours))
     cooled = int(np.searchsorted(arrived, micros(_before(at, base)), "right"))
@@ -54,7 +54,7 @@ async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Sett
 
     at = now()
     ttl = settings.ttl
-    gone = await offloaded_through(store, agent_id)
+    gone = await _offloaded(store, agent_id, at)
     since = _before(at, _hours(ttl.max_hours))
     if gone is not None:
         since = max(since, gone)
@@ -79,6 +79,12 @@ async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Sett
     event = AuditDraft(verb="offload", actor=AGER, details={"moved": moved, "through": through, "hot": hot})
     await store.set_agent_note(agent_id, OFFLOADED, through, event)
     return moved
+
+
+async def _offloaded(store: Store, agent_id: str, at: datetime) -> datetime | None:
+    """Never after now: a clock that was wrong for a while does not make cold what is yet to come."""
+    through = await offloaded_through(store, agent_id)
+    return None if through is None else min(through, at)
 
 
 async def _held(store: Store, agent_id: str, index: AgentIndex, at: datetime, ttl: Ttl) -> list[tuple[int, Hold]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from offbook.entries import Recollection
-from offbook.errors import ModelUnavailable, OffbookError
+from offbook.errors import ModelUnavailable, OffbookError, StoreError
 from offbook.models.opening import NO_MODEL
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.asked import Ask
@@ -85,7 +85,7 @@ class Background:
             store, blobs, indexes, silence=lambda agent_id: settings.for_agent(agent_id).session.interrupted_gap
         )
         self._embedding = EmbeddingStep(store, blobs, self.indexes, threads=settings.embedding.threads)
-        self._recall = Recall(store, self.indexes, self.embedders, settings)
+        self._recall = Recall(store, blobs, self.indexes, self.embedders, settings)
         self._to_follow = Turns()
         self._to_embed = Turns()
         self._to_commit = Turns()
@@ -103,9 +103,9 @@ class Background:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.embedders.close()  # first: who waits for an endpoint's answer would wait for minutes
         await self._embedding.close()
         await self.indexes.close()
-        await self.embedders.close()
 
     # ── what the verbs ask ──
 
@@ -148,6 +148,17 @@ class Background:
         )
 
     async def status(self, agent_id: str) -> tuple[IndexStatus, Tiers]:
+        """Also of an index that cannot be opened or written, and then why."""
+        try:
+            return await self._status(agent_id)
+        except StoreError as error:
+            counts = await self._store.counts(agent_id)
+            index = IndexStatus(
+                entries=0, embedded=0, waiting=counts.messages, model=self.embedders.name, trouble=error.detail
+            )
+            return index, Tiers(hot=0, warm=0, cold=0)
+
+    async def _status(self, agent_id: str) -> tuple[IndexStatus, Tiers]:
         async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, _):
             ttl = self._settings.for_agent(agent_id).ttl
             tiers = await ageing.tiers(self._store, agent_id, index, ttl)
@@ -158,7 +169,7 @@ class Background:
                 embedded=embedded,
                 waiting=0 if self._is_without_model else index.rows.count - embedded,
                 model=self.embedders.name,
-                trouble=self.embedders.trouble,
+                trouble=self.indexes.trouble(agent_id) or self.embedders.trouble,
             ), tiers
 
     @property
@@ -189,7 +200,8 @@ class Background:
         await self._attempt("open", self._open_model)
 
     async def _open_model(self) -> None:
-        await self.embedders.wanted()
+        if await self._store.agents():
+            await self.embedders.wanted()
 
     async def _notify_all(self) -> None:
         for agent_id in await self._store.agents():
@@ -204,7 +216,7 @@ class Background:
                 self._later(self._to_follow, agent_id, RETRY_SECONDS)
 
     async def _follow(self, agent_id: str) -> None:
-        async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, has_all):
+        async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS, is_patient=True) as (index, has_all):
             self._to_embed.add(agent_id)
             if has_all:
                 await self._age(agent_id, index)

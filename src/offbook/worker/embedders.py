@@ -17,11 +17,15 @@ import structlog
 
 from offbook.errors import ModelUnavailable
 from offbook.models.opening import NO_MODEL
+from offbook.models.queries import Queries
 from offbook.protocols import Store
 from offbook.settings import Embedding
 from offbook.types import Value
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from offbook.protocols import Embedder
 
 ACTIVE = "embedding"
@@ -48,6 +52,8 @@ class Embedders:
         self._at_work: str | None = None
         self._lock = asyncio.Lock()
         self._serving: dict[str, Serving | None] = {}
+        self._queries = Queries()
+        self._is_closed = False
 
     async def wanted(self) -> Embedder:
         """The model the settings ask for. ModelUnavailable says why there is none."""
@@ -91,6 +97,10 @@ class Embedders:
             return await self.wanted()
         return embedder if embedder.fingerprint == noted.fingerprint else await self.wanted()
 
+    async def query_vector(self, embedder: Embedder, text: str, *, seconds: float) -> NDArray[np.float32]:
+        """Of one text, for somebody who waits: TimeoutError or ModelUnavailable in at most that time."""
+        return await self._queries.vector(embedder, text, seconds=seconds)
+
     async def switch(self, store: Store, agent_id: str, embedder: Embedder) -> None:
         """From now on this one serves the agent."""
         noted = await self._noted(store, agent_id)
@@ -103,6 +113,9 @@ class Embedders:
             log.info("switched", action="embedding.switch", agent=agent_id, model=embedder.name)
 
     async def close(self) -> None:
+        """Breaks off what endpoints are asked just now; waits for nobody."""
+        self._is_closed = True
+        self._queries.close()
         while self._opened:
             _, embedder = self._opened.popitem()
             await asyncio.to_thread(embedder.close)
@@ -121,6 +134,8 @@ class Embedders:
         if known is not None:
             return known
         async with self._lock:
+            if self._is_closed:
+                raise ModelUnavailable("the embedding model is closed")
             if embedding in self._opened:
                 return self._opened[embedding]
             failed_at, why = self._failed.get(embedding, (0.0, ""))
@@ -134,6 +149,12 @@ class Embedders:
                 self._failed[embedding] = (time.monotonic(), error.detail)
                 log.warning("no model", action="embedding.open", model=embedding.model, detail=error.detail)
                 raise
+            except Exception as error:
+                # A defect of ours or of the model's: recall goes on by text.
+                why = f"the model could not be opened ({type(error).__name__}: {error})"
+                self._failed[embedding] = (time.monotonic(), why)
+                log.exception("no model", action="embedding.open", model=embedding.model)
+                raise ModelUnavailable(why) from error
             self._failed.pop(embedding, None)
             self._opened[embedding] = embedder
             log.info("model ready", action="embedding.open", model=embedding.model, fingerprint=embedder.fingerprint)

@@ -6,16 +6,18 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import structlog
 
 from offbook.content import render
 from offbook.entries import PlacedMessage, StoredVector, VectorRow
-from offbook.errors import StoreCorrupt
+from offbook.errors import ModelUnavailable, StoreCorrupt
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.passages import passages
 from offbook.worker.indexes import Indexes, whole_text
@@ -29,10 +31,38 @@ PASSAGES_AT_A_TIME = 32
 """Given to the model at once; between two such pieces a stop is heard."""
 VECTORS_AT_A_TIME = 1_000
 FOLLOW_SECONDS = 0.5
+CLOSE_SECONDS = 5.0
+"""For the piece that the model has in hand. A thread cannot be stopped, but need not be waited for."""
+HARMLESS = "Hello."
+"""A text that a model takes that takes any."""
 NICE = 10
 """Added to the background threads' niceness: who waits for an answer goes first."""
 
 log = structlog.get_logger("offbook.embedding")
+
+
+class Share(NamedTuple):
+    """A message and its passages."""
+
+    place: int
+    passages: Sequence[str]
+
+
+class Made(NamedTuple):
+    rows: list[VectorRow]
+    refused: dict[int, str]
+    """Places whose text the model does not take, and why."""
+
+
+@dataclass
+class _Known:
+    """Of an open index, by model."""
+
+    checked: set[str] = field(default_factory=set)
+    """The store has what the index has."""
+    aside: dict[str, set[int]] = field(default_factory=dict)
+    """Places that have no vectors and would come again and again: damaged, refused. They are tried again when the
+    index is opened again."""
 
 
 class EmbeddingStep:
@@ -42,33 +72,57 @@ class EmbeddingStep:
         self._indexes = indexes
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="offbook-embed", initializer=_step_back)
-        self._unreadable: dict[str, set[int]] = {}
-        """Places of damaged messages, which would come again and again."""
+        self._known: WeakKeyDictionary[AgentIndex, _Known] = WeakKeyDictionary()
+        self._in_hand: set[Future[Made]] = set()
         self._is_closing = False
 
     async def run(self, agent_id: str, embedder: Embedder) -> bool:
         """Embed a few messages that have no vectors of this model; returns whether none is left. Run again, it does
         others."""
-        async with self._indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, has_all):
+        model = embedder.fingerprint
+        async with self._indexes.following(agent_id, seconds=FOLLOW_SECONDS, is_patient=True) as (index, has_all):
             if not has_all:
                 return False  # a vector whose message has no row yet would be passed over
             await self._follow(agent_id, embedder, index)
             limit = MESSAGES_AT_A_TIME * self._threads
-            places = _without_vectors(index, embedder.fingerprint, limit, self._unreadable.get(agent_id, set()))
+            places = _without_vectors(index, model, limit, self._known_of(index).aside.get(model, ()))
         if not places:
             return True
         messages = await self._readable(agent_id, places)
+        self._set_aside(index, model, set(places) - {placed.place for placed in messages})
         shares = [messages[at :: self._threads] for at in range(self._threads)]
         made = await asyncio.gather(*(self._embedded(agent_id, embedder, share) for share in shares if share))
-        vectors = [vector for some in made for vector in some]
+        vectors = [vector for some in made for vector in some.rows]
+        for place, why in ((place, why) for some in made for place, why in some.refused.items()):
+            log.warning("set aside", action="embedding.refused", agent=agent_id, place=place, detail=why)
+            self._set_aside(index, model, [place])
         if vectors:
-            await self._store.add_vectors(agent_id, embedder.fingerprint, vectors)
+            await self._store.add_vectors(agent_id, model, vectors)
             await self._follow(agent_id, embedder, index)
+            self._look_back(agent_id, model, index, {vector.place for vector in vectors})
         return False
+
+    def _look_back(self, agent_id: str, model: str, index: AgentIndex, places: set[int]) -> None:
+        """What has no vector although it was given one is not given another, again and again."""
+        if self._indexes.peek(agent_id) is not index:
+            return  # another has taken its place, and has yet to take them
+        vectors, order = index.vectors(model), sorted(places)
+        has = vectors.has(index.rows.count)[index.rows.find(order)] if vectors else [False] * len(order)
+        left = [place for place, has_one in zip(order, has, strict=True) if not has_one]
+        if left:
+            log.error("set aside", action="embedding.not_taken", agent=agent_id, model=model, messages=len(left))
+            self._set_aside(index, model, left)
+
+    def _known_of(self, index: AgentIndex) -> _Known:
+        return self._known.setdefault(index, _Known())
+
+    def _set_aside(self, index: AgentIndex, model: str, places: Iterable[int]) -> None:
+        self._known_of(index).aside.setdefault(model, set()).update(places)
 
     async def _follow(self, agent_id: str, embedder: Embedder, index: AgentIndex) -> None:
         """Take into the index what the store has of this model's vectors."""
         model = embedder.fingerprint
+        await self._check(agent_id, model, index)
         while True:
             after = index.vectors_through(model)
             stored = await self._store.vectors(agent_id, model, after=after, limit=VECTORS_AT_A_TIME)
@@ -80,10 +134,23 @@ class EmbeddingStep:
             if not await self._indexes.change(agent_id, take) or not is_page:
                 return
 
+    async def _check(self, agent_id: str, model: str, index: AgentIndex) -> None:
+        """A restored store may have less than the index has seen, and would give its numbers again."""
+        known, through = self._known_of(index), index.vectors_through(model)
+        if model in known.checked:
+            return
+        if through:
+            stored = await self._store.vectors(agent_id, model, after=through - 1, limit=1)
+            if not stored or stored[0].number != through:
+                log.warning("vectors of another history: taken anew", action="embedding.reset", agent=agent_id)
+                await self._indexes.change(agent_id, partial(_drop, followed=index, model=model))
+        known.checked.add(model)
+
     async def close(self) -> None:
         """Does not wait for more than the piece that the model has in hand. What was not kept is made again."""
         self._is_closing = True
-        await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(wait, list(self._in_hand), CLOSE_SECONDS)
 
     async def _readable(self, agent_id: str, places: Sequence[int]) -> list[PlacedMessage]:
         """Damaged messages are passed over: `doctor` and `audit --verify` tell of them."""
@@ -95,35 +162,59 @@ class EmbeddingStep:
             for place in places:
                 with contextlib.suppress(StoreCorrupt):
                     messages += await self._store.messages_at(agent_id, [place])
-        unreadable = set(places) - {placed.place for placed in messages}
-        self._unreadable.setdefault(agent_id, set()).update(unreadable)
         return messages
 
-    async def _embedded(self, agent_id: str, embedder: Embedder, messages: Sequence[PlacedMessage]) -> list[VectorRow]:
+    async def _embedded(self, agent_id: str, embedder: Embedder, messages: Sequence[PlacedMessage]) -> Made:
         texts = [
             render(await whole_text(self._blobs, agent_id, placed) or placed.logged.message) for placed in messages
         ]
 
-        def work() -> list[VectorRow]:
-            from offbook.retrieval.index.vectors import quantised
+        def work() -> Made:
+            shares = [Share(one.place, passages(text)) for one, text in zip(messages, texts, strict=True)]
+            return self._vectors_of(embedder, shares)
 
-            parts = [passages(text) for text in texts]
-            everything = [passage for some in parts for passage in some]
-            pieces = []
-            for start in range(0, len(everything), PASSAGES_AT_A_TIME):
-                if self._is_closing:
-                    return []
-                pieces.append(quantised(embedder.embed(everything[start : start + PASSAGES_AT_A_TIME])))
-            data = [row for piece in pieces for row in piece]
-            owners = [
-                (placed.place, part) for placed, some in zip(messages, parts, strict=True) for part in range(len(some))
-            ]
-            return [
-                VectorRow(place=place, part=part, data=row.tobytes())
-                for (place, part), row in zip(owners, data, strict=True)
-            ]
+        running = self._pool.submit(work)
+        self._in_hand.add(running)
+        running.add_done_callback(self._in_hand.discard)
+        return await asyncio.wrap_future(running)
 
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+    def _vectors_of(self, embedder: Embedder, shares: Sequence[Share], *, is_asked_again: bool = False) -> Made:
+        """One text that the model refuses does not keep the others from having vectors: halved until it is alone."""
+        try:
+            return Made(self._rows_of(embedder, shares), {})
+        except ModelUnavailable as error:
+            if error.retryable or self._is_closing:
+                raise
+            if not is_asked_again:
+                embedder.embed([HARMLESS])  # raises where it is not for the texts
+            if len(shares) == 1:
+                return Made([], {shares[0].place: error.detail})
+        half = len(shares) // 2
+        first, second = (
+            self._vectors_of(embedder, some, is_asked_again=True) for some in (shares[:half], shares[half:])
+        )
+        return Made(first.rows + second.rows, first.refused | second.refused)
+
+    def _rows_of(self, embedder: Embedder, shares: Sequence[Share]) -> list[VectorRow]:
+        from offbook.retrieval.index.vectors import quantised
+
+        everything = [passage for share in shares for passage in share.passages]
+        pieces = []
+        for start in range(0, len(everything), PASSAGES_AT_A_TIME):
+            if self._is_closing:
+                return []
+            pieces.append(quantised(embedder.embed(everything[start : start + PASSAGES_AT_A_TIME])))
+        data = [row for piece in pieces for row in piece]
+        owners = [(share.place, part) for share in shares for part in range(len(share.passages))]
+        return [
+            VectorRow(place=place, part=part, data=row.tobytes())
+            for (place, part), row in zip(owners, data, strict=True)
+        ]
+
+
+def _drop(index: AgentIndex, *, followed: AgentIndex, model: str) -> None:
+    if index is followed:
+        index.drop_vectors(model)
 
 
 def _take(
@@ -141,15 +232,15 @@ def embedded_in(index: AgentIndex, model: str | None) -> int:
     return vectors.embedded if vectors else 0
 
 
-def _without_vectors(index: AgentIndex, model: str, limit: int, unreadable: Collection[int]) -> list[int]:
+def _without_vectors(index: AgentIndex, model: str, limit: int, aside: Collection[int]) -> list[int]:
     """The newest messages that have none."""
     import numpy as np
 
     vectors = index.vectors(model)
     view = index.rows.view()
     missing = np.flatnonzero(~vectors.has(len(view))) if vectors else np.arange(len(view))
-    newest = view["place"][missing[-(limit + len(unreadable)) :]].tolist()
-    return [place for place in newest if place not in unreadable][-limit:]
+    newest = view["place"][missing[-(limit + len(aside)) :]].tolist()
+    return [place for place in newest if place not in aside][-limit:]
 
 
 def _whole_messages(stored: Sequence[StoredVector]) -> list[StoredVector]:

@@ -12,7 +12,7 @@ import shutil
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from offbook.retrieval.index.agent_index import AgentIndex
     from offbook.retrieval.index.rows import Said
 
-BATCH = 200
-"""Messages taken at a time: about 20 ms of work, in a thread."""
+BATCH, QUICK_BATCH = 200, 50
+"""Messages taken at a time: about 20 ms of work, in a thread; and where somebody waits for an answer."""
 COMMIT_SECONDS = 1.0
 REST_SECONDS = 30.0
 """Without news after which the text index lets go of its writer's memory."""
@@ -64,6 +64,8 @@ class _Kept:
     committed_at: float = field(default_factory=time.monotonic)
     news_at: float = field(default_factory=time.monotonic)
     users: int = 0
+    trouble: str | None = None
+    """Why what has come cannot be taken or committed."""
 
 
 class Indexes:
@@ -74,7 +76,8 @@ class Indexes:
         self._folder = folder
         self._silence = silence
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._opening = asyncio.Lock()
+        self._opening: dict[str, tuple[asyncio.Lock, list[None]]] = {}
+        """A lock an agent while somebody opens or lets go, and how many those are."""
         self._linker = Linker(store)
 
     def open_agents(self) -> list[str]:
@@ -85,11 +88,24 @@ class Indexes:
         kept = self._kept.get(agent_id)
         return kept.index if kept else None
 
+    def trouble(self, agent_id: str) -> str | None:
+        kept = self._kept.get(agent_id)
+        return kept.trouble if kept else None
+
     @asynccontextmanager
-    async def following(self, agent_id: str, *, seconds: float) -> AsyncIterator[tuple[AgentIndex, bool]]:
-        """The agent's index and whether it has all that was acknowledged; takes what it can in the time given."""
+    async def following(
+        self, agent_id: str, *, seconds: float, is_patient: bool = False
+    ) -> AsyncIterator[tuple[AgentIndex, bool]]:
+        """The agent's index and whether it has all that was acknowledged; takes what it can in the time given.
+
+        Who is patient takes one batch at least, and is told what went wrong. Anybody else has an answer to give, with
+        what there is: on a full disk, too.
+        """
         async with self._using(agent_id) as kept:
-            has_all = await self._follow(agent_id, kept, seconds)
+            if is_patient:
+                has_all = await self._follow(agent_id, kept, seconds, BATCH)
+            else:
+                has_all = await self._follow_until(agent_id, kept, seconds)
             yield kept.index, has_all
 
     async def change(self, agent_id: str, work: Callable[[AgentIndex], T]) -> T:
@@ -117,10 +133,10 @@ class Indexes:
 
     async def close(self) -> None:
         """What cannot be committed now is taken again from the log another time."""
-        async with self._opening:
-            for agent_id, kept in list(self._kept.items()):
-                async with kept.lock:
-                    kept.users = 0
+        for agent_id, kept in list(self._kept.items()):
+            async with self._alone(agent_id), kept.lock:
+                kept.users = 0
+                if self._kept.get(agent_id) is kept:
                     await self._let_go(agent_id, kept)
 
     # ── how ──
@@ -137,16 +153,29 @@ class Indexes:
             kept.users -= 1
 
     async def _open(self, agent_id: str) -> _Kept:
-        """One at a time, for all agents: it takes milliseconds, and two must never open the same files."""
-        async with self._opening:
+        """One at a time for an agent: two must never open the same files."""
+        await self._make_room()
+        async with self._alone(agent_id):
             if agent_id not in self._kept:
-                await self._make_room()
                 index = await self._opened(agent_id)
                 if not await self._is_of_this_history(agent_id, index):
                     log.warning("another history: made anew", action="index.reset", agent=agent_id)
                     await to_the_end(index.reset)
                 self._kept[agent_id] = _Kept(index)
             return self._kept[agent_id]
+
+    @asynccontextmanager
+    async def _alone(self, agent_id: str) -> AsyncIterator[None]:
+        """Nobody else opens this agent's index or lets it go. Who is alone with one never asks for another."""
+        lock, askers = self._opening.setdefault(agent_id, (asyncio.Lock(), []))
+        askers.append(None)
+        try:
+            async with lock:
+                yield
+        finally:
+            askers.pop()
+            if not askers:
+                del self._opening[agent_id]
 
     async def _opened(self, agent_id: str) -> AgentIndex:
         from offbook.retrieval.index.agent_index import AgentIndex
@@ -159,7 +188,8 @@ class Indexes:
 
     async def _open_again(self, agent_id: str, kept: _Kept) -> None:
         """As its checkpoint says; the rest is taken again from the log."""
-        await to_the_end(kept.index.close)
+        with suppress(*UNWRITABLE):  # what could not be written cannot always be taken back
+            await to_the_end(kept.index.close)
         kept.unlinked.clear()
         kept.index = await self._opened(agent_id)
 
@@ -169,8 +199,9 @@ class Indexes:
             if len(self._kept) < MOST_OPEN:
                 return
             if not kept.users:
-                async with kept.lock:
-                    await self._let_go(agent_id, kept)
+                async with self._alone(agent_id), kept.lock:
+                    if self._kept.get(agent_id) is kept:
+                        await self._let_go(agent_id, kept)
 
     async def _let_go(self, agent_id: str, kept: _Kept) -> None:
         try:
@@ -192,19 +223,40 @@ class Indexes:
         events = await self._store.audit_events(agent_id, after_seq=event - 1, limit=1) if event else []
         return events[0].hash if events and events[0].seq == event else ""
 
-    async def _follow(self, agent_id: str, kept: _Kept, seconds: float) -> bool:
+    async def _follow_until(self, agent_id: str, kept: _Kept, seconds: float) -> bool:
+        """What it breaks off is gone on with by the next, as after any cancellation."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._follow(agent_id, kept, seconds, QUICK_BATCH)
+        except TimeoutError:
+            return False
+        except StoreError as error:
+            if kept.trouble is None:
+                log.warning("not taken", action="index.follow", agent=agent_id, detail=error.detail)
+            kept.trouble = error.detail
+            return False
+
+    async def _follow(self, agent_id: str, kept: _Kept, seconds: float, batch: int) -> bool:
         stop_at = time.monotonic() + seconds
         while True:
-            async with kept.lock:
-                is_end = await self._take(agent_id, kept)
+            try:
+                async with asyncio.timeout(stop_at - time.monotonic()):
+                    await kept.lock.acquire()
+            except TimeoutError:
+                return False
+            try:
+                is_end = await self._take(agent_id, kept, batch)
+            finally:
+                kept.lock.release()
             if is_end:
+                kept.trouble = kept.trouble if kept.index.is_dirty else None
                 return True
             if time.monotonic() >= stop_at:
                 return False
 
-    async def _take(self, agent_id: str, kept: _Kept) -> bool:
+    async def _take(self, agent_id: str, kept: _Kept, batch: int) -> bool:
         await self._link(agent_id, kept)
-        arrivals = await self._arrivals(agent_id, kept.index.through_event)
+        arrivals = await self._arrivals(agent_id, kept.index.through_event, batch)
         messages = [placed for placed in arrivals.messages if is_indexed(placed)]
         if messages:
             said = await self._said(agent_id, messages)
@@ -214,15 +266,16 @@ class Indexes:
             await self._link(agent_id, kept)
         else:
             kept.index.take((), arrivals.through_event)
-        if kept.index.is_dirty and time.monotonic() - kept.committed_at >= 5 * COMMIT_SECONDS:
+        is_due = time.monotonic() - kept.committed_at >= 5 * COMMIT_SECONDS
+        if kept.index.is_dirty and is_due and batch == BATCH:
             await self._commit(agent_id, kept)  # a long import: what was taken should not be taken again
         return arrivals.is_end
 
-    async def _arrivals(self, agent_id: str, after: int) -> Arrivals:
+    async def _arrivals(self, agent_id: str, after: int, batch: int) -> Arrivals:
         """Where something is damaged one event at a time up to that, which is passed over: `doctor` and
         `audit --verify` tell of it."""
         try:
-            return await self._store.arrivals(agent_id, after_event=after, limit=BATCH)
+            return await self._store.arrivals(agent_id, after_event=after, limit=batch)
         except StoreCorrupt as error:
             try:
                 return await self._store.arrivals(agent_id, after_event=after, limit=1)
@@ -247,20 +300,38 @@ class Indexes:
         through_hash = await self._hash_of(agent_id, kept.index.through_event)
         await self._write(agent_id, kept, kept.index.commit, through_hash)
         kept.committed_at = time.monotonic()
+        kept.trouble = None
 
     async def _write(self, agent_id: str, kept: _Kept, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """In a thread, to its end. What breaks off half-way (a full disk) is not gone on with."""
+        failed: list[Exception] = []
+
+        def noting() -> T:
+            try:
+                return work(*args, **kwargs)
+            except UNWRITABLE as error:
+                failed.append(error)
+                raise
+
         try:
-            return await to_the_end(work, *args, **kwargs)
-        except UNWRITABLE as error:
+            return await to_the_end(noting)
+        except (*UNWRITABLE, asyncio.CancelledError) as error:
+            if not failed:
+                raise
+            trouble = self._unwritable(agent_id, failed[0])
+            kept.trouble = trouble.detail
+            if isinstance(error, asyncio.CancelledError):
+                with suppress(StoreError):  # who is cancelled stays cancelled; the next finds it closed, and opens it
+                    await self._open_again(agent_id, kept)
+                raise
             await self._open_again(agent_id, kept)
-            raise self._unwritable(agent_id, error) from error
+            raise trouble from error
 
     def _unwritable(self, agent_id: str, error: Exception) -> StoreError:
-        what = f"the search index of agent {agent_id!r} cannot be written ({error})"
+        what = f"the search index of agent {agent_id!r} cannot be opened or written ({error})"
         if _is_for_want_of_room(self._folder.parent, error):
             return StoreFull(f"{what}: free some room on the disk; it goes on by itself")
-        return StoreError(f"{what}: see that the data folder can be written; it goes on by itself")
+        return StoreError(f"{what}: see that the data folder can be read and written; it goes on by itself")
 
 
 def _is_for_want_of_room(folder: Path, error: Exception) -> bool:

@@ -1,18 +1,28 @@
 """What a new message replaces is noted when it arrives, with both ends linked (D5).
 
 Few messages correct or restate anything; for those few, what they may replace is looked up: the last turns of
-the session, and what says the same words in any other.
+the session, and what says the same words in any other. Only what somebody said in person replaces and is replaced: the
+results of tools and the texts of others, in whoever's name they come, are read by no pattern. What arrives late is
+older than what it is compared with, and is what gives way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from offbook.content import text_of
-from offbook.continuity.supersede import Earlier, correction_in, facts_in, may_restate, superseded_by
+from offbook.continuity.supersede import (
+    Earlier,
+    correction_in,
+    facts_in,
+    may_restate,
+    restated_by,
+    superseded_by,
+)
 from offbook.entries import PlacedMessage, Supersession
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Store
@@ -26,15 +36,33 @@ if TYPE_CHECKING:
 TURNS_BACK = 30
 ELSEWHERE = 60
 """Messages of other sessions that are compared, those with most words in common."""
+LONGEST_COMPARED_CHARS = 2001
+"""Beyond this nothing is read for what it states (see `continuity.facts`)."""
+READ_AT_ONCE = 1000
+RESTATED = "restate"
 LINKER = "offbook"
 """The actor of the audit event: nobody asked for it."""
 
 
-class Telling(NamedTuple):
-    """What a message states or corrects: the words to look for, and the kind of link."""
+class Heard(NamedTuple):
+    """What somebody said in person, and when."""
 
-    looked_for: str
+    place: int
+    session: int
+    seq: int
+    said_at: datetime
+    role: str
+    speaker: str
+    text: str
+
+
+class Telling(NamedTuple):
+    """A message that states or corrects something, the kind of link it makes, and the places of what it may replace."""
+
+    placed: PlacedMessage
+    said: Heard
     kind: str
+    places: list[int]
 
 
 class Linker:
@@ -44,21 +72,19 @@ class Linker:
     async def link(
         self, agent_id: str, index: AgentIndex, messages: Sequence[PlacedMessage], said: Sequence[Said]
     ) -> None:
-        for at, telling in await asyncio.to_thread(_telling, said):
-            await self._link(agent_id, index, messages[at], said[at], telling)
-
-    async def _link(self, agent_id: str, index: AgentIndex, placed: PlacedMessage, one: Said, telling: Telling) -> None:
-        places = await asyncio.to_thread(_comparable, index, placed.place, telling.looked_for)
-        candidates = await self._readable(agent_id, places)
-        replaced = await asyncio.to_thread(_replaced, placed, one, candidates)
-        kind = telling.kind
-        links = [Supersession(old_place=old, new_place=placed.place, kind=kind, at=one.ts) for old in replaced]
-        if links:
+        """`said` is what the index took of each of the messages."""
+        known = {placed.place: _heard(placed) for placed in messages}
+        tellings = await asyncio.to_thread(_tellings, index, messages)
+        unknown = sorted({place for telling in tellings for place in telling.places if place not in known})
+        for start in range(0, len(unknown), READ_AT_ONCE):
+            piece = unknown[start : start + READ_AT_ONCE]
+            known.update({placed.place: _heard(placed) for placed in await self._readable(agent_id, piece)})
+        for placed, links in await asyncio.to_thread(_links, tellings, known):
             event = AuditDraft(
                 verb="supersede",
                 actor=LINKER,
                 session_id=placed.session_id,
-                details={"seq": placed.logged.seq, "replaced": len(links), "kind": kind},
+                details={"seq": placed.logged.seq, "replaced": len(links), "kind": links[0].kind},
             )
             await self._store.supersede(agent_id, links, event)
 
@@ -77,29 +103,74 @@ class Linker:
 # ── in threads: to read two hundred messages for what they state takes longer than an answer may wait ──
 
 
-def _telling(said: Sequence[Said]) -> list[tuple[int, Telling]]:
-    """Those that state or correct something, by their index."""
-    found: list[tuple[int, Telling]] = []
-    for at, one in enumerate(said):
+def _tellings(index: AgentIndex, messages: Sequence[PlacedMessage]) -> list[Telling]:
+    found: list[Telling] = []
+    for placed in messages:
+        one = _heard(placed)
+        if one is None:
+            continue
         facts = facts_in(one.text, one.role, one.speaker)
         correction = correction_in(one.text, one.role)
         restates = may_restate(one.text, one.role)
         if facts or correction or restates:
             looked_for = [fact.about for fact in facts] + ([one.text] if restates else [])
             looked_for += [correction.target, correction.old] if correction else []
-            found.append((at, Telling(" ".join(looked_for), correction.kind if correction else "restate")))
+            row = int(index.rows.find([placed.place])[0])
+            places = _before_in_session(index, row) + _elsewhere(index, row, " ".join(looked_for))
+            found.append(Telling(placed, one, correction.kind if correction else RESTATED, places))
     return found
 
 
-def _comparable(index: AgentIndex, place: int, looked_for: str) -> list[int]:
-    """The places of what it may replace."""
-    row = int(index.rows.find([place])[0])
-    return _before_in_session(index, row) + _elsewhere(index, row, looked_for)
+def _heard(placed: PlacedMessage) -> Heard | None:
+    """None for what is not its sender's own: what a tool gave, or what is said to come from elsewhere."""
+    logged = placed.logged
+    message = logged.message
+    is_own = message.origin in (None, "", message.role) and message.tool_call_id is None
+    text = text_of(message.content)[:LONGEST_COMPARED_CHARS] if is_own else ""
+    if not text:
+        return None
+    return Heard(
+        place=placed.place,
+        session=placed.session,
+        seq=logged.seq,
+        # A clock that is ahead of ours does not make it later than its arrival.
+        said_at=min(message.ts or logged.received_at, logged.received_at),
+        role=message.role,
+        speaker=message.name or "",
+        text=text,
+    )
 
 
-def _replaced(placed: PlacedMessage, one: Said, candidates: Sequence[PlacedMessage]) -> list[int]:
-    earlier = [_earlier(placed, candidate) for candidate in candidates]
-    return [candidates[at].place for at in superseded_by(one.text, one.role, one.speaker, earlier)]
+def _links(
+    tellings: Sequence[Telling], known: Mapping[int, Heard | None]
+) -> list[tuple[PlacedMessage, list[Supersession]]]:
+    """The links that each of them makes, where it makes any."""
+    found = []
+    for telling in tellings:
+        others = [heard for place in telling.places if (heard := known.get(place)) is not None]
+        links = _replaced(telling, others) + _replacing(telling.said, others)
+        if links:
+            found.append((telling.placed, links))
+    return found
+
+
+def _replaced(telling: Telling, others: Sequence[Heard]) -> list[Supersession]:
+    new = telling.said
+    before = [one for one in others if one.said_at <= new.said_at]
+    replaced = superseded_by(new.text, new.role, new.speaker, [_earlier(one, new) for one in before])
+    return [
+        Supersession(old_place=before[at].place, new_place=new.place, kind=telling.kind, at=new.said_at)
+        for at in replaced
+    ]
+
+
+def _replacing(late: Heard, others: Sequence[Heard]) -> list[Supersession]:
+    """What was said after this and has arrived before it: of old history, what has changed since."""
+    return [
+        Supersession(old_place=late.place, new_place=one.place, kind=RESTATED, at=one.said_at)
+        for one in others
+        if one.said_at > late.said_at and restated_by(one.text, one.role, one.speaker, [_earlier(late, one)])
+    ]
 
 
 def _before_in_session(index: AgentIndex, row: int) -> list[int]:
@@ -120,15 +191,13 @@ def _elsewhere(index: AgentIndex, row: int, looked_for: str) -> list[int]:
     return [int(one["place"]) for one in view[found] if one["session"] != view["session"][row]]
 
 
-def _earlier(placed: PlacedMessage, candidate: PlacedMessage) -> Earlier:
-    message = candidate.logged.message
-    text = text_of(message.content)
-    is_same = candidate.session == placed.session
+def _earlier(one: Heard, new: Heard) -> Earlier:
+    is_same = one.session == new.session
     return Earlier(
-        text=text,
-        role=message.role,
-        speaker=message.name or "",
+        text=one.text,
+        role=one.role,
+        speaker=one.speaker,
         is_same_session=is_same,
-        turns_ago=placed.logged.seq - candidate.logged.seq if is_same else None,
-        facts=tuple(facts_in(text, message.role, message.name or "")),
+        turns_ago=abs(new.seq - one.seq) if is_same else None,
+        facts=tuple(facts_in(one.text, one.role, one.speaker)),
     )

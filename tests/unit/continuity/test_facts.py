@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.continuity.facts import MAX_FACTS, contradicts, facts_in, is_single_valued
+from offbook.continuity.facts import MAX_FACTS, contradicts, facts_in, is_single_valued, stated_in
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,9 @@ from offbook.continuity.facts import MAX_FACTS, contradicts, facts_in, is_single
         ("我住在上海。", "user|live", "上海"),
         ("我叫小明", "user|name", "小明"),
         ("我的生日是五月五日", "user|生日", "五月五日"),
+        ("My dog is called Rex.", "user|dog name", "rex"),
+        ("Actually, my dog is named Max.", "user|dog name", "max"),
+        ("My dog's name is Rex", "user|dog name", "rex"),
         ("Oh, by the way, my phone number is 555-1234.", "user|phone number", "555-1234"),
     ],
 )
@@ -117,6 +120,42 @@ def test_who_states_facts() -> None:
     assert [fact.about for fact in facts_in("I live in Lisbon.", "user", "user")] == ["user|live"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We switched our database to Postgres.",
+        "We've just switched our database from MySQL to Postgres",
+        "We switched from MySQL to Postgres for our database.",
+        "We switched to Postgres for the database now.",
+    ],
+)
+def test_what_is_used_is_known_by_both_names(text: str) -> None:
+    assert [fact.about for fact in facts_in(text, "user")] == ["use databas", "databas"]
+    assert len({fact.value for fact in facts_in(text, "user")}) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We haven't switched our database to Postgres.",
+        "We might have switched our database to Postgres.",
+        "We switched our database to read-only mode.",
+        "I moved my car to Berlin.",
+        "I changed my mind to Plan B",
+        "We switched from MySQL to Postgres.",
+        "My dog is called often.",
+        "My day is called Friday",
+    ],
+)
+def test_what_is_no_switch(text: str) -> None:
+    assert facts_in(text, "user") == []
+
+
+def test_a_word_of_change_goes_with_what_follows_it() -> None:
+    assert [stated.is_change for stated in stated_in("Actually, my dog is called Max.", "user")] == [True]
+    assert [stated.is_change for stated in stated_in("I moved, and my dog is called Max.", "user")] == [False]
+
+
 def test_several_facts_in_one_message() -> None:
     found = facts_in(
         "Hi! My name is Ada, and I live in Lisbon. My birthday is on 5 May; my favourite colour is green.", "user"
@@ -182,6 +221,8 @@ def test_any_text(text: str, role: str, speaker: str) -> None:
         "i prefer a ",
         " ",
         "we use a a a for ",
+        "we switched our a a a to ",
+        "actually, my ",
     ],
 )
 def test_time_grows_with_the_text(piece: str) -> None:

@@ -57,6 +57,12 @@ REPLACED = [
     ("I weigh 80 kg.", "I weigh 76 kg now.", FAR),
     ("I drive a Honda Civic.", "I drive a Tesla now.", FAR),
     ("My boss is Karen.", "My boss is Steve now.", FAR),
+    ("My dog is called Rex.", "Actually, my dog is called Max.", FAR),
+    ("My dog's name is Rex.", "My dog is called Max now.", FAR),
+    ("Our database is MySQL.", "We switched our database to Postgres.", 6),
+    ("Our database is MySQL.", "We switched our database from MySQL to Postgres.", FAR),
+    ("Our database is MySQL.", "We switched from MySQL to Postgres for our database.", FAR),
+    ("We use MySQL for our database.", "We switched our database to Postgres.", FAR),
     # a correction of what was just said
     ("The port is 8080.", "Actually it's 8081.", 2),
     ("The meeting is on Friday.", "Actually, it is on Monday", 2),
@@ -72,8 +78,17 @@ REPLACED = [
     ("The project meeting is on Tuesday.", "The project meeting was moved from Tuesday to Wednesday.", FAR),
     ("My flight to Oslo leaves Friday.", "My flight is on Monday, not Friday", FAR),
     # a retraction
-    ("I want to visit Lisbon.", "Forget that.", 2),
-    ("I want to visit Lisbon.", "Never mind.", 2),
+    ("I want to visit Lisbon.", "Forget that.", 1),
+    ("I want to visit Lisbon.", "Scratch that.", 1),
+    ("I want to visit Lisbon.", "Please ignore that.", 1),
+    ("I want to visit Lisbon.", "Delete that.", 1),
+    ("My favourite colour is blue.", "Forget that my favourite colour is blue.", FAR),
+    ("My dog is called Rex.", "Forget that my dog is called Rex.", FAR),
+    ("My dog's name is Rex.", "Forget that my dog is called Rex.", FAR),
+    ("I had Anna's soup.", "Forget that I had Anna's soup", FAR),
+    ("My phone number is 555-1234.", "delete the phone number", FAR),
+    ("My phone number is 555-1234.", "Delete my phone number.", FAR),
+    ("My address is Main Street 5.", "Forget my address.", FAR),
     ("We plan a Lisbon trip in May.", "Forget what I said about the Lisbon trip.", FAR),
     ("My salary is 5000.", "Ignore what I told you about my salary", FAR),
     ("The blue curtains are from Ikea.", "Never mind the blue curtains.", FAR),
@@ -158,6 +173,9 @@ KEPT = [
     ("The meeting is on Friday.", "No, it's Monday, not Thursday.", 2),
     ("The port is 8080.", "Actually, it is on Monday", 2),
     ("What about port 8080?", "Actually it's 8081.", 2),
+    ("I want to visit Lisbon.", "Never mind.", 1),
+    ("I want to visit Lisbon.", "Forget it.", 1),
+    ("I want to visit Lisbon.", "Forget that.", 2),
     ("I want to visit Lisbon.", "Forget that.", 8),
     ("I want to visit Lisbon.", "Forget that.", FAR),
     # a retraction of something else, or none
@@ -172,7 +190,26 @@ KEPT = [
     ("I drank coffee.", "I had tea instead of coffee.", 2),
     ("We bought the house in Sweden.", "We moved from Sweden to Portugal.", FAR),
     ("Where is the Lisbon trip listed?", "Forget the Lisbon trip", 2),
-    ("Thanks!", "Never mind.", 2),
+    ("Thanks!", "Forget that.", 1),
+    ("My favourite colour is green.", "Forget that my favourite colour is blue.", FAR),
+    ("My dog is called Max.", "Forget that my dog is called Rex.", FAR),
+    ("My dog is called Rex.", "Don't forget that my dog is called Rex!", FAR),
+    ("I like tea, and so do Anna, Bob, Carla and Dora of the choir.", "Forget that I like tea.", FAR),
+    ("Maria's phone number is 555-1234.", "Delete the phone number.", FAR),
+    ("My work phone number is 555-1234.", "Delete my phone number.", FAR),
+    ("The form asks for a phone number.", "Delete the phone number.", 1),
+    ("Our database is MySQL.", "Delete the database.", 1),
+    ("My branch is feature-7.", "Delete my branch.", 1),
+    # a switch of something else
+    ("Our database is MySQL.", "We switched our database to read-only mode.", 2),
+    ("Our database is MySQL.", "We switched our database to Postgres.", FAR),
+    ("Our database is Oracle.", "We switched our database from MySQL to Postgres.", 2),
+    ("Our database is MySQL.", "We switched our browser to Firefox.", 2),
+    ("The archive is in Room 12.", "We switched to SQLite for the archive.", 2),
+    ("My car is a Tesla.", "I moved my car to Berlin.", 2),
+    ("Our flight is AA 12.", "We changed our flight to Monday.", 2),
+    ("My dog is called Rex.", "My dog is called Max.", FAR),
+    ("My dog is called Rex.", "Actually, my cat is called Max.", FAR),
 ]
 
 
@@ -198,6 +235,31 @@ def test_only_ones_own_words_are_replaced() -> None:
 def test_the_nearest_is_corrected_and_only_that() -> None:
     earlier = [said("The port is 8080.", 4), said("The port of the cache is 6379.", 2)]
     assert superseded_by("Actually it's 6380.", "user", "", earlier) == [1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Noted.", [0]),
+        ("Got it, peanuts.", [0]),
+        ("Noted. Do you want me to book the flight?", []),
+        ("Noted. I can book the flight as well.", []),
+        ("Noted. Let me know about the flight.", []),
+        ("Peanuts are legumes and grow under the ground. " * 4, []),
+    ],
+)
+def test_what_an_assistant_says_between(answer: str, expected: list[int]) -> None:
+    earlier = [said("I'm allergic to peanuts, this is important.", 2), said(answer, 1, role="assistant")]
+    for taking_back in ("Forget that.", "Ignore that.", "Scratch that.", "Forget what I said."):
+        assert superseded_by(taking_back, "user", "", earlier) == expected
+    for answering in ("Never mind.", "Forget it.", "Nevermind"):
+        assert superseded_by(answering, "user", "", earlier) == []
+
+
+def test_all_that_states_a_fact_is_taken_back() -> None:
+    earlier = [said(f"My phone number is 555-{number}.", FAR) for number in range(1230, 1235)]
+    assert superseded_by("Delete my phone number.", "user", "", earlier) == [0, 1, 2, 3, 4]
+    assert superseded_by("Delete my phone number.", "user", "Ada", earlier) == []
 
 
 def test_a_name_takes_back_at_most_three() -> None:

@@ -102,10 +102,12 @@ def test_only_a_session_or_what_is_open(index: AgentIndex) -> None:
 def test_the_nearest_first(index: AgentIndex) -> None:
     vectors = vectors_of(index)
     expected = [0, 1, 2, 3] if vectors is not None and vectors.count == 4 else [0, 1, 2]
-    assert by_meaning(vectors, unit(1), None).tolist() == expected
-    assert by_meaning(vectors, unit(1), np.array([False, True, True, False, True, True])).tolist() == [1, 2]
-    assert by_meaning(vectors, None, None).tolist() == []
-    assert by_meaning(None, unit(1), None).tolist() == []
+    assert by_meaning(vectors, unit(1), index.rows.count, None).tolist() == expected
+    assert by_meaning(
+        vectors, unit(1), index.rows.count, np.array([False, True, True, False, True, True])
+    ).tolist() == [1, 2]
+    assert by_meaning(vectors, None, index.rows.count, None).tolist() == []
+    assert by_meaning(None, unit(1), index.rows.count, None).tolist() == []
 
 
 # ── the pool ──

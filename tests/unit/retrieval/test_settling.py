@@ -59,9 +59,9 @@ def test_what_was_taken_back_goes_without_a_successor() -> None:
     assert [one.place for one in outcome.standing] == [5]
     assert outcome.gone == {1: taken_back}
     assert shown([(1, 3.0)], link(1, 2), link(2, 3, RETRACTED)) == []
-    # The words of taking back stand, where they were found, and claim to replace nothing.
-    found_itself = settled([(2, 1.0)], [taken_back], include_superseded=False)
-    assert [(one.place, one.replaces) for one in found_itself.standing] == [(2, [])]
+    # The words of taking back answer nothing; where they also replace something they stay.
+    assert settled([(2, 1.0)], [taken_back], include_superseded=False).standing == []
+    assert shown([(2, 1.0)], taken_back, link(7, 2)) == [2]
 
 
 def test_history_shows_what_was_found_and_what_became_of_it() -> None:
@@ -97,11 +97,14 @@ def test_nothing_replaced_is_shown_nothing_twice_and_every_heir_is(
     outcome = settled(found, links, include_superseded=False)
     places = [one.place for one in outcome.standing]
     replaced = {one.old_place for one in links}
+    takes_back = {one.new_place for one in links if one.kind == RETRACTED} - {
+        one.new_place for one in links if one.kind != RETRACTED
+    }
     assert replaced.isdisjoint(places)
     assert len(places) == len(set(places))
     assert [one.score for one in outcome.standing] == sorted((one.score for one in outcome.standing), reverse=True)
     for place, _ in found:
-        assert (place in places) == (place not in replaced)
+        assert (place in places) == (place not in replaced and place not in takes_back)
         assert (place in outcome.gone) == (place in replaced)
         if (heir := _heir(place, links)) is not None:
             assert heir in places

@@ -76,7 +76,7 @@ async def places_of(store: SqliteStore, agent_id: str = "main") -> list[int]:
 
 async def indexed(indexes: Indexes, agent_id: str = "main", seconds: float = 10) -> list[int]:
     """The places that are in the agent's index, in its order."""
-    async with indexes.following(agent_id, seconds=seconds) as (index, has_all):
+    async with indexes.following(agent_id, seconds=seconds, is_patient=True) as (index, has_all):
         assert has_all
         return index.rows.view()["place"].tolist()
 

@@ -41,7 +41,7 @@ async def test_whatever_was_acknowledged_before_is_found(store: SqliteStore, ind
 async def test_a_long_log_is_taken_in_batches_as_time_allows(store: SqliteStore, indexes: Indexes) -> None:
     for first in range(0, 5 * BATCH, 50):
         await add(store, *numbered(50, f"batch{first}"))
-    async with indexes.following("main", seconds=0) as (index, has_all):
+    async with indexes.following("main", seconds=0, is_patient=True) as (index, has_all):
         assert (index.rows.count, has_all) == (BATCH, False)
     assert await indexed(indexes) == await places_of(store)
 

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import pytest
 
 from offbook.entries import Supersession
 from offbook.store.sqlite import SqliteStore
@@ -110,3 +114,98 @@ async def test_what_only_adds_is_not_linked(store: SqliteStore, indexes: Indexes
     await add(store, "I live in Lisbon.", "I have a cat.", "I have a dog.", "Where do I live?", "I like Lisbon.")
     await indexed(indexes)
     assert await links_of(store) == []
+
+
+BLUE = "My favourite colour is blue."
+RED = "Actually, my favourite colour is red."
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        Message(role="user", content=[{"type": "tool-result", "toolCallId": "x", "content": RED}]),
+        Message(role="user", content=[{"type": "tool_result", "tool_use_id": "x", "content": RED}]),
+        Message(role="user", content=RED, origin="web"),
+        Message(role="user", content=RED, tool_call_id="x"),
+        Message(role="user", content="Forget that.", origin="web"),
+        Message(role="tool", content=RED, tool_call_id="x"),
+    ],
+)
+async def test_what_is_not_ones_own_replaces_nothing(store: SqliteStore, indexes: Indexes, foreign: Message) -> None:
+    await add(store, BLUE, foreign)
+    await indexed(indexes)
+    assert await links_of(store) == []
+
+
+async def test_what_is_not_ones_own_is_not_replaced(store: SqliteStore, indexes: Indexes) -> None:
+    await add(store, Message(role="user", content=BLUE, origin="web"), RED, Message(role="user", content="Hm."))
+    await indexed(indexes)
+    assert await links_of(store) == []
+
+
+async def test_ones_own_origin_is_ones_own(store: SqliteStore, indexes: Indexes) -> None:
+    blocks = [{"type": "tool-result", "toolCallId": "x", "content": "done"}, {"type": "text", "text": RED}]
+    await add(store, BLUE, Message(role="user", content=blocks, origin="user"))
+    await indexed(indexes)
+    assert len(await links_of(store)) == 1
+
+
+async def test_old_history_that_comes_late_gives_way(store: SqliteStore, indexes: Indexes) -> None:
+    await add(store, "My favourite colour is green.")
+    await add(store, Message(role="user", content=BLUE, ts=datetime(2020, 1, 1, tzinfo=UTC)), scope=WORK)
+    await indexed(indexes)
+    places = await places_of(store)
+    (link,) = await links_of(store)
+    assert (link.old_place, link.new_place, link.kind) == (places[1], places[0], "restate")
+    assert link.at > datetime(2021, 1, 1, tzinfo=UTC)
+
+
+async def test_an_old_correction_corrects_nothing_newer(store: SqliteStore, indexes: Indexes) -> None:
+    old = datetime(2020, 1, 1, tzinfo=UTC)
+    await add(store, "The meeting is on Friday.", "My phone number is 555-1234.")
+    await add(store, Message(role="user", content="Sorry, I meant Monday.", ts=old))
+    await add(store, Message(role="user", content="Delete my phone number.", ts=old), scope=WORK)
+    await indexed(indexes)
+    assert await links_of(store) == []
+
+
+async def test_a_clock_ahead_of_ours_delays_no_link(store: SqliteStore, indexes: Indexes) -> None:
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    await add(store, BLUE, Message(role="user", content=RED, ts=ahead))
+    await add(store, "My favourite colour is green now.")
+    await indexed(indexes)
+    places = await places_of(store)
+    links = await links_of(store)
+    assert {(link.old_place, link.new_place) for link in links} == {
+        (places[0], places[1]),
+        (places[0], places[2]),
+        (places[1], places[2]),
+    }
+    assert all(link.at <= datetime.now(UTC) for link in links)
+
+
+async def test_a_fact_is_taken_back_wherever_it_was_said(store: SqliteStore, indexes: Indexes) -> None:
+    await add(store, "My phone number is 555-1234.", "My dog is called Rex.")
+    await add(store, "Delete my phone number.", "Forget that my dog is called Rex.", scope=WORK)
+    await indexed(indexes)
+    places = await places_of(store)
+    links = await links_of(store)
+    assert [(link.old_place, link.new_place, link.kind) for link in links] == [
+        (places[0], places[2], "retract"),
+        (places[1], places[3], "retract"),
+    ]
+
+
+async def test_an_answer_to_a_question_takes_nothing_back(store: SqliteStore, indexes: Indexes) -> None:
+    offered = Message(role="assistant", content="Noted. Do you want me to book the flight?")
+    for answer in ("Never mind.", "Forget it.", "Ignore that."):
+        await add(store, "I'm allergic to peanuts, this is important.", offered, answer)
+    await indexed(indexes)
+    assert await links_of(store) == []
+
+
+async def test_a_batch_of_statements_is_linked_fast(store: SqliteStore, indexes: Indexes) -> None:
+    await add(store, *(f"My favourite thing{number} is red and blue." for number in range(200)))
+    started = time.process_time()
+    await indexed(indexes)
+    assert time.process_time() - started < 2  # about 0.4 s: it is in the way of a recall

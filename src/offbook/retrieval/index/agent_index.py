@@ -8,7 +8,9 @@ in each case the folder is made anew from the log.
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from datetime import timedelta
@@ -25,9 +27,11 @@ from offbook.retrieval.index.text import TextIndex
 from offbook.retrieval.index.vectors import VectorIndex, is_sound
 from offbook.types import Value
 
-FORMAT = 1
+FORMAT = 2
 """Of the files and of the way words are read: raise it where either changes, and the index is made anew."""
 CHECKPOINT = "checkpoint.json"
+DAMAGE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
+"""What the system says where a file is missing, or something else is in its place."""
 
 
 class VectorMark(Value, frozen=True):
@@ -69,7 +73,10 @@ class AgentIndex:
         """What `candidates.ordinary` keeps between two queries."""
         try:
             self._open(_read_checkpoint(folder))
-        except (OSError, ValueError, msgspec.MsgspecError):
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            if not _is_damage(error):
+                self.close()
+                raise
             # Whatever it is, it can be had again from the log.
             self.reset()
 
@@ -205,14 +212,24 @@ class AgentIndex:
             silence=self._silence,
         )
         self._text = TextIndex(self.folder / "text", rows=checkpoint.rows)
-        self._vectors = {
-            model: VectorIndex(self._vector_folder(model), mark.dimensions, count=mark.count)
-            for model, mark in checkpoint.vectors.items()
-        }
+        self._vectors = {}
+        for model, mark in checkpoint.vectors.items():
+            self._vectors[model] = VectorIndex(self._vector_folder(model), mark.dimensions, count=mark.count)
         self._through_number = {model: mark.through_number for model, mark in checkpoint.vectors.items()}
 
     def _vector_folder(self, model: str) -> Path:
         return self.folder / "vectors" / _folder_name(model)
+
+
+def _is_damage(error: Exception) -> bool:
+    """And not for want of descriptors or of the right to read, which leaves the files as good as they were.
+
+    tantivy's errors are ValueErrors, whatever they are about: `Os { code: 24, …`, `(os error 24)`.
+    """
+    if isinstance(error, OSError):
+        return error.errno in DAMAGE
+    said = re.search(r"\bOs \{ code: (\d+)|\(os error (\d+)\)", str(error))
+    return said is None or int(said[1] or said[2]) in DAMAGE
 
 
 def _folder_name(model: str) -> str:

@@ -31,7 +31,11 @@ class Records:
         self.count = count
         self._map: mmap.mmap | None = None
         self._all: NDArray[Any] = np.empty(0, dtype)
-        self._make_room(max(count, SMALLEST_CAPACITY))
+        try:
+            self._make_room(max(count, SMALLEST_CAPACITY))
+        except (OSError, ValueError):
+            self.close()
+            raise
 
     def view(self) -> NDArray[Any]:
         """The records so far. Later ones do not show in it; a record changed in place does."""

@@ -6,11 +6,12 @@ often a message says a word is counted without reading its text.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -36,7 +37,7 @@ ROW: Final = np.dtype(
         ("position", "<u2"),
         ("role", "u1"),
         ("flags", "u1"),
-        ("spare", "<u4"),
+        ("numbers", "<u4"),  # of the words with digits: tells two readings of a meter apart
     ]
 )
 WORD: Final = np.dtype("<u4")
@@ -45,6 +46,8 @@ USER, ASSISTANT, SYSTEM, TOOL = range(4)
 
 QUESTION, DENIAL, MEMORY_QUESTION, BOILERPLATE = 1, 2, 4, 8
 """Bits of `flags`."""
+
+_DIGIT = re.compile(r"\d")
 
 NO_ROW = -1
 NO_SPEAKER = 0
@@ -81,6 +84,20 @@ def word_numbers(terms: Iterable[str]) -> NDArray[np.uint32]:
     return np.fromiter((zlib.crc32(term.encode()) for term in terms), WORD)
 
 
+def _digits(terms: Iterable[str]) -> int:
+    """One number for all words that hold a digit."""
+    return zlib.crc32(" ".join(sorted({term for term in terms if not term.isalpha() and _DIGIT.search(term)})).encode())
+
+
+class _Newer(NamedTuple):
+    """The places of the rows that have come since all were put in order, themselves in order."""
+
+    start: int
+    end: int
+    in_order: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
 class Rows:
     """All rows of an agent and what follows from them. One thread appends; any may read."""
 
@@ -96,7 +113,11 @@ class Rows:
         labels: Mapping[str, int] | None = None,
     ) -> None:
         self._rows = Records(folder / "rows", ROW, rows)
-        self._words = Records(folder / "words", WORD, words)
+        try:
+            self._words = Records(folder / "words", WORD, words)
+        except (OSError, ValueError):
+            self._rows.close()
+            raise
         self.speakers = list(speakers)
         self.called = {name: list(times) for name, times in (called or {}).items()}
         """How often each name was used to address the other side, by the user and by the assistant."""
@@ -111,9 +132,11 @@ class Rows:
         self._session_last = _lasts(view["session"])
         # One value, since another thread may be reading: the places in order, and the row of each.
         self._by_place: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.empty(0, np.int64), np.empty(0, np.int64))
+        self._newer = _Newer(0, 0, *self._by_place)
         self._chars = np.zeros(len(ROLES))
         self._said = np.zeros(len(ROLES))
         self._count_lengths(view)
+        self._names = self._known_names()
 
     # ── reading ──
 
@@ -165,15 +188,14 @@ class Rows:
         in_order, rows = self._by_place
         wanted = np.asarray(places, np.int64)
         found = np.full(len(wanted), NO_ROW, np.int64)
-        if len(in_order):
-            at = np.minimum(np.searchsorted(in_order, wanted), len(in_order) - 1)
-            is_there = in_order[at] == wanted
-            found[is_there] = rows[at[is_there]]
-        newer = view["place"][len(rows) :]
-        if len(newer) and (found == NO_ROW).any():
-            numbers = {int(place): row for row, place in enumerate(newer.tolist(), len(rows))}
-            for index in np.flatnonzero(found == NO_ROW):
-                found[index] = numbers.get(int(wanted[index]), NO_ROW)
+        _look_up(wanted, found, in_order, rows)
+        if len(view) > len(rows) and (found == NO_ROW).any():
+            newer = self._newer
+            if (newer.start, newer.end) != (len(rows), len(view)):
+                tail = view["place"][len(rows) :]
+                order = np.argsort(tail, kind="stable")
+                newer = self._newer = _Newer(len(rows), len(view), tail[order], order + len(rows))
+            _look_up(wanted, found, newer.in_order, newer.rows)
         return found
 
     def speaker_number(self, name: str) -> int:
@@ -181,7 +203,7 @@ class Rows:
 
     def names(self) -> list[str]:
         """Of all who are known by one: those who speak, and those who are spoken to."""
-        return [*self.speakers, *(name for name in self.called if self.role_called(name) is not None)]
+        return list(self._names)
 
     def role_called(self, name: str) -> int | None:
         """The side that goes by this name: the other one uses it."""
@@ -213,6 +235,7 @@ class Rows:
                 ROLES.index(one.role),
                 self._number_speaker(one.speaker or self._confirmed(one.label)),
             )
+            row["numbers"] = _digits(one.terms)
             words_at += len(numbers)
             self._link(rows, index)
             self._note_names(one)
@@ -223,6 +246,11 @@ class Rows:
         self._rows.append(rows)
         self._note_next(rows, first)
         self._count_lengths(rows)
+        self._names = self._known_names()
+
+    def _known_names(self) -> tuple[str, ...]:
+        """A value of its own, since another thread may be reading."""
+        return (*self.speakers, *(name for name in self.called if self.role_called(name) is not None))
 
     def sync(self) -> None:
         self._rows.sync()
@@ -280,6 +308,15 @@ class Rows:
         lengths = np.log1p(rows["chars"].astype(np.float64))
         self._chars += np.bincount(rows["role"], lengths, minlength=len(ROLES))[: len(ROLES)]
         self._said += np.bincount(rows["role"], minlength=len(ROLES))[: len(ROLES)]
+
+
+def _look_up(
+    wanted: NDArray[np.int64], found: NDArray[np.int64], in_order: NDArray[np.int64], rows: NDArray[np.int64]
+) -> None:
+    if len(in_order):
+        at = np.minimum(np.searchsorted(in_order, wanted), len(in_order) - 1)
+        is_there = in_order[at] == wanted
+        found[is_there] = rows[at[is_there]]
 
 
 def _lasts(sessions: NDArray[Any]) -> dict[int, int]:
