@@ -55,7 +55,7 @@ def settled(
     gone: dict[int, Supersession] = {}
     for place, score in found:
         link = newest.get(place)
-        if place in takes_back and not include_superseded:
+        if link is None and place in takes_back and not include_superseded:
             continue
         is_history = link is not None and place in said_then and link.kind != RETRACTED
         is_partly = link is not None and link.kind == PARTLY

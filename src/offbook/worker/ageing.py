@@ -55,6 +55,8 @@ async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Sett
     at = now()
     ttl = settings.ttl
     gone = await _offloaded(store, agent_id, at)
+    if gone == at:
+        await store.set_agent_note(agent_id, OFFLOADED, at.isoformat(), None)
     since = _before(at, _hours(ttl.max_hours))
     if gone is not None:
         since = max(since, gone)
@@ -82,7 +84,7 @@ async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Sett
 
 
 async def _offloaded(store: Store, agent_id: str, at: datetime) -> datetime | None:
-    """Never after now: a clock that was wrong for a while does not make cold what is yet to come."""
+    """Never after now: a clock that was wrong for a while does not make cold what is yet to come. `offload` mends the note."""
     through = await offloaded_through(store, agent_id)
     return None if through is None else min(through, at)
 

@@ -162,7 +162,7 @@ def test_an_explanation_says_why_and_what_was_left_out(run: Run, asked: dict[str
     )
     output = run("recall", "cat", "--explain").stdout
     assert "  found by text (2nd), meaning (11th), pin · similarity 0.61\n" in output
-    assert "  evidence user +1.20, meaning +0.90, window words -0.31, words +0.20\n" in output
+    assert "  evidence user +1.20, meaning +0.90, window words -0.31, words +0.20, opening +0.10 = 2.10\n" in output
     assert "looked for  cat\ntimes       last week\nrecipe      chat\n" in output
     assert "looked at   1,200 messages in 1.5 ms\nleft out\n  m0  says the same\n" in output
     assert output.endswith("  and 2 more: --json has all of them\n")

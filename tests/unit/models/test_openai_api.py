@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -315,3 +316,51 @@ def test_the_fingerprint_is_of_address_model_and_dimensions() -> None:
         == OpenAIEmbedder("http://localhost:1/v1", "m", dimensions=3, key=KEY).fingerprint
     )
     assert len({made(), made("http://localhost:2/v1"), made(model="n"), made(dimensions=4)}) == 4
+
+
+def test_an_answer_that_is_nested_too_deeply_is_none(server: Server, embedder: OpenAIEmbedder) -> None:
+    deep = b'{"x":' + b"[" * 200_000 + b"1" + b"]" * 200_000 + b',"data":[]}'
+    server.script.append(lambda texts: (200, {}, deep))
+    with pytest.raises(ModelUnavailable, match="not an answer"):
+        embedder.embed(["a"])
+
+
+def test_a_query_is_asked_for_once(server: Server, embedder: OpenAIEmbedder) -> None:
+    assert np.allclose(embedder.embed_query("aaa"), [unit("aaa")], atol=1e-6)
+    server.script.append(lambda texts: answer([], 503))
+    with pytest.raises(ModelUnavailable, match="503"):
+        embedder.embed_query("a")
+    assert len(server.asked) == 2
+
+
+def test_a_query_has_less_time(server: Server, embedder: OpenAIEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_api, "QUERY_SECONDS", 0.1)
+    embedder.embed(["a"])  # also over a connection that was kept
+    may_answer = threading.Event()
+    server.script.append(lambda texts: answer(vectors_of(texts)) if may_answer.wait(10) else answer([]))
+    started = time.monotonic()
+    with pytest.raises(ModelUnavailable, match="does not answer"):
+        embedder.embed_query("a")
+    assert time.monotonic() - started < 2
+    may_answer.set()
+
+
+def test_a_close_breaks_off_who_waits_for_an_answer(server: Server) -> None:
+    embedder = OpenAIEmbedder(server.url, "m", dimensions=3, timeout_seconds=30)
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def hang(texts: list[str]) -> Answer:
+        asked.set()
+        may_answer.wait(20)
+        return answer([])
+
+    server.script.append(hang)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(embedder.embed, ["a"])
+        assert asked.wait(5)
+        started = time.monotonic()
+        embedder.close()
+        with pytest.raises(ModelUnavailable, match="closed"):
+            running.result(timeout=5)
+        assert time.monotonic() - started < 2
+    may_answer.set()

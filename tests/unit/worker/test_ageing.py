@@ -175,3 +175,19 @@ async def test_an_unreadable_note_is_as_none(store: SqliteStore, indexes: Indexe
     await indexed(indexes)
     async with indexes.following("main", seconds=1) as (index, _):
         assert await ageing.tiers(store, "main", index, Ttl()) == Tiers(hot=3, warm=0, cold=0)
+
+
+async def test_a_clock_that_was_wrong_does_not_make_cold_what_is_yet_to_come(
+    store: SqliteStore, indexes: Indexes
+) -> None:
+    await add(store, *numbered(3))
+    future = datetime.now(UTC) + timedelta(days=400)
+    await store.set_agent_note("main", OFFLOADED, future.isoformat(), None)
+    await indexed(indexes)
+    async with indexes.following("main", seconds=1) as (index, _):
+        assert await ageing.tiers(store, "main", index, Ttl()) == Tiers(hot=0, warm=0, cold=3)
+        assert await ageing.offload(store, "main", index, FEW) == 0
+    await add(store, *numbered(2, "newer"))
+    await indexed(indexes)
+    async with indexes.following("main", seconds=1) as (index, _):
+        assert await ageing.tiers(store, "main", index, Ttl()) == Tiers(hot=2, warm=0, cold=3)

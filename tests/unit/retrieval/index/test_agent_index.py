@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +13,7 @@ import pytest
 
 from offbook.entries import StoredVector
 from offbook.retrieval.index.agent_index import CHECKPOINT, FORMAT, AgentIndex
+from offbook.retrieval.index.rows import Rows
 from offbook.retrieval.index.vectors import quantised
 
 from .sayings import said
@@ -234,3 +237,44 @@ def test_models_whose_names_differ_have_folders_of_their_own(index: AgentIndex) 
         index.take_vectors(model, 8, [vector(number, 1)] * number)
     folders = list((index.folder / "vectors").iterdir())
     assert len(folders) == 4
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EACCES, errno.EIO])
+@pytest.mark.parametrize("module", ["rows", "text", "vectors"])
+def test_what_cannot_be_opened_now_is_not_thrown_away(
+    index: AgentIndex, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, module: str
+) -> None:
+    take(index, 1, 50)
+    index.take_vectors(MODEL, 8, [vector(place, place) for place in range(1, 51)])
+    index.commit("hash 50")
+    index.close()
+    error: Exception = OSError(number, os.strerror(number))
+    if module == "text":  # as tantivy says it
+        error = ValueError(
+            f"Failed to open file for read: 'IoError {{ io_error: Os {{ code: {number}, kind: Other }} }}'"
+        )
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise error
+
+    names = {"rows": "Rows", "text": "TextIndex", "vectors": "VectorIndex"}
+    with monkeypatch.context() as patch:
+        patch.setattr(f"offbook.retrieval.index.agent_index.{names[module]}", refuse)
+        with pytest.raises(type(error)):
+            open_index(folder)
+    again = open_index(folder)
+    assert (again.rows.count, again.through_event, vectors_of(again)) == (50, 50, (50, 50, 50))
+    again.close()
+
+
+def test_what_cannot_be_opened_leaves_no_file_open(index: AgentIndex, folder: Path) -> None:
+    take(index, 1, 50)
+    index.commit("hash 50")
+    index.close()
+    (folder / "words").unlink()
+    (folder / "words").mkdir()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        with pytest.raises(IsADirectoryError):
+            Rows(folder, rows=50, words=0, speakers=[], silence=SILENCE)
+    assert len(os.listdir("/proc/self/fd")) == before

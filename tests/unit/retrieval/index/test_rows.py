@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -229,3 +230,38 @@ def test_how_long_each_role_speaks(rows: Rows) -> None:
     assert rows.mean_chars(0) == pytest.approx((10 * 100) ** 0.5)
     assert rows.mean_chars(1) == pytest.approx(8)
     assert rows.mean_chars(3) is None
+
+
+def test_newer_places_are_put_in_order_once(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows.append([said(place) for place in range(900, 0, -1)])
+    sorted_so_far: list[int] = []
+    as_it_is = np.argsort
+
+    def counted(values: np.ndarray, **kwargs: str) -> np.ndarray:
+        sorted_so_far.append(len(values))
+        return as_it_is(values, **kwargs)
+
+    monkeypatch.setattr(rows_module.np, "argsort", counted)
+    for place in (1, 450, 900, 901):
+        assert rows.find([place]).tolist() == [900 - place if place <= 900 else NO_ROW]
+    assert sorted_so_far == [900]
+    rows.append([said(901)])
+    assert rows.find([901, 1, 902]).tolist() == [900, 899, NO_ROW]
+    assert sorted_so_far == [900, 901]
+
+
+def test_names_can_be_read_while_others_come(rows: Rows) -> None:
+    """Not from what the writer changes meanwhile."""
+    rows.append([said(1, speaker="Ada")])
+    before = rows.called
+
+    class Changing(dict[str, list[int]]):
+        def __iter__(self) -> Iterator[str]:
+            raise RuntimeError("dictionary changed size during iteration")
+
+    rows.called = Changing(before)
+    assert rows.names() == ["Ada"]
+    rows.called = before
+    calls = [msgspec.structs.replace(said(place), calls=["Grace"]) for place in range(2, 40)]
+    rows.append(calls)
+    assert rows.names() == ["Ada", "Grace"]
