@@ -19,6 +19,7 @@ from offbook.continuity.lasting import (
     UNREAL,
 )
 from offbook.continuity.statements import (
+    ANOTHER,
     ARTICLE,
     CALLED,
     CHINESE,
@@ -148,7 +149,7 @@ def _owned(clause: str, owner: str, is_lower: bool) -> _Found:
     value = _normal(raw)
     whose = match["owner"].lower()
     is_called = bool(CALLED.match(match["value"]))
-    if not attribute or not value or NO_VALUE.match(raw):
+    if not attribute or not value or NO_VALUE.match(raw) or ANOTHER.search(match["value"]):
         return []
     if STATE.match(raw) and (attribute[0] != "favorit" or len(value.split()) > 1):
         return []

@@ -143,4 +143,6 @@ VALUE_END = re.compile(
     re.I,
 )
 ARTICLE = re.compile(r"(?:(?:the|a|an|at|on|in|around|about|called|named)\s+)+", re.I)
+ANOTHER = re.compile(r"\b(?:for|of|in|with|at|on) (?:the |an|my |our )?others?\b", re.I)
+"""Said after a value: "at 4 pm for the other team" is about something else."""
 SPECIFIC = re.compile(r"\d|[A-Z]|[^\x00-\x7f]")

@@ -84,7 +84,8 @@ async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Sett
 
 
 async def _offloaded(store: Store, agent_id: str, at: datetime) -> datetime | None:
-    """Never after now: a clock that was wrong for a while does not make cold what is yet to come. `offload` mends the note."""
+    """Never after now: a clock that was wrong for a while does not make cold what is yet to come. `offload`
+    mends the note."""
     through = await offloaded_through(store, agent_id)
     return None if through is None else min(through, at)
 

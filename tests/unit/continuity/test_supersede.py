@@ -201,6 +201,8 @@ KEPT = [
     ("Our database is MySQL.", "Delete the database.", 1),
     ("My branch is feature-7.", "Delete my branch.", 1),
     # a switch of something else
+    ("The meeting is at 3pm on Friday.", "The meeting moved to 4pm on Monday for the other team.", 2),
+    ("The meeting is at 3pm on Friday.", "The meeting is now at 4pm in another town.", 2),
     ("Our database is MySQL.", "We switched our database to read-only mode.", 2),
     ("Our database is MySQL.", "We switched our database to Postgres.", FAR),
     ("Our database is Oracle.", "We switched our database from MySQL to Postgres.", 2),

@@ -26,11 +26,14 @@ class WordsEmbedder:
         self.texts: list[str] = []
         self.threads: set[int] = set()
         self.before_each: Callable[[], object] = lambda: None
+        self.refused = ""
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         self.before_each()
         if self.is_closed:
             raise ModelUnavailable("closed")
+        if self.refused and any(self.refused in text for text in texts):
+            raise ModelUnavailable("refused")
         self.texts += texts
         self.threads.add(threading.get_ident())
         vectors = np.zeros((len(texts), self.dimensions), np.float32)

@@ -13,12 +13,14 @@ import pytest
 from offbook.embedded import open_memory
 from offbook.entries import Recollection
 from offbook.errors import ModelUnavailable, StoreBusy
+from offbook.models import opening as opening_module
 from offbook.retrieval.asked import Ask
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
 from offbook.types import Message, Scope
 from offbook.worker import background as background_module
 from offbook.worker import embedders as embedders_module
+from offbook.worker import embedding as embedding_module
 from offbook.worker.background import Background, Turns
 from offbook.worker.embedding import embedded_in
 
@@ -333,3 +335,74 @@ def test_the_double_keeps_the_promise_of_an_embedder() -> None:
     one, same, empty = model.embed(["a cat", "a cat", ""])
     assert one.tolist() == same.tolist()
     assert float((empty * empty).sum()) == pytest.approx(1)
+
+
+# ── a model that hangs, an index that cannot be written ──
+
+
+async def test_a_model_that_hangs_keeps_nobody_from_recalling_nor_from_closing(
+    store: SqliteStore, opening: Callable[..., Any], shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_module, "CLOSE_SECONDS", 0.1)
+    may_go_on = threading.Event()
+    shelf.embedders["old"].before_each = lambda: may_go_on.wait(30)
+    await add(store, "my cat Ada", "a dog")
+    try:
+        async with opening() as background, asyncio.timeout(10):
+            for number in range(20):
+                found = await recalled(background, "cat Ada")
+                assert texts(found)[0] == "my cat Ada"
+                assert "no answer" in found.degraded[0]
+                assert number == 0 or "no answer yet" in found.degraded[0]
+            closing = time.monotonic()
+        assert time.monotonic() - closing < 3
+    finally:
+        may_go_on.set()
+
+
+async def test_a_model_with_a_defect_is_done_without(
+    store: SqliteStore, opening: Callable[..., Any], shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, "my cat Ada", "a dog")
+
+    def fail(*args: object) -> None:
+        raise RecursionError("too deep")
+
+    shelf.embedders["old"].before_each = fail
+    async with opening() as background:
+        found = await recalled(background, "cat Ada")
+        assert texts(found)[0] == "my cat Ada"
+        assert "RecursionError" in found.degraded[0]
+    monkeypatch.setattr(opening_module, "open_embedder", fail)
+    async with opening() as background:
+        found = await recalled(background, "cat Ada")
+        assert texts(found)[0] == "my cat Ada"
+        assert "RecursionError" in found.degraded[0]
+
+
+async def test_the_status_tells_what_is_wrong_with_the_index(
+    store: SqliteStore, opening: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, *numbered(3))
+    async with opening() as background:
+        await until(lambda: embedded(background) == 3 and background.backlog() == 0)
+        await background.indexes.commit("main", at_once=True)
+        with monkeypatch.context() as patch:
+
+            def refuse(*args: object, **kwargs: object) -> None:
+                raise OSError(28, "No space left on device")
+
+            patch.setattr("offbook.retrieval.index.text.TextIndex.add", refuse)
+            await add(store, *numbered(3, "newer"))
+            status, _ = await background.status("main")
+            assert (status.entries, status.embedded) == (3, 3)
+            assert "No space left" in (status.trouble or "")
+            assert texts(await recalled(background, "message number2"))[0] == "message number2"
+            patch.setattr("offbook.retrieval.index.agent_index.AgentIndex.__init__", refuse)
+            status, tiers = await background.status("other")
+            assert (status.entries, tiers.hot) == (0, 0)
+            assert "No space left" in (status.trouble or "")
+        background.notify("main")
+        await until(lambda: embedded(background) == 6)
+        await background.indexes.commit("main", at_once=True)
+        assert (await background.status("main"))[0].trouble is None

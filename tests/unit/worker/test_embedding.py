@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from offbook.entries import VectorRow
+from offbook.errors import ModelUnavailable
 from offbook.models import weights
 from offbook.models.minilm import MiniLM
 from offbook.retrieval.index.vectors import quantised
@@ -20,7 +21,7 @@ from offbook.worker.embedding import MESSAGES_AT_A_TIME, EmbeddingStep, embedded
 from offbook.worker.indexes import Indexes
 
 from ..store.test_sqlite import tamper
-from .conftest import add, indexed, numbered, places_of, until
+from .conftest import add, indexed, numbered, open_indexes, places_of, until
 from .doubles import WordsEmbedder
 
 
@@ -225,3 +226,124 @@ async def test_the_real_model(store: SqliteStore, indexes: Indexes, step: Embedd
     for query, row in (("Where does my sibling have her home?", 0), ("compiler error", 1)):
         assert vectors.nearest(minilm.embed([query])[0], 1)[0].tolist() == [row]
     minilm.close()
+
+
+# ── refused, restored ──
+
+
+async def test_a_text_that_the_model_refuses_does_not_keep_the_others_from_being_embedded(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder
+) -> None:
+    model.refused = "poison"
+    await add(store, *numbered(20), "poison", *numbered(20, "newer"))
+    await add(store, *numbered(MESSAGES_AT_A_TIME + 4, "poison"))
+    await run_to_the_end(step, model)
+    assert embedded(indexes) == 40
+    model.texts.clear()
+    await add(store, "one more")
+    await run_to_the_end(step, model)
+    assert (embedded(indexes), model.texts) == (41, ["one more"])
+    model.refused = ""
+    await indexes.close()
+    await run_to_the_end(step, model)
+    assert embedded(indexes) == 41 + 1 + MESSAGES_AT_A_TIME + 4, "tried again when it is opened again"
+
+
+async def test_a_model_that_refuses_everything_is_asked_twice_and_nothing_is_set_aside(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder
+) -> None:
+    await add(store, *numbered(40))
+    asked = []
+    model.before_each = lambda: asked.append(1)
+    model.is_closed = True
+    with pytest.raises(ModelUnavailable):
+        await step.run("main", model)
+    assert len(asked) == 2
+    model.is_closed = False
+    await run_to_the_end(step, model)
+    assert embedded(indexes) == 40
+
+
+async def test_a_model_that_is_away_is_not_asked_again_at_once(
+    store: SqliteStore, step: EmbeddingStep, model: WordsEmbedder
+) -> None:
+    await add(store, *numbered(40))
+    asked = []
+
+    def away() -> None:
+        asked.append(1)
+        raise ModelUnavailable("away", retryable=True)
+
+    model.before_each = away
+    with pytest.raises(ModelUnavailable, match="away"):
+        await step.run("main", model)
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("kept", [0, 10])
+async def test_a_restored_store_that_has_less_than_the_index_is_followed_anew(
+    blobs: BlobFiles, tmp_path: Path, model: WordsEmbedder, kept: int
+) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await add(store, *numbered(30))
+    data = quantised(model.embed(["x"]))[0].tobytes()
+    places = await places_of(store)
+    await store.add_vectors("main", "words:1", [VectorRow(place=place, part=0, data=data) for place in places[:kept]])
+    await store.close()
+    saved = (tmp_path / "offbook.db").read_bytes()
+
+    async def run() -> int:
+        model.texts.clear()
+        store = SqliteStore(tmp_path / "offbook.db")
+        indexes = open_indexes(store, blobs, tmp_path)
+        step = EmbeddingStep(store, blobs, indexes, threads=1)
+        await run_to_the_end(step, model)
+        assert embedded(indexes) == 30
+        vectors = await store.vector_models("main")
+        await indexes.commit("main", at_once=True)
+        await step.close()
+        await indexes.close()
+        await store.close()
+        assert vectors == {"words:1": 30}
+        return len(model.texts)
+
+    assert await run() == 30 - kept
+    assert await run() == 0, "what the store has is not made again"
+    for path in tmp_path.glob("offbook.db*"):
+        path.unlink()
+    (tmp_path / "offbook.db").write_bytes(saved)
+    assert await run() == 30 - kept
+
+
+async def test_what_has_no_vector_although_it_was_given_one_is_set_aside(
+    store: SqliteStore,
+    indexes: Indexes,
+    step: EmbeddingStep,
+    model: WordsEmbedder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await add(store, *numbered(20))
+
+    async def lose(*args: object) -> None:
+        pass
+
+    monkeypatch.setattr(store, "add_vectors", lose)
+    await run_to_the_end(step, model)
+    assert sorted(model.texts) == sorted(numbered(20)), "each once"
+    assert embedded(indexes) == 0
+
+
+async def test_a_close_does_not_wait_for_ever(
+    store: SqliteStore, blobs: BlobFiles, indexes: Indexes, model: WordsEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_module, "CLOSE_SECONDS", 0.1)
+    await add(store, "a cat")
+    step = EmbeddingStep(store, blobs, indexes, threads=1)
+    begun, may_go_on = threading.Event(), threading.Event()
+    model.before_each = lambda: (begun.set(), may_go_on.wait(20))
+    task = asyncio.create_task(step.run("main", model))
+    await until(begun.is_set)
+    async with asyncio.timeout(2):
+        await step.close()
+    may_go_on.set()
+    await asyncio.gather(task, return_exceptions=True)

@@ -363,3 +363,119 @@ async def test_a_change_is_made_alone_and_gives_its_answer(store: SqliteStore, i
         return index.rows.count
 
     assert await asyncio.gather(*(indexes.change("main", work) for _ in range(5))) == [1] * 5
+
+
+# ── who waits for an answer ──
+
+
+async def test_who_cannot_wait_has_what_there_is_in_time(
+    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, *numbered(5))
+    await indexed(indexes)
+    await add(store, *numbered(5, "newer"))
+    begun, may_go_on = slow(monkeypatch, "take")
+    worker = asyncio.create_task(indexed(indexes))
+    await until(begun.is_set)
+    for is_patient in (False, True):
+        started = time.monotonic()
+        async with indexes.following("main", seconds=0.1, is_patient=is_patient) as (index, has_all):
+            assert time.monotonic() - started < 1
+            assert (index.rows.count, has_all) == (5, False)
+    may_go_on.set()
+    await worker
+    assert await indexed(indexes) == await places_of(store)
+
+
+async def test_linking_that_takes_long_is_left_to_the_worker(
+    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, "I live in Lisbon.")
+    await indexed(indexes)
+    await add(store, "I live in Berlin now.")
+    with monkeypatch.context() as patch:
+
+        async def never(*args: object) -> None:
+            await asyncio.Event().wait()
+
+        patch.setattr(indexes._linker, "link", never)
+        started = time.monotonic()
+        async with indexes.following("main", seconds=0.1) as (index, has_all):
+            assert time.monotonic() - started < 1
+            assert (index.rows.count, has_all) == (2, False)
+    await indexed(indexes)
+    assert len(await store.supersessions("main", await places_of(store))) == 1
+
+
+async def test_what_cannot_be_written_can_be_read(
+    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, *numbered(5))
+    await indexed(indexes)
+    await indexes.commit("main", at_once=True)
+    await add(store, *numbered(5, "extra"))
+    with monkeypatch.context() as patch:
+
+        def refuse(*args: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        patch.setattr("offbook.retrieval.index.text.TextIndex.add", refuse)
+        for _ in range(2):
+            async with indexes.following("main", seconds=5) as (index, has_all):
+                assert (index.rows.count, has_all) == (5, False)
+                assert matching_rows(index, "message", None, 100).tolist() == list(range(5))
+            assert "No space left" in (indexes.trouble("main") or "")
+    assert await rows_with(indexes, "extra") == list(range(5, 10))
+    await indexes.commit("main", at_once=True)
+    assert indexes.trouble("main") is None
+
+
+async def test_what_fails_while_its_caller_is_cancelled_is_opened_again(
+    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, *numbered(5))
+    await indexed(indexes)
+    await indexes.commit("main", at_once=True)
+    await add(store, *numbered(5, "extra"))
+    begun, may_go_on = threading.Event(), threading.Event()
+    with monkeypatch.context() as patch:
+
+        def refuse(*args: object) -> None:
+            begun.set()
+            assert may_go_on.wait(10)
+            raise OSError(28, "No space left on device")
+
+        patch.setattr("offbook.retrieval.index.text.TextIndex.add", refuse)
+        task = asyncio.create_task(indexed(indexes))
+        await until(begun.is_set)
+        task.cancel()
+        may_go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert await indexed(indexes) == await places_of(store), "each once"
+    assert await rows_with(indexes, "extra") == list(range(5, 10))
+
+
+async def test_one_agent_is_opened_while_another_takes_long(
+    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_go_on = threading.Event(), threading.Event()
+    opened: list[str] = []
+    as_it_is = AgentIndex.__init__
+
+    def slowly(self: AgentIndex, folder: Path, **kwargs: Any) -> None:
+        opened.append(folder.name)
+        if folder.name.startswith("slow"):
+            begun.set()
+            assert may_go_on.wait(10)
+        as_it_is(self, folder, **kwargs)
+
+    monkeypatch.setattr(AgentIndex, "__init__", slowly)
+    tasks = [asyncio.create_task(indexed(indexes, "slow")) for _ in range(3)]
+    await until(begun.is_set)
+    async with asyncio.timeout(2):
+        assert await indexed(indexes, "quick") == []
+    may_go_on.set()
+    await asyncio.gather(*tasks)
+    assert len(opened) == 2, "each once"
+    assert indexes._opening == {}
