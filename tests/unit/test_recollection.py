@@ -618,3 +618,13 @@ async def test_what_was_said_then_is_asked_for_by_its_time(memory: Memory) -> No
     then = await ask(memory, "what did I say about the meeting with Dana on 5 October 2026?")
     assert then.entries[0].text == "The meeting with Dana is on Wednesday at noon."
     assert then.entries[0].superseded_by is not None
+
+
+async def test_a_correction_of_one_thing_does_not_hide_the_other(memory: Memory) -> None:
+    await say(memory, "a", "My favorite color is green and my favorite food is sushi.")
+    await say(memory, "b", "My favorite color is now red.")
+    await embedded(memory)
+    food = (await ask(memory, "what is my favorite food?")).entries
+    assert food[0].text == "My favorite color is green and my favorite food is sushi."
+    assert food[0].superseded_by is not None
+    assert "My favorite color is now red." in await texts(memory, "what is my favorite color?")

@@ -12,6 +12,8 @@ LONGEST_CHAIN = 8
 RETRACTED = "retract"
 PARTLY = "partly"
 """The older message says more than what was corrected: it stays, with the correction beside it."""
+BESIDE = 0.5
+"""How far behind it, where the correction was not found by itself."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ def settled(
         if link is None or include_superseded or is_history or is_partly or _heir(newest, place) in out_of_reach:
             scores[place] = max(score, scores.get(place, score))
             if is_partly and link is not None and not include_superseded:
-                scores[link.new_place] = max(score, scores.get(link.new_place, score))
+                beside = score - BESIDE
+                scores[link.new_place] = max(beside, scores.get(link.new_place, beside))
             continue
         gone[place] = link
         heir = _heir(newest, place)

@@ -54,9 +54,10 @@ async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Sett
 
     at = now()
     ttl = settings.ttl
-    gone = await _offloaded(store, agent_id, at)
-    if gone == at:
+    gone = await offloaded_through(store, agent_id)
+    if gone is not None and gone > at:
         await store.set_agent_note(agent_id, OFFLOADED, at.isoformat(), None)
+        gone = at
     since = _before(at, _hours(ttl.max_hours))
     if gone is not None:
         since = max(since, gone)

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from offbook.content import text_of
+from offbook.continuity.clauses import says_more
 from offbook.continuity.supersede import (
     Earlier,
     correction_in,
@@ -26,6 +27,7 @@ from offbook.continuity.supersede import (
 from offbook.entries import PlacedMessage, Supersession
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Store
+from offbook.retrieval.settling import PARTLY, RETRACTED
 from offbook.retrieval.words import query_terms
 from offbook.types import AuditDraft
 
@@ -159,7 +161,12 @@ def _replaced(telling: Telling, others: Sequence[Heard]) -> list[Supersession]:
     before = [one for one in others if one.said_at <= new.said_at]
     replaced = superseded_by(new.text, new.role, new.speaker, [_earlier(one, new) for one in before])
     return [
-        Supersession(old_place=before[at].place, new_place=new.place, kind=telling.kind, at=new.said_at)
+        Supersession(
+            old_place=before[at].place,
+            new_place=new.place,
+            kind=PARTLY if telling.kind != RETRACTED and says_more(before[at].text, new.text) else telling.kind,
+            at=new.said_at,
+        )
         for at in replaced
     ]
 
@@ -167,7 +174,12 @@ def _replaced(telling: Telling, others: Sequence[Heard]) -> list[Supersession]:
 def _replacing(late: Heard, others: Sequence[Heard]) -> list[Supersession]:
     """What was said after this and has arrived before it: of old history, what has changed since."""
     return [
-        Supersession(old_place=late.place, new_place=one.place, kind=RESTATED, at=one.said_at)
+        Supersession(
+            old_place=late.place,
+            new_place=one.place,
+            kind=PARTLY if says_more(late.text, one.text) else RESTATED,
+            at=one.said_at,
+        )
         for one in others
         if one.said_at > late.said_at and restated_by(one.text, one.role, one.speaker, [_earlier(late, one)])
     ]

@@ -54,7 +54,7 @@ class Kept:
 
 
 def one_by_one(kept: Kept, arrivals: list[datetime], ttl: Ttl, at: datetime) -> Tiers:
-    gone = None if kept.note is None else datetime.fromisoformat(kept.note)
+    gone = None if kept.note is None else min(datetime.fromisoformat(kept.note), at)
     count: Counter[str] = Counter()
     for place, arrived in enumerate(arrivals, 1):
         hold = kept._holds.get(place, Hold())
