@@ -20,7 +20,8 @@ from offbook.entries import PlacedMessage, StoredVector, VectorRow
 from offbook.errors import ModelUnavailable, StoreCorrupt
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.passages import passages
-from offbook.worker.indexes import Indexes, whole_text
+from offbook.retrieval.whole import whole_text
+from offbook.worker.indexes import Indexes
 
 if TYPE_CHECKING:
     from offbook.protocols import Embedder

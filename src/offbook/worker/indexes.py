@@ -19,15 +19,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-import msgspec
 import structlog
 
-from offbook.content import internalise
 from offbook.entries import Arrivals, PlacedMessage
 from offbook.errors import StoreCorrupt, StoreError, StoreFull
 from offbook.protocols import Blobs, Store
-from offbook.retrieval.index.saying import INDEXED_CHARS, is_indexed, said_by
-from offbook.types import Message
+from offbook.retrieval.index.saying import is_indexed, said_by
+from offbook.retrieval.whole import whole_text
 from offbook.worker.linking import Linker
 from offbook.worker.threads import to_the_end
 
@@ -339,19 +337,6 @@ def _is_for_want_of_room(folder: Path, error: Exception) -> bool:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     return shutil.disk_usage(folder).free < LEAST_FREE_BYTES
-
-
-async def whole_text(blobs: Blobs, agent_id: str, placed: PlacedMessage) -> Message | None:
-    """The message with its large texts back in their places, as far as they are indexed; None where it has none."""
-    references = [ref for ref in placed.logged.entry.blobs if not ref.is_binary and ref.chars <= 4 * INDEXED_CHARS]
-    if not references:
-        return None
-    try:
-        data = {ref.sha256: await blobs.get(agent_id, ref.sha256) for ref in references}
-    except StoreCorrupt:
-        return None  # the stand-in says how it began
-    message = placed.logged.message
-    return msgspec.structs.replace(message, content=internalise(message.content, references, data))
 
 
 def folder_name(agent_id: str) -> str:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from offbook.entries import Recollection
 from offbook.errors import ModelUnavailable, StoreBusy
 from offbook.models import opening as opening_module
 from offbook.retrieval.asked import Ask
+from offbook.settings import Search
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
 from offbook.types import Message, Scope
@@ -364,17 +366,18 @@ async def test_a_model_with_a_defect_is_done_without(
     store: SqliteStore, opening: Callable[..., Any], shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add(store, "my cat Ada", "a dog")
+    patience = Search(deadline=timedelta(seconds=20))
 
     def fail(*args: object) -> None:
         raise RecursionError("too deep")
 
     shelf.embedders["old"].before_each = fail
-    async with opening() as background:
+    async with opening(search=patience) as background:
         found = await recalled(background, "cat Ada")
         assert texts(found)[0] == "my cat Ada"
         assert "RecursionError" in found.degraded[0]
     monkeypatch.setattr(opening_module, "open_embedder", fail)
-    async with opening() as background:
+    async with opening(search=patience) as background:
         found = await recalled(background, "cat Ada")
         assert texts(found)[0] == "my cat Ada"
         assert "RecursionError" in found.degraded[0]
