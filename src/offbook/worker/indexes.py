@@ -57,7 +57,7 @@ class _Kept:
 
     index: AgentIndex
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    unlinked: list[tuple[list[PlacedMessage], list[Said]]] = field(default_factory=list)
+    unlinked: list[list[PlacedMessage]] = field(default_factory=list)
     """Taken, but not yet looked through for what they replace. Nothing is committed before that is done."""
     committed_at: float = field(default_factory=time.monotonic)
     news_at: float = field(default_factory=time.monotonic)
@@ -259,7 +259,7 @@ class Indexes:
         if messages:
             said = await self._said(agent_id, messages)
             kept.news_at = time.monotonic()
-            kept.unlinked.append((messages, said))
+            kept.unlinked.append(messages)
             await self._write(agent_id, kept, kept.index.take, said, arrivals.through_event)
             await self._link(agent_id, kept)
         else:
@@ -284,7 +284,7 @@ class Indexes:
     async def _link(self, agent_id: str, kept: _Kept) -> None:
         """Also what was left unlinked by who was cancelled, or by a store that was busy."""
         while kept.unlinked:
-            await self._linker.link(agent_id, kept.index, *kept.unlinked[0])
+            await self._linker.link(agent_id, kept.index, kept.unlinked[0])
             del kept.unlinked[0]
 
     async def _said(self, agent_id: str, messages: Sequence[PlacedMessage]) -> list[Said]:

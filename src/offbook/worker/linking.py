@@ -33,7 +33,6 @@ from offbook.types import AuditDraft
 
 if TYPE_CHECKING:
     from offbook.retrieval.index.agent_index import AgentIndex
-    from offbook.retrieval.index.rows import Said
 
 TURNS_BACK = 30
 ELSEWHERE = 60
@@ -71,10 +70,8 @@ class Linker:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def link(
-        self, agent_id: str, index: AgentIndex, messages: Sequence[PlacedMessage], said: Sequence[Said]
-    ) -> None:
-        """`said` is what the index took of each of the messages."""
+    async def link(self, agent_id: str, index: AgentIndex, messages: Sequence[PlacedMessage]) -> None:
+        """Note what each of the messages replaces."""
         known = {placed.place: _heard(placed) for placed in messages}
         tellings = await asyncio.to_thread(_tellings, index, messages)
         unknown = sorted({place for telling in tellings for place in telling.places if place not in known})
