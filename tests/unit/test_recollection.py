@@ -628,3 +628,16 @@ async def test_a_correction_of_one_thing_does_not_hide_the_other(memory: Memory)
     assert food[0].text == "My favorite color is green and my favorite food is sushi."
     assert food[0].superseded_by is not None
     assert "My favorite color is now red." in await texts(memory, "what is my favorite color?")
+
+
+async def test_what_was_acknowledged_is_found_behind_a_long_queue(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("offbook.retrieval.recall.FOLLOW_SECONDS", 0.0)
+    monkeypatch.setattr("offbook.worker.background.GATHER_SECONDS", 60.0)
+    for batch in range(6):
+        await say(memory, f"import-{batch}", *(f"Line {batch}-{line} of an old transcript." for line in range(500)))
+    await say(memory, "now", "The walrus likes herring best.")
+    found = await ask(memory, "what does the walrus like?")
+    assert found.entries[0].text == "The walrus likes herring best."
+    assert any("still being indexed" in note for note in found.degraded)

@@ -28,7 +28,9 @@ from offbook.lifecycle.offload import offloaded_through
 from offbook.lifecycle.tiers import hot_until
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.asked import Ask, Found
+from offbook.retrieval.fresh import with_fresh
 from offbook.retrieval.identity import entry_id
+from offbook.retrieval.index.saying import is_indexed
 from offbook.retrieval.query import Query, read_query
 from offbook.retrieval.settling import LONGEST_CHAIN, Standing, settled
 from offbook.retrieval.showing import entries_of, explained_by
@@ -46,10 +48,12 @@ if TYPE_CHECKING:
 
     from offbook.protocols import Embedder
     from offbook.retrieval.index.agent_index import AgentIndex
-    from offbook.retrieval.ranking import Ranking
+    from offbook.retrieval.ranking import Look, Ranking
 
 FOLLOW_SECONDS = 0.25
 """For taking in what has just arrived. Only after a large import is there more."""
+NEWEST_MESSAGES = 300
+"""Read from the log itself where the index has not caught up."""
 LEAST_WAITING, SHARE_WAITING = 4, 0.02
 """Messages without a vector that are worth a word. The last few always are: they are found by text meanwhile."""
 PINNED = 0.75
@@ -184,7 +188,32 @@ class Recall:
                 known_at=micros(ask.at) if ask.at else None,
                 limit=ask.limit + CONTENDERS,
             )
-            return await asyncio.to_thread(rank, index, vectors, look)
+            ranking = await asyncio.to_thread(rank, index, vectors, look)
+            return ranking if has_all else await self._with_unindexed(agent_id, ask, index, look, ranking)
+
+    async def _with_unindexed(
+        self, agent_id: str, ask: Ask, index: AgentIndex, look: Look, ranking: Ranking
+    ) -> Ranking:
+        """Behind a long queue the newest messages are read from the log itself: they were acknowledged."""
+        after = await self._before_newest(agent_id, index.through_event)
+        newest = await self._store.arrivals(agent_id, after_event=after, limit=2 * NEWEST_MESSAGES)
+        messages = [
+            placed
+            for placed in newest.messages
+            if is_indexed(placed) and (ask.reach != "session" or placed.session_id == ask.scope.session_id)
+        ]
+        return await asyncio.to_thread(with_fresh, ranking, messages, look)
+
+    async def _before_newest(self, agent_id: str, through_event: int) -> int:
+        """The event after which the newest messages came: as few events as hold enough of them."""
+        events = await self._store.newest_audit_events(agent_id, limit=NEWEST_MESSAGES)
+        messages, after = 0, through_event
+        for event in reversed(events):
+            if event.seq <= through_event or messages >= NEWEST_MESSAGES:
+                break
+            messages += int(event.details.get("accepted", 0))
+            after = event.seq - 1
+        return max(after, through_event)
 
     async def _vector(
         self, agent_id: str, ask: Ask, query: Query, degraded: list[str]

@@ -1,0 +1,52 @@
+"""What was acknowledged and is not in the index yet, found by its words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from offbook.audit import micros
+from offbook.content import render
+from offbook.entries import PlacedMessage
+from offbook.retrieval.words import terms
+
+if TYPE_CHECKING:
+    from offbook.retrieval.ranking import Look, Ranking
+
+READ_CHARS = 4_000
+ALL_WORDS = 8.0
+"""The score of a message that holds all words looked for: above what most others have."""
+
+
+def with_fresh(ranking: Ranking, messages: Sequence[PlacedMessage], look: Look) -> Ranking:
+    """The ranking with those of the messages that share a word, each for the share of the words it holds."""
+    from offbook.retrieval.ranking import Hit
+
+    known = {hit.place for hit in ranking.hits}
+    wanted = set(look.terms)
+    fresh = []
+    for placed in messages:
+        said_at = micros(placed.logged.message.ts or placed.logged.received_at)
+        if placed.place in known or (look.known_at is not None and said_at > look.known_at):
+            continue
+        held = wanted & set(terms(render(placed.logged.message)[:READ_CHARS]))
+        if held:
+            share = len(held) / len(wanted)
+            fresh.append(
+                Hit(
+                    row=-1,
+                    place=placed.place,
+                    ts=said_at,
+                    arrived=micros(placed.logged.received_at),
+                    score=ALL_WORDS * share,
+                    similarity=None,
+                    found_by=["text"],
+                    ranks={},
+                    evidence={"words": ALL_WORDS * share},
+                    coverage=share,
+                )
+            )
+    words = list(dict.fromkeys([*ranking.words, *(term for term in look.terms if fresh)]))
+    hits = sorted([*ranking.hits, *fresh], key=lambda hit: -hit.score)[: look.limit]
+    return replace(ranking, hits=hits, words=words)
