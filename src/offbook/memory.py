@@ -203,8 +203,6 @@ class Memory:
         that hold a keyword."""
         if keyword is None and session_id is None and entry_ids is None:
             raise WrongShape("say what is meant: `entryIds`, `sessionId` or `keyword`")
-        if entry_ids is not None and keyword is not None:
-            raise WrongShape("`entryIds` name entries by themselves: give them without a `keyword`")
         if keyword is not None:
             checked_text(keyword, "keyword")
         if session_id is not None:

@@ -219,7 +219,7 @@ class Recollections:
         by: Caller,
     ) -> Pinned:
         if entry_ids is not None:
-            places = [_place(name) for name in entry_ids]
+            places = await self._named(agent_id, [_place(name) for name in entry_ids], keyword, session_id)
         elif pinned:
             places = await self._meant(agent_id, keyword, session_id)
         else:
@@ -228,6 +228,17 @@ class Recollections:
         event = AuditDraft(verb="pin" if pinned else "unpin", actor=by.name, session_id=session_id, details=details)
         changed = await self._store.pin(agent_id, places, pinned=pinned, event=event)
         return Pinned(changed=len(changed), entry_ids=[entry_id(place) for place in changed])
+
+    async def _named(self, agent_id: str, places: list[int], keyword: str | None, session_id: str | None) -> list[int]:
+        """Of those named, where more is said: those it is true of."""
+        if keyword is None and session_id is None:
+            return places
+        found = await self._store.messages_at(agent_id, places)
+        return [
+            placed.place
+            for placed in found
+            if (session_id is None or placed.session_id == session_id) and (keyword is None or _holds(placed, keyword))
+        ]
 
     async def _meant(self, agent_id: str, keyword: str | None, session_id: str | None) -> list[int]:
         session = await self._store.session_number(agent_id, session_id) if session_id is not None else None

@@ -632,7 +632,7 @@ def test_rows_are_every_setting_and_then_the_agents_own(tmp_path: Path) -> None:
     ]
     name, value, origin, description = next(row for row in rows if row.name == "minScore")
     assert (name, value, origin) == ("minScore", 0.7, "environment OFFBOOK_MIN_SCORE")
-    assert description == "Least cosine similarity of a recalled chunk."
+    assert description == "Least cosine similarity of what comes to mind before a turn."
     assert loaded.origin_of("agents.main.minScore") == f"file {path}"
 
 
