@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from offbook.retrieval.ranking import Look, Ranking
 
 READ_CHARS = 4_000
-ALL_WORDS = 8.0
-"""The score of a message that holds all words looked for: above what most others have."""
+ONLY_ONE = 4.0
+"""A message that holds all words looked for counts as much as the best that was found; this, where nothing was."""
 
 
 def with_fresh(ranking: Ranking, messages: Sequence[PlacedMessage], look: Look) -> Ranking:
@@ -24,6 +24,7 @@ def with_fresh(ranking: Ranking, messages: Sequence[PlacedMessage], look: Look) 
     from offbook.retrieval.ranking import Hit
 
     known = {hit.place for hit in ranking.hits}
+    best = max((hit.score for hit in ranking.hits), default=ONLY_ONE)
     wanted = set(look.terms)
     fresh = []
     for placed in messages:
@@ -39,11 +40,11 @@ def with_fresh(ranking: Ranking, messages: Sequence[PlacedMessage], look: Look) 
                     place=placed.place,
                     ts=said_at,
                     arrived=micros(placed.logged.received_at),
-                    score=ALL_WORDS * share,
+                    score=best * share if best > 0 else best - 1 + share,
                     similarity=None,
                     found_by=["text"],
                     ranks={},
-                    evidence={"words": ALL_WORDS * share},
+                    evidence={"words": best * share},
                     coverage=share,
                 )
             )

@@ -152,11 +152,14 @@ class Background:
         try:
             return await self._status(agent_id)
         except StoreError as error:
-            counts = await self._store.counts(agent_id)
-            index = IndexStatus(
-                entries=0, embedded=0, waiting=counts.messages, model=self.embedders.name, trouble=error.detail
-            )
-            return index, Tiers(hot=0, warm=0, cold=0)
+            trouble = error.detail
+        except Exception as error:
+            # Status is where one looks when something is wrong, so it answers, whatever it was.
+            log.exception("no status", action="worker.status", agent=agent_id)
+            trouble = f"the index cannot be looked at ({type(error).__name__}): see the daemon's log"
+        counts = await self._store.counts(agent_id)
+        index = IndexStatus(entries=0, embedded=0, waiting=counts.messages, model=self.embedders.name, trouble=trouble)
+        return index, Tiers(hot=0, warm=0, cold=0)
 
     async def _status(self, agent_id: str) -> tuple[IndexStatus, Tiers]:
         async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, _):
