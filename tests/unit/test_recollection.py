@@ -365,6 +365,20 @@ async def test_agents_are_closed_until_both_have_opened(memory: Memory) -> None:
     assert await owners(memory, "bea") == {"bea"}
 
 
+async def test_another_agents_answer_is_not_buried_under_ones_own_chatter(memory: Memory) -> None:
+    """Scores are measured against an agent's own memory: one of three thousand means another than one of one."""
+    chatter = [f"The launch of boat {number} on the lake went well, said word for word." for number in range(120)]
+    await say(memory, "a", *chatter)
+    await say(memory, "b", "The launch code word is Marigold.", agent="other")
+    for agent in ("main", "other"):
+        await memory.cross(agent, enabled=True)
+    for _ in range(2):  # by words, then by meaning too
+        found = (await ask(memory, "what is the launch code word?", reach="all", limit=3)).entries
+        assert (found[0].agent_id, found[0].text) == ("other", "The launch code word is Marigold.")
+        assert [entry.score for entry in found] == sorted((entry.score for entry in found), reverse=True)
+        await embedded(memory)
+
+
 async def test_both_chains_tell_of_a_look_across(memory: Memory) -> None:
     await both_know_ferries(memory)
     for agent in ("ada", "bea"):

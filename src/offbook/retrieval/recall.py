@@ -99,9 +99,7 @@ class Recall:
             await self._found(agent_id, ask, times, asked_at, degraded)
             for agent_id in (ask.scope.agent_id, *ask.others)
         ]
-        best = sorted(((one, standing) for one in found for standing in one.standing), key=lambda pair: -pair[1].score)[
-            : ask.limit
-        ]
+        best = in_turns(found)[: ask.limit]
         entries: list[MemoryEntry] = []
         shown: dict[str, list[int]] = {}
         for one in found:
