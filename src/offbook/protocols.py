@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
+from offbook.summaries import (
+    Completion,
+    HandedContext,
+    Node,
+    Spending,
+    Summary,
+    SummaryDraft,
+    SummaryText,
+    Usage,
+)
 from offbook.types import (
     AuditDraft,
     AuditEvent,
@@ -19,6 +29,7 @@ from offbook.types import (
     Fault,
     LoggedMessage,
     Mark,
+    Message,
     Receipt,
     Scope,
     Session,
@@ -39,7 +50,7 @@ class ExaminedMessage(Value, frozen=True):
 
 
 class Store(Protocol):
-    """The log and what belongs to it. Every method names its owner; `agents` and `agents_with_note` alone do not.
+    """The log and what belongs to it. Every method names its owner; `agents`, `agents_with_note` and `spending` of all alone do not.
 
     A method that writes returns only when the write is durable, and writes everything it was given,
     with its audit event, or nothing. All its errors are `StoreError`s.
@@ -200,6 +211,81 @@ class Store(Protocol):
     async def agents_with_note(self, name: str, value: str) -> list[str]:
         """The agents that have exactly this value under this name, by name. For consent across agents."""
 
+    # ── summaries ──
+
+    async def add_summary(self, agent_id: str, draft: SummaryDraft, event: AuditDraft) -> Summary:
+        """Keep a summary under the next number of its level, and note in its sources that they are merged.
+
+        The same level and spans again: what is there stays and is returned, unless the new one is by another
+        summarizer and `event` says `"again": True`; then the text is replaced, under its id. A source that is
+        unknown, another agent's or merged already: `StoreError`, and nothing is written.
+        """
+
+    async def summaries(
+        self,
+        agent_id: str,
+        *,
+        level: int | None = None,
+        session_id: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> list[Summary]:
+        """The agent's summaries, the newest made first, those made before the one of this id."""
+
+    async def summary(self, agent_id: str, summary_id: str) -> Summary | None: ...
+
+    async def nodes(self, scope: Scope, *, level: int, through_seq: int | None = None, limit: int = 100) -> list[Node]:
+        """The summaries of this level that lie wholly in this session and end at `through_seq` or before, the one
+        that ends last first. Those of one level never overlap. Does not grow with history."""
+
+    async def summary_texts(self, agent_id: str, ids: Sequence[str]) -> dict[str, SummaryText]:
+        """What is unknown or another agent's is left out."""
+
+    async def summarised_through(self, scope: Scope) -> int:
+        """The last message of the session that a summary of level 1 stands for; 0 where there is none."""
+
+    async def unmerged(
+        self, agent_id: str, *, level: int, session_id: str | None = None, limit: int = 100
+    ) -> list[Summary]:
+        """Summaries of the level that none merges, of the session or of all, oldest first by `first_at`."""
+
+    async def summary_counts(self, agent_id: str) -> dict[int, int]:
+        """How many summaries of each level. Does not grow with history."""
+
+    # ── what models were paid for ──
+
+    async def completion(self, agent_id: str, fingerprint: str) -> Completion | None: ...
+
+    async def add_completion(self, agent_id: str, completion: Completion, at: datetime) -> None:
+        """Keep an answer and add what it cost to the day's spending. The same fingerprint again changes nothing."""
+
+    async def spending(self, day: date, *, agent_id: str | None = None) -> list[Spending]:
+        """What was used on a day (UTC), by summarizer: of one agent, or of all."""
+
+    async def spent(self, agent_id: str) -> Usage:
+        """What the agent's summaries have cost so far. Does not grow with history, but with its days."""
+
+    # ── contexts that were handed out ──
+
+    async def hand_over(self, scope: Scope, context: HandedContext, event: AuditDraft) -> None:
+        """Keep what the agent runs on from now on, and make its generation the session's. All or nothing. A
+        generation that is not one above the session's: `StoreError`, and nothing is written."""
+
+    async def handed(self, scope: Scope, *, at: datetime | None = None) -> HandedContext | None:
+        """The newest context that was handed out, or the newest at that time."""
+
+    # ── small state of a session ──
+
+    async def session_note(self, scope: Scope, name: str) -> str | None: ...
+
+    async def set_session_note(self, scope: Scope, name: str, value: str | None) -> None:
+        """Keep a value under a name, in the place of the one before; None removes it. Derived, so no audit event.
+        A session that is not there: nothing."""
+
+    async def sessions_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Session]:
+        """The agent's sessions in the order they were made, those after the one of this key. For who goes through
+        all of them."""
+
     # ── for who verifies ──
 
     async def noted_counts(self, agent_id: str) -> tuple[AuditHead, Counts]:
@@ -266,5 +352,50 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 for each text, in their order."""
         ...
+
+    def close(self) -> None: ...
+
+
+class Prompt(Value, frozen=True):
+    """What a model is asked: the conversation that makes it the agent, ending in the Context Manager's wish."""
+
+    version: str
+    messages: list[Message]
+    """Roles `user` and `assistant` in turns, plain text; no system prompt."""
+    stable: int
+    """How many messages at the start are the same in the next call: where a provider's prompt cache is marked."""
+    max_output_tokens: int
+
+
+class Written(Value, frozen=True):
+    """What a model answered, and what it used."""
+
+    text: str
+    usage: Usage
+
+
+class Summarizer(Protocol):
+    """Writes summaries. Blocking: called in threads, one call at a time. Its errors are `ModelUnavailable`."""
+
+    @property
+    def name(self) -> str:
+        """Its kind and its model: `openai:gpt-4o-mini`."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the same prompt could be answered by another model."""
+        ...
+
+    @property
+    def context_tokens(self) -> int:
+        """The longest prompt it reads, with its answer."""
+        ...
+
+    def dollars_for(self, usage: Usage) -> float:
+        """What that much costs by the prices of the settings; 0 for a model of one's own."""
+        ...
+
+    def write(self, prompt: Prompt) -> Written: ...
 
     def close(self) -> None: ...
