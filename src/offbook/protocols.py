@@ -50,7 +50,8 @@ class ExaminedMessage(Value, frozen=True):
 
 
 class Store(Protocol):
-    """The log and what belongs to it. Every method names its owner; `agents`, `agents_with_note` and `spending` of all alone do not.
+    """The log and what belongs to it. Every method names its owner, but for `agents`, `agents_with_note`
+    and `spending` of all.
 
     A method that writes returns only when the write is durable, and writes everything it was given,
     with its audit event, or nothing. All its errors are `StoreError`s.

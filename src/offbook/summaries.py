@@ -77,9 +77,9 @@ class SummaryDraft(Value, frozen=True):
     fingerprint: str
     """Of everything that went into it: the same input is never paid for twice."""
     usage: Usage = Usage()
-    sources: list[str] = []
+    sources: list[str] = msgspec.field(default_factory=list)
     """Ids of the summaries that it merges; none for level 1."""
-    losses: list[Loss] = []
+    losses: list[Loss] = msgspec.field(default_factory=list)
     lost: int = 0
     """How many losses there are in all; `losses` holds the first of them."""
 
@@ -169,12 +169,12 @@ class Dropped(Sparse, frozen=True):
 class Ledger(Value, frozen=True):
     """What a swap kept and what it left out."""
 
-    verbatim: list[Part] = []
-    summaries: list[Part] = []
-    dropped: list[Dropped] = []
+    verbatim: list[Part] = msgspec.field(default_factory=list)
+    summaries: list[Part] = msgspec.field(default_factory=list)
+    dropped: list[Dropped] = msgspec.field(default_factory=list)
     """The newest of what was dropped."""
     dropped_count: int = 0
-    state: list[StateRecord] = []
+    state: list[StateRecord] = msgspec.field(default_factory=list)
 
 
 class HandedContext(Value, frozen=True):
