@@ -360,6 +360,7 @@ class Embedder(Protocol):
 class Prompt(Value, frozen=True):
     """What a model is asked: the conversation that makes it the agent, ending in the Context Manager's wish."""
 
+    agent_id: str
     version: str
     messages: list[Message]
     """Roles `user` and `assistant` in turns, plain text; no system prompt."""

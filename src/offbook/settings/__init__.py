@@ -27,7 +27,7 @@ RESERVED_VARIABLES = frozenset(
     {"OFFBOOK_HOME", "OFFBOOK_TOKEN", "OFFBOOK_SOCKET", "OFFBOOK_AGENT", "OFFBOOK_CLIENT", "OFFBOOK_URL"}
 )
 SHORT_NAMES = {"port": "server.port"}
-PROVIDER_WIDE_GROUPS = frozenset({"server", "store", "log", "embedding"})
+PROVIDER_WIDE_GROUPS = frozenset({"server", "store", "log", "embedding", "summarizer"})
 """One process, one port, one store, one log and one model serve all agents, so no agent has its own."""
 
 IDENTITY_WORDS = ("who am i", "what am i", "my name", "i am")
@@ -119,6 +119,44 @@ class Embedding(Value, frozen=True):
         "OPENAI_API_KEY"
     )
     threads: Annotated[Positive, Meta(description="Cores that embedding in the background may use.")] = 1
+
+
+class Summarizer(Value, frozen=True):
+    order: Annotated[
+        Words,
+        Meta(
+            description="Who writes summaries, tried in order: host, local, openai, anthropic, each with a model of its "
+            "own after a colon; extractive is always last."
+        ),
+    ] = ("extractive",)
+    endpoint: Annotated[
+        Name, Meta(description="Where openai is: anything that speaks its chat completions, with /v1.")
+    ] = "http://127.0.0.1:11434/v1"
+    api_key_variable: Annotated[Name, Meta(description="Environment variable with the key that openai gets.")] = (
+        "OPENAI_API_KEY"
+    )
+    anthropic_endpoint: Annotated[Name, Meta(description="Where anthropic is.")] = "https://api.anthropic.com"
+    anthropic_key_variable: Annotated[
+        Name, Meta(description="Environment variable with the key that anthropic gets.")
+    ] = "ANTHROPIC_API_KEY"
+    context_tokens: Annotated[Positive, Meta(description="The longest prompt that openai and anthropic read.")] = (
+        128_000
+    )
+    timeout: Annotated[
+        timedelta,
+        Meta(description="How long one answer may take.", extra={"at_least": timedelta(seconds=1)}),
+    ] = timedelta(minutes=2)
+    attempts: Annotated[Positive, Meta(description="How often an answer is asked for before the next in line is.")] = 3
+    max_tokens_per_day: Annotated[Count, Meta(description="Tokens that one of them may read and write a day.")] = (
+        5_000_000
+    )
+    max_dollars_per_day: Annotated[Amount, Meta(description="Dollars that one of them may cost a day.")] = 1.0
+    dollars_per_million_input: Annotated[Amount, Meta(description="Price of a million tokens read.")] = 0.0
+    dollars_per_million_cached: Annotated[
+        Amount, Meta(description="Price of a million tokens read from the provider's prompt cache.")
+    ] = 0.0
+    dollars_per_million_output: Annotated[Amount, Meta(description="Price of a million tokens written.")] = 0.0
+    threads: Annotated[Positive, Meta(description="Cores that the local model may use.")] = 1
 
 
 class Search(Value, frozen=True):
@@ -219,6 +257,7 @@ class Settings(Value, frozen=True):
     archive: Archive = Archive()
     embedding: Embedding = Embedding()
     search: Search = Search()
+    summarizer: Summarizer = Summarizer()
     session: SessionSilence = SessionSilence()
     token_budget: TokenBudget = TokenBudget()
     ttl: Ttl = Ttl()
