@@ -20,6 +20,7 @@ from benchmarks import (
     concurrent,
     disk_full,
     durability,
+    facts_kept,
     indexing,
     quality,
     recall,
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         quality,
         recall,
         indexing,
+        facts_kept,
     )
 }
 

@@ -34,20 +34,20 @@ IMAGE_TYPES = frozenset({"image", "image_url", "input_image", "image_file"})
 FILE_TYPES = frozenset({"file", "input_file", "document", "audio", "input_audio", "video", "media"})
 
 # OpenAI's `function_call` has an `id` of its own besides the `call_id` its output answers to.
-_CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "id")
-_RESULT_ID_KEYS = ("toolCallId", "tool_call_id", "tool_use_id", "toolUseId", "call_id")
-_NAME_KEYS = ("name", "toolName", "tool_name")
-_ARGUMENT_KEYS = ("arguments", "input", "args", "parameters")
-_RESULT_KEYS = ("content", "output", "result")
+CALL_ID_KEYS = ("call_id", "toolCallId", "tool_call_id", "id")
+RESULT_ID_KEYS = ("toolCallId", "tool_call_id", "tool_use_id", "toolUseId", "call_id")
+NAME_KEYS = ("name", "toolName", "tool_name")
+ARGUMENT_KEYS = ("arguments", "input", "args", "parameters")
+RESULT_KEYS = ("content", "output", "result")
 _MEDIA_TYPE_KEYS = ("mediaType", "media_type", "mimeType", "mime_type")
 _PAYLOAD_KEYS = frozenset({"data", "file_data", "b64_json", "blob"})
-_OPAQUE_KEYS = frozenset({"thinkingSignature", "thoughtSignature", "textSignature", "encrypted_content"})
+OPAQUE_KEYS = frozenset({"thinkingSignature", "thoughtSignature", "textSignature", "encrypted_content"})
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},")
 # Payloads come in the standard alphabet, which has neither the `_` nor the `-` of a token; signatures in both.
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*+={0,2}[\r\n]*")
 _BASE64_OR_URL_SAFE = re.compile(r"[A-Za-z0-9+/_\r\n-]*+={0,2}[\r\n]*")
-_BINARY_STAND_IN = re.compile(r"\[(?:([^\s\],]+), )?([\d,]+) bytes kept outside the log, sha256 ")
+BINARY_STAND_IN = re.compile(r"\[(?:([^\s\],]+), )?([\d,]+) bytes kept outside the log, sha256 ")
 _SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？]|\n")
 
 
@@ -76,20 +76,20 @@ def is_result(block: Block) -> bool:
 
 def tool_calls(message: Message) -> list[str]:
     """The ids of the calls this message makes, in order."""
-    found = (_first(block, _CALL_ID_KEYS) for block in _blocks(message) if is_call(block))
+    found = (first_of(block, CALL_ID_KEYS) for block in blocks_of(message) if is_call(block))
     return list(dict.fromkeys(call_id for call_id in found if isinstance(call_id, str)))
 
 
 def tool_results(message: Message) -> list[str]:
     """The ids of the calls this message answers, in order."""
     found: list[Any] = [message.tool_call_id] if message.role == "tool" else []
-    found += [_first(block, _RESULT_ID_KEYS) for block in _blocks(message) if is_result(block)]
+    found += [first_of(block, RESULT_ID_KEYS) for block in blocks_of(message) if is_result(block)]
     return list(dict.fromkeys(call_id for call_id in found if isinstance(call_id, str)))
 
 
 def has_nameless_result(message: Message) -> bool:
     """Whether it answers a call without saying which."""
-    names = [_first(block, _RESULT_ID_KEYS) for block in _blocks(message) if is_result(block)]
+    names = [first_of(block, RESULT_ID_KEYS) for block in blocks_of(message) if is_result(block)]
     if message.role == "tool":
         return message.tool_call_id is None and not any(isinstance(name, str) for name in names)
     return any(not isinstance(name, str) for name in names)
@@ -102,7 +102,7 @@ def render(message: Message) -> str:
     """Everything of a message as plain text, in its order. Signatures of reasoning are left out: they
     mean nothing in prose, and another model refuses them."""
     parts = [message.content] if isinstance(message.content, str) else []
-    blocks = list(_blocks(message))
+    blocks = list(blocks_of(message))
     parts += [_render_block(block, 0) for block in blocks]
     text = "\n".join(part for part in parts if part)
     if message.role == "tool" and message.tool_call_id and not any(map(is_result, blocks)):
@@ -117,9 +117,9 @@ def _render_block(block: Block, nesting: int) -> str:
     if is_call(block):
         return _render_call(block)
     if is_result(block):
-        head = f"result of {_first(block, _RESULT_ID_KEYS) or 'a call'}"
+        head = f"result of {first_of(block, RESULT_ID_KEYS) or 'a call'}"
         failed = ", failed" if block.get("is_error") is True or block.get("isError") is True else ""
-        return f"[{head}{failed}] {_render_value(_first(block, _RESULT_KEYS), nesting + 1)}".rstrip()
+        return f"[{head}{failed}] {_render_value(first_of(block, RESULT_KEYS), nesting + 1)}".rstrip()
     if _type(block) in REASONING_TYPES:
         return f"[thinking] {_thought(block)}".rstrip()
     if _type(block) in IMAGE_TYPES | FILE_TYPES:
@@ -130,7 +130,7 @@ def _render_block(block: Block, nesting: int) -> str:
 def _render_call(block: Block) -> str:
     function = block.get("function")
     holder = {**block, **function} if isinstance(function, dict) else block
-    name, arguments = _first(holder, _NAME_KEYS) or "?", _first(holder, _ARGUMENT_KEYS)
+    name, arguments = first_of(holder, NAME_KEYS) or "?", first_of(holder, ARGUMENT_KEYS)
     if isinstance(arguments, str):  # OpenAI sends them as JSON in a string
         try:
             arguments = msgspec.json.decode(arguments)
@@ -158,15 +158,15 @@ def _render_media(block: Block) -> str:
     kind = "image" if _type(block) in IMAGE_TYPES else "file"
     media_type, size, where = "", "", ""
     for path, text in strings(block):
-        held = _BINARY_STAND_IN.match(text)
+        held = BINARY_STAND_IN.match(text)
         if path[-1] in _MEDIA_TYPE_KEYS:
             media_type = media_type or text
         elif held:
             media_type = media_type or held[1] or ""
             size = f"{held[2]} bytes"
         elif is_binary_path(block, path):
-            media_type = media_type or _media_type_of(text)
-            size = f"{_decoded_bytes(text):,} bytes"
+            media_type = media_type or media_type_of(text)
+            size = f"{decoded_bytes(text):,} bytes"
         elif path[-1] == "data":  # a document given as plain text
             return f"[{kind}: {media_type or 'text'}] {text}"
         elif path[-1] in ("url", "image_url", "file_url", "file_id", "filename", "name", "title", "path"):
@@ -241,9 +241,9 @@ def is_binary_path(content: Any, path: Path) -> bool:
         return False
     if path[-1] in _PAYLOAD_KEYS:
         kind = holder.get("type", path[-2] if len(path) > 1 else None)
-        is_carrier = kind in ("base64", *IMAGE_TYPES, *FILE_TYPES) or _first(holder, _MEDIA_TYPE_KEYS) is not None
+        is_carrier = kind in ("base64", *IMAGE_TYPES, *FILE_TYPES) or first_of(holder, _MEDIA_TYPE_KEYS) is not None
         return is_carrier and kind != "text" and _BASE64.fullmatch(value) is not None
-    is_opaque = path[-1] in _OPAQUE_KEYS or (path[-1] == "signature" and _type(holder) in REASONING_TYPES)
+    is_opaque = path[-1] in OPAQUE_KEYS or (path[-1] == "signature" and _type(holder) in REASONING_TYPES)
     return is_opaque and _BASE64_OR_URL_SAFE.fullmatch(value) is not None
 
 
@@ -299,15 +299,15 @@ def _text_stand_in(text: str, digest: str) -> str:
 
 
 def _binary_stand_in(text: str, digest: str) -> str:
-    media_type = _media_type_of(text)
+    media_type = media_type_of(text)
     label = f"{media_type}, " if media_type else ""
-    return f"[{label}{_decoded_bytes(text):,} bytes kept outside the log, sha256 {digest[:12]}…]"
+    return f"[{label}{decoded_bytes(text):,} bytes kept outside the log, sha256 {digest[:12]}…]"
 
 
 # ── small readings ────────────────────────────────────────────────────────────────────────────
 
 
-def _blocks(message: Message) -> Iterator[Block]:
+def blocks_of(message: Message) -> Iterator[Block]:
     """The content's blocks, and the calls OpenAI's chat dialect keeps beside the content."""
     blocks = [] if isinstance(message.content, str) else message.content
     for block in blocks:
@@ -326,23 +326,23 @@ def _type(block: Block) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def _first(holder: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+def first_of(holder: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next((holder[key] for key in keys if holder.get(key) is not None), None)
 
 
 def _thought(block: Block) -> str:
-    thought = _first(block, ("thinking", "text", "reasoning", "summary"))
+    thought = first_of(block, ("thinking", "text", "reasoning", "summary"))
     if isinstance(thought, list):  # OpenAI's summaries
         thought = "\n".join(str(item["text"]) for item in thought if isinstance(item, dict) and "text" in item)
     return thought if isinstance(thought, str) else ""
 
 
-def _media_type_of(text: str) -> str:
+def media_type_of(text: str) -> str:
     head = _DATA_URL.match(text)
     return (head[1] or "") if head else ""
 
 
-def _decoded_bytes(text: str) -> int:
+def decoded_bytes(text: str) -> int:
     """How many bytes base64 text stands for."""
     head = _DATA_URL.match(text)
     digits = len(text) - (head.end() if head else 0) - text.count("\n") - text.count("\r")

@@ -7,6 +7,7 @@ OffbookError
 ├── Unauthorized            401  no token, or one we do not know
 ├── Forbidden               403  a known caller asks for what is not theirs, or a foreign Host/Origin
 ├── UnknownVerb             404
+├── NotFound                404  what was named is not there
 ├── WrongMethod             405
 ├── StoreError              500  the store could not do it
 │   ├── StoreFull           507  no room on the disk; retry when there is
@@ -95,6 +96,13 @@ class UnknownVerb(OffbookError):
 
     status = 404
     slug = "unknown-verb"
+
+
+class NotFound(OffbookError):
+    """There is no such thing here."""
+
+    status = 404
+    slug = "not-found"
 
 
 class WrongMethod(OffbookError):

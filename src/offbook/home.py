@@ -5,8 +5,10 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -149,6 +151,16 @@ def home_folder(environ: Mapping[str, str]) -> Path:
 def token_digest(token: str) -> str:
     """Tokens are looked up by digest: nothing about a wrong one can be learnt from the time it takes."""
     return sha256(token.encode()).hexdigest()
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder where it is missing, for its owner only; of one of ours that is there, keep others out."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    status = folder.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid == os.geteuid() and mode & 0o077:
+        with suppress(OSError):  # not every file system has modes
+            folder.chmod(mode & 0o700)
 
 
 def write_private(path: Path, text: str) -> None:

@@ -17,8 +17,9 @@ import msgspec
 
 from offbook import ingest
 from offbook.audit import end_is_whole
+from offbook.contexts import Contexts, what_was_shown
 from offbook.entries import CrossSearch, Pinned, Reach, Recollection, TurnMemories
-from offbook.errors import WrongShape
+from offbook.errors import NotFound, WrongShape
 from offbook.followers import Followers
 from offbook.protocols import Blobs, Store
 from offbook.reading import SessionReader
@@ -26,6 +27,16 @@ from offbook.recollection import Recollections
 from offbook.redact import redact_text
 from offbook.scope import checked_key, checked_text, resolve_agent, resolve_scope
 from offbook.settings import Settings
+from offbook.summaries import (
+    ClaimedJob,
+    CompressionEstimate,
+    Expansion,
+    Replay,
+    SourceSpan,
+    SummaryPage,
+    Swap,
+    Usage,
+)
 from offbook.types import (
     EMBEDDED,
     MAX_KEY_BYTES,
@@ -73,7 +84,8 @@ class Memory:
         self._frame_key = frame_key
         self._background = background
         self._started_at = now()
-        self._reader = SessionReader(store, blobs)
+        self._reader = SessionReader(store, blobs, settings, background.standings, frame_key)
+        self._contexts = Contexts(store, settings, self._reader)
         self._recollections = Recollections(store, settings, background)
         self._followers = Followers()
 
@@ -136,8 +148,91 @@ class Memory:
         if max_chars < 1:
             raise WrongShape(f"`maxChars` is {max_chars}: ask for at least 1 character")
         context = await self._reader.context(scope, await self._store.session(scope), max_chars)
-        await self._record(scope, "getCompressedContext", by, _what_was_shown(context))
+        await self._record(scope, "getCompressedContext", by, what_was_shown(context))
         return context
+
+    async def swap(
+        self,
+        scope: Scope,
+        *,
+        used_tokens: int,
+        context_window: int,
+        force: bool = False,
+        by: Caller = EMBEDDED,
+    ) -> Swap:
+        """Hand over the context that stands by, where the one in use has reached the threshold, or with `force`.
+        Atomic; asked again with nothing new it is the same answer."""
+        return await self._contexts.swap(
+            scope, used_tokens=used_tokens, context_window=context_window, force=force, by=by
+        )
+
+    async def expand(
+        self,
+        agent_id: str,
+        *,
+        summary_id: str | None = None,
+        span: SourceSpan | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        by: Caller = EMBEDDED,
+    ) -> Expansion:
+        """The source messages behind a summary or a span, verbatim, a page at a time."""
+        return await self._contexts.expand(agent_id, summary_id=summary_id, span=span, after=after, limit=limit, by=by)
+
+    async def summaries(
+        self,
+        agent_id: str,
+        *,
+        level: int | None = None,
+        session_id: str | None = None,
+        before: str | None = None,
+        limit: int = 20,
+        by: Caller = EMBEDDED,
+    ) -> SummaryPage:
+        """The agent's summaries, the newest first."""
+        return await self._contexts.summaries(
+            agent_id, level=level, session_id=session_id, before=before, limit=limit, by=by
+        )
+
+    async def compress(
+        self, agent_id: str, *, session_id: str | None = None, dry_run: bool = False, by: Caller = EMBEDDED
+    ) -> CompressionEstimate:
+        """Look for what is to be summarised, in one session or in all, and say what that takes."""
+        estimate = await self._background.compression_estimate(agent_id, session_id)
+        details = {"dryRun": dry_run, "sourceTokens": estimate.source_tokens, "dollars": estimate.dollars}
+        await self._store.record(
+            agent_id, AuditDraft(verb="compress", actor=by.name, session_id=session_id, details=details)
+        )
+        if not dry_run:
+            await self._background.compress(agent_id, session_id)
+        return estimate
+
+    async def replay(self, scope: Scope, at: datetime, *, by: Caller = EMBEDDED) -> Replay:
+        """What was in the agent's context then, and why."""
+        return await self._contexts.replay(scope, ingest.in_utc(at, "at"), by=by)
+
+    # ── summaries that the host's model writes ──
+
+    async def claim_job(self, agent_id: str, *, wait_seconds: float = 0.0, by: Caller = EMBEDDED) -> ClaimedJob:
+        job = await self._background.claim_job(agent_id, min(wait_seconds, LONGEST_WAIT_SECONDS))
+        await self._store.record(
+            agent_id, AuditDraft(verb="jobs/claim", actor=by.name, details={"job": job.id if job else None})
+        )
+        return ClaimedJob(job=job)
+
+    async def complete_job(
+        self, agent_id: str, job_id: str, text: str, *, usage: Usage | None = None, by: Caller = EMBEDDED
+    ) -> None:
+        if not self._background.host.complete(agent_id, job_id, redact_text(text)[0], usage):
+            raise NotFound(f"there is no job {job_id!r} to complete: it was given to somebody else, or given up")
+        await self._store.record(
+            agent_id, AuditDraft(verb="jobs/complete", actor=by.name, details={"job": job_id, "chars": len(text)})
+        )
+
+    async def fail_job(self, agent_id: str, job_id: str, *, reason: str = "", by: Caller = EMBEDDED) -> None:
+        if not self._background.host.fail(agent_id, job_id, reason):
+            raise NotFound(f"there is no job {job_id!r} to fail: it was given to somebody else, or given up")
+        await self._store.record(agent_id, AuditDraft(verb="jobs/fail", actor=by.name, details={"job": job_id}))
 
     # ── recall ──
 
@@ -229,17 +324,16 @@ class Memory:
     ) -> CompressedContext | None:
         """What the agent needs to go on with a session after a restart; None where nothing is known of it."""
         session = await self._store.session(scope)
-        context = None
-        if session is not None and session.last_seq:
-            context = await self._reader.context(scope, session, max_chars or self._default_chars(scope))
-        details = _what_was_shown(context) if context else {"context": None}
-        await self._mark(scope, "start", _event("hooks/session-start", by, scope, details))
-        return context
+        if session is None or not session.last_seq:
+            await self._mark(scope, "start", _event("hooks/session-start", by, scope, {"context": None}))
+            return None
+        return await self._contexts.started(scope, session, max_chars or self._default_chars(scope), by)
 
     async def session_end(self, scope: Scope, *, reason: str | None = None, by: Caller = EMBEDDED) -> None:
         reason = redact_text(reason)[0] if reason else None
         details = {"reason": reason} if reason else {}
         await self._mark(scope, "end", _event("hooks/session-end", by, scope, details), reason=reason)
+        self._background.notify_session(scope)
 
     async def pre_compaction(
         self,
@@ -285,6 +379,7 @@ class Memory:
         index, tiers = await self._background.status(agent_id)
         holds = await self._store.hold_counts(agent_id)
         ttl = self._settings.for_agent(agent_id).ttl
+        spent = await self._store.spent(agent_id)
         await self._store.record(agent_id, AuditDraft(verb="status", actor=by.name))
         return Status(
             agent_id=agent_id,
@@ -296,8 +391,9 @@ class Memory:
             pinned=holds.pinned,
             retrievals=holds.retrievals,
             index=index,
-            backlog=index.waiting,
-            costs=Costs(tokens=0, dollars=0.0),
+            backlog=index.waiting + self._background.to_compress(agent_id),
+            costs=Costs(tokens=spent.input_tokens + spent.output_tokens, dollars=spent.dollars),
+            summaries=await self._background.summary_status(agent_id),
             capture=CaptureReport(
                 sent=sum(capture.sent for capture in captures),
                 received=sum(capture.received for capture in captures),
@@ -383,6 +479,7 @@ class Memory:
         )
         self._followers.wake(scope)
         self._background.notify(scope.agent_id)
+        self._background.notify_session(scope)
         return receipt
 
     async def _mark(self, scope: Scope, kind: MarkKind, event: AuditDraft, reason: str | None = None) -> None:
@@ -413,17 +510,6 @@ class Memory:
 
 def _event(verb: str, by: Caller, scope: Scope, details: dict[str, Any] | None = None) -> AuditDraft:
     return AuditDraft(verb=verb, actor=by.name, session_id=scope.session_id, details=details or {})
-
-
-def _what_was_shown(context: CompressedContext) -> dict[str, Any]:
-    """Enough to prove later what exactly was handed out, without keeping the text twice."""
-    return {
-        "maxChars": context.max_chars,
-        "chars": context.chars,
-        "generation": context.generation,
-        "lastSeq": context.covers.last_seq,
-        "sha256": sha256(context.text.encode()).hexdigest(),
-    }
 
 
 def _is_heavy(message: Message) -> bool:

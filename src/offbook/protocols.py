@@ -219,7 +219,8 @@ class Store(Protocol):
 
         The same level and spans again: what is there stays and is returned, unless the new one is by another
         summarizer and `event` says `"again": True`; then the text is replaced, under its id. A source that is
-        unknown, another agent's or merged already: `StoreError`, and nothing is written.
+        unknown, another agent's or merged already, a span that is not in the agent's log or overlaps another of its
+        level: `StoreError`, and nothing is written.
         """
 
     async def summaries(
@@ -239,6 +240,9 @@ class Store(Protocol):
         """The summaries of this level that lie wholly in this session and end at `through_seq` or before, the one
         that ends last first. Those of one level never overlap. Does not grow with history."""
 
+    async def nodes_holding(self, scope: Scope, *, seq: int) -> list[Node]:
+        """The summaries of this session alone that stand for this message, one of each level at most."""
+
     async def summary_texts(self, agent_id: str, ids: Sequence[str]) -> dict[str, SummaryText]:
         """What is unknown or another agent's is left out."""
 
@@ -248,7 +252,7 @@ class Store(Protocol):
     async def unmerged(
         self, agent_id: str, *, level: int, session_id: str | None = None, limit: int = 100
     ) -> list[Summary]:
-        """Summaries of the level that none merges, of the session or of all, oldest first by `first_at`."""
+        """Summaries of the level that none merges, oldest first: a session's by `first_seq`, all by `first_at`."""
 
     async def summary_counts(self, agent_id: str) -> dict[int, int]:
         """How many summaries of each level. Does not grow with history."""
@@ -268,9 +272,9 @@ class Store(Protocol):
 
     # ── contexts that were handed out ──
 
-    async def hand_over(self, scope: Scope, context: HandedContext, event: AuditDraft) -> None:
-        """Keep what the agent runs on from now on, and make its generation the session's. All or nothing. A
-        generation that is not one above the session's: `StoreError`, and nothing is written."""
+    async def hand_over(self, scope: Scope, context: HandedContext, event: AuditDraft | None) -> None:
+        """Keep what the agent runs on from now on, and make its generation the session's: one above it for a swap, the
+        same for a start. All or nothing: with another generation, or without a session, `StoreError`."""
 
     async def handed(self, scope: Scope, *, at: datetime | None = None) -> HandedContext | None:
         """The newest context that was handed out, or the newest at that time."""

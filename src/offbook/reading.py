@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
-from typing import TypeVar
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from offbook.compression.tail import Piece, cost, fit_tail, piece_of
+from offbook.compression.fit import (
+    LEAST_CHARS,
+    LEAST_FOR_INTRODUCTION_CHARS,
+    Digested,
+    Kept,
+    Plan,
+    composed,
+    overhead,
+    planned,
+)
+from offbook.compression.ledger import ledger_of
+from offbook.compression.tail import Piece, Tail, cost, fitting, piece_of, shown, tail_of, verbatim_room
 from offbook.content import internalise
+from offbook.continuity.working_state import WorkingState, rendered
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Blobs, Store
-from offbook.types import CompressedContext, LoggedMessage, LogLine, Message, Scope, Session
+from offbook.retrieval.whole import readable
+from offbook.settings import Settings
+from offbook.standing import ON_THE_SPOT_CHARS, Standings
+from offbook.summaries import Ledger, Node, StateRecord, SummaryText
+from offbook.tokens import CHARS_PER_TOKEN
+from offbook.types import CompressedContext, LoggedMessage, LogLine, Message, Scope, Session, Span
 
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 TAIL_PAGES = (16, 64, 256)
 """How many messages are read at a time, newest first: few for a small context, more as it grows."""
 
@@ -25,33 +46,161 @@ MOST_BYTES_OF_A_PAGE = 8_000_000
 MOST_PIECES_AT_ONCE = 100
 """Rendering more than this would hold up whoever else is being served: it is done in a thread."""
 
+MOST_REFINEMENTS = 3
+"""Room that summaries and digests leave over goes to the newest messages, which leaves less to digest, and so on."""
+WORTH_REFINING, REFINED_SHARE = 0.05, 0.7
+STATE_SHARE, MOST_STATE_CHARS = 0.08, 3_000
+PINNED_SHARE, MOST_PINNED_CHARS = 0.1, 6_000
+MOST_PINNED = 50
+PINNED_TEXT_CHARS = 500
+STRETCHES_KEPT = 32
+STATE_NOTE = "workingState"
+
 T = TypeVar("T")
 
 
 class SessionReader:
-    def __init__(self, store: Store, blobs: Blobs) -> None:
+    def __init__(self, store: Store, blobs: Blobs, settings: Settings, standings: Standings, frame_key: bytes) -> None:
         self._store = store
         self._blobs = blobs
+        self._settings = settings
+        self._standings = standings
+        self._key = frame_key
+        self._read_again: OrderedDict[tuple[Scope, int, int], Digested] = OrderedDict()
 
     async def context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
-        """Reads only as much of the log's end as can fit."""
-        pieces: list[Piece] = []
-        last_seq = session.last_seq if session else 0
-        before, spent, page_sizes = last_seq + 1, 0, list(TAIL_PAGES)
-        while before > 1 and spent <= max_chars:
-            size = page_sizes.pop(0) if len(page_sizes) > 1 else page_sizes[0]
-            page = await self._store.messages_before(scope, before_seq=before, limit=size)
-            if not page:
-                raise StoreCorrupt(f"message {before - 1} of {scope.session_id!r} is missing: run `offbook doctor`")
-            shown = [await self._piece(scope, logged, max_chars) for logged in page]
-            spent += await _aside(len(shown), partial(_cost_of, shown))
-            pieces += shown
-            before = page[-1].seq
-        generation = session.generation if session else 0
-        return await _aside(
-            len(pieces),
-            lambda: fit_tail(scope, pieces, last_seq=last_seq, generation=generation, max_chars=max_chars),
+        """The whole session in at most `max_chars`."""
+        if session is None or not session.last_seq:
+            return empty_context(scope, max_chars)
+        return (await self.built(scope, session, max_chars)).context
+
+    async def built(self, scope: Scope, session: Session, max_chars: int) -> Built:
+        """Reads as much of the log's end as can fit, and of the summaries."""
+        pieces = Pieces(self, scope, session.last_seq, max_chars)
+        if session.chars <= max_chars and await pieces.read(max_chars):
+            tail = await _aside(len(pieces.newest_first), lambda: fitting(pieces.newest_first[::-1], max_chars))
+            if len(tail.pieces) == session.last_seq:
+                return Built(self._composed(session, tail, Older(), max_chars, pieces.built_at), Older())
+        room = verbatim_room(max_chars, session.chars)
+        budget = self._settings.for_agent(scope.agent_id).context_budget
+        for _ in range(MOST_REFINEMENTS):
+            await pieces.read(room, turns=budget.recent_turns_always_full)
+            newest_first = pieces.newest_first
+            tail = await _aside(
+                len(newest_first), partial(tail_of, newest_first, room, max_chars, budget, self._key)
+            )
+            older = await self._older(scope, session, tail, max_chars)
+            context = await _aside(
+                len(tail.pieces), partial(self._composed, session, tail, older, max_chars, pieces.built_at)
+            )
+            left_over = max_chars - context.chars
+            if left_over < max_chars * WORTH_REFINING or not tail.pieces:
+                break
+            room = max(room, tail.chars) + int(left_over * REFINED_SHARE)
+        return Built(context, older)
+
+    async def ledger(self, scope: Scope, session: Session, built: Built) -> Ledger:
+        """What the context keeps of the session and what it leaves out."""
+        verbatim_from = next((part.first_seq for part in built.context.parts if part.kind == "verbatim"), None)
+        before = verbatim_from or session.last_seq + 1
+        async with self._standings.following(scope, session, most_chars=ON_THE_SPOT_CHARS) as (standing, _):
+            losses = await asyncio.to_thread(standing.losses, scope.session_id, before)
+        state = await self.state(scope)
+        return await asyncio.to_thread(ledger_of, built.context, built.older.texts, losses, state)
+
+    async def state(self, scope: Scope) -> list[StateRecord]:
+        note = await self._store.session_note(scope, STATE_NOTE)
+        return msgspec.json.decode(note, type=WorkingState).records if note else []
+
+    async def _older(self, scope: Scope, session: Session, tail: Tail, max_chars: int) -> Older:
+        """What stands for everything before the tail, planned to fit beside it."""
+        before = tail.pieces[0].seq if tail.pieces else session.last_seq + 1
+        kept = await self._kept(scope, before, max_chars)
+        room = max_chars - tail.chars - overhead(session.last_seq, max_chars, kept)
+        if before <= 1 or room < LEAST_CHARS:
+            return Older(kept=kept)
+        async with self._standings.following(scope, session, most_chars=ON_THE_SPOT_CHARS) as (standing, _):
+            through = standing.summarised_through
+            digested = await asyncio.to_thread(standing.digested, before) if before - 1 > through else []
+        levels = await self._levels(scope, min(through, before - 1), max_chars)
+        if before - 1 < through:
+            split = await self._split(scope, before)
+            if split is not None:
+                digested = [split]
+                levels = await self._levels(scope, split.first_seq - 1, max_chars)
+                through = split.first_seq - 1
+        caps = self._caps(scope.agent_id)
+        plan = planned(levels, digested, summarised_through=min(through, before - 1), room=room, caps=caps)
+        shown = [node.id for node, size in zip(plan.nodes, plan.sizes, strict=True) if size > len(node.brief)]
+        texts = await self._store.summary_texts(scope.agent_id, shown) if shown else {}
+        return Older(plan, texts, digested, kept)
+
+    async def _levels(self, scope: Scope, through_seq: int, max_chars: int) -> dict[int, list[Node]]:
+        """As many summaries of each level as could be shown; of the coarsest, as many as could at their shortest."""
+        if through_seq < 1:
+            return {}
+        most = self._settings.for_agent(scope.agent_id).max_levels
+        levels = {}
+        for level in range(1, most + 1):
+            limit = min(512, max_chars // LEAST_CHARS + 1) if level == most else min(128, max_chars // 1_000 + 12)
+            levels[level] = await self._store.nodes(scope, level=level, through_seq=through_seq, limit=limit)
+        return levels
+
+    async def _split(self, scope: Scope, before: int) -> Digested | None:
+        """The stretch of a summary that the tail reaches into, read again, as a summary cannot be cut in two."""
+        nodes = await self._store.nodes_holding(scope, seq=before - 1)
+        node = next((one for one in nodes if one.level == 1), None)
+        if node is None or node.last_seq < before:
+            return None
+        key = (scope, node.first_seq, node.last_seq)
+        if key not in self._read_again:
+            stretch = await self._standings.read(scope, node.first_seq, node.last_seq)
+            self._read_again[key] = await asyncio.to_thread(stretch.digested)
+            while len(self._read_again) > STRETCHES_KEPT:
+                self._read_again.popitem(last=False)
+        self._read_again.move_to_end(key)
+        return self._read_again[key]
+
+    async def _kept(self, scope: Scope, before: int, max_chars: int) -> Kept:
+        """Pinned messages that are no longer shown, and what the agent was doing."""
+        if max_chars < LEAST_FOR_INTRODUCTION_CHARS:
+            return Kept()
+        state = rendered(await self.state(scope), min(int(max_chars * STATE_SHARE), MOST_STATE_CHARS))
+        places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED)
+        placed = await readable(self._store, scope.agent_id, places) if places else []
+        pinned = [
+            f"Pinned, {shown(one.logged.message)[:PINNED_TEXT_CHARS]}"
+            for one in sorted(placed, key=lambda one: one.logged.seq)
+            if one.session_id == scope.session_id and one.logged.seq < before
+        ]
+        return Kept(_as_many_as_fit(pinned, min(int(max_chars * PINNED_SHARE), MOST_PINNED_CHARS)), state)
+
+    def _caps(self, agent_id: str) -> dict[int, int]:
+        budget = self._settings.for_agent(agent_id).injection_budget
+        return {level: tokens * CHARS_PER_TOKEN for level, tokens in ((1, budget.l1), (2, budget.l2), (3, budget.l3))}
+
+    def _composed(
+        self, session: Session, tail: Tail, older: Older, max_chars: int, built_at: datetime
+    ) -> CompressedContext:
+        return composed(
+            Scope(agent_id=session.agent_id, session_id=session.session_id),
+            tail,
+            older.plan,
+            older.texts,
+            older.digested,
+            older.kept,
+            last_seq=session.last_seq,
+            generation=session.generation,
+            max_chars=max_chars,
+            built_at=built_at,
+            key=self._key,
         )
+
+    async def page_before(self, scope: Scope, before_seq: int, limit: int) -> list[LoggedMessage]:
+        page = await self._store.messages_before(scope, before_seq=before_seq, limit=limit)
+        if not page:
+            raise StoreCorrupt(f"message {before_seq - 1} of {scope.session_id!r} is missing: run `offbook doctor`")
+        return page
 
     async def lines(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[LogLine]:
         """As many as make an answer of bearable size; at least one."""
@@ -83,7 +232,7 @@ class SessionReader:
         content = internalise(logged.message.content, references, data)
         return msgspec.structs.replace(logged.message, content=content)
 
-    async def _piece(self, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
+    async def piece(self, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
         """A message with its large texts put back where they could fit; images stay references."""
         references = logged.entry.blobs
         if not references or sum(reference.chars for reference in references) > max_chars:
@@ -95,6 +244,78 @@ class SessionReader:
         except StoreCorrupt:
             # The stand-in says what is meant; the log itself, `doctor` and `audit --verify` tell of the damage.
             return piece_of(logged)
+
+
+class Older(NamedTuple):
+    """What stands for the messages before the tail."""
+
+    plan: Plan = Plan([], [], 0)
+    texts: Mapping[str, SummaryText] = MappingProxyType({})
+    digested: Sequence[Digested] = ()
+    kept: Kept = Kept()
+
+
+class Built(NamedTuple):
+    """A context, and what it was made of."""
+
+    context: CompressedContext
+    older: Older
+
+
+class Pieces:
+    """The newest messages of a session, read as far as they are asked for."""
+
+    def __init__(self, reader: SessionReader, scope: Scope, last_seq: int, max_chars: int) -> None:
+        self._reader = reader
+        self._scope = scope
+        self._max_chars = max_chars
+        self._before = last_seq + 1
+        self._spent = 0
+        self._turns = 0
+        self._page_sizes = list(TAIL_PAGES)
+        self.newest_first: list[Piece] = []
+
+    @property
+    def built_at(self) -> datetime:
+        return self.newest_first[0].received_at
+
+    async def read(self, chars: int, turns: int = 0) -> bool:
+        """Until they take more than `chars`, with at least so many turns; True where these are all there are."""
+        while self._before > 1 and (self._spent <= chars or self._turns < turns) and self._spent <= self._max_chars:
+            size = self._page_sizes.pop(0) if len(self._page_sizes) > 1 else self._page_sizes[0]
+            page = await self._reader.page_before(self._scope, self._before, size)
+            pieces = [await self._reader.piece(self._scope, logged, self._max_chars) for logged in page]
+            self._spent += await _aside(len(pieces), partial(_cost_of, pieces))
+            self._turns += sum(piece.message.role in ("user", "assistant") for piece in pieces)
+            self.newest_first += pieces
+            self._before = page[-1].seq
+        return self._before <= 1
+
+
+def empty_context(scope: Scope, max_chars: int) -> CompressedContext:
+    return CompressedContext(
+        session_id=scope.session_id,
+        agent_id=scope.agent_id,
+        generation=0,
+        text="",
+        messages=[],
+        chars=0,
+        max_chars=max_chars,
+        covers=Span(first_seq=1, last_seq=0),
+        parts=[],
+        built_at=_NEVER,
+    )
+
+
+def _as_many_as_fit(texts: Sequence[str], max_chars: int) -> str:
+    """The last of them: what was pinned of the newest."""
+    kept: list[str] = []
+    for text in reversed(texts):
+        max_chars -= len(text) + 1
+        if max_chars < 0:
+            break
+        kept.append(text)
+    return "\n".join(reversed(kept))
 
 
 def _cost_of(pieces: Sequence[Piece]) -> int:

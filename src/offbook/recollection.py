@@ -10,14 +10,11 @@ from typing import Any
 import msgspec
 
 from offbook.content import render, text_of
-from offbook.entries import CrossSearch, Hold, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection, TurnMemories
+from offbook.entries import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection, TurnMemories
 from offbook.errors import WrongShape
-from offbook.lifecycle.offload import offloaded_through
-from offbook.lifecycle.tiers import tier_of
 from offbook.protocols import Store
 from offbook.redact import redact_text
 from offbook.retrieval.asked import Ask
-from offbook.retrieval.excerpts import excerpt
 from offbook.retrieval.identity import entry_id, place_named
 from offbook.retrieval.injection import (
     FALLBACK_ENTRIES,
@@ -30,10 +27,10 @@ from offbook.retrieval.injection import (
 )
 from offbook.retrieval.query import read_query
 from offbook.retrieval.settling import RETRACTED
-from offbook.retrieval.showing import origin_of
+from offbook.retrieval.substance import latin_chars
 from offbook.retrieval.words import query_terms
 from offbook.settings import Settings
-from offbook.types import AuditDraft, Caller, Scope, Span, now
+from offbook.types import AuditDraft, Caller, Scope
 from offbook.worker.background import Background
 
 CROSS = "cross-search"
@@ -114,7 +111,7 @@ class Recollections:
         query = read_query(prompt)
         entries: list[MemoryEntry] = []
         degraded: list[str] = []
-        if _weight(query.text) >= SHORTEST_PROMPT_CHARS:
+        if latin_chars(query.text) >= SHORTEST_PROMPT_CHARS:
             ask = Ask(
                 scope=scope,
                 query=await self._expanded(scope, prompt),
@@ -166,40 +163,12 @@ class Recollections:
         # What was replaced or taken back does not come to mind, nor do the words that took it back.
         links = await self._store.supersessions(scope.agent_id, newest)
         gone = {link.old_place for link in links} | {link.new_place for link in links if link.kind == RETRACTED}
-        newest = [place for place in newest if place not in gone]
-        offloaded = await offloaded_through(self._store, scope.agent_id)
-        ttl = self._settings.for_agent(scope.agent_id).ttl
-        messages = await self._store.messages_at(scope.agent_id, newest)
-        by_id = {entry_id(placed.place): placed for placed in messages}
-        candidates = [
-            Candidate(id=name, chars=len(excerpt(render(placed.logged.message), ())), similarity=None)
-            for name, placed in by_id.items()
-        ]
-        holds = await self._store.holds(scope.agent_id, newest)
+        entries = await self._background.entries_at(scope, [place for place in newest if place not in gone])
+        shown = fallback([_candidate(entry) for entry in entries], budget=budget)
         return [
-            MemoryEntry(
-                id=name,
-                agent_id=scope.agent_id,
-                session_id=placed.session_id,
-                text=excerpt(render(placed.logged.message), ()),
-                ts=placed.logged.message.ts or placed.logged.received_at,
-                score=FALLBACK_SCORE,
-                found_by=["recency"],
-                span=Span(first_seq=placed.logged.seq, last_seq=placed.logged.seq),
-                tier=tier_of(
-                    placed.logged.received_at,
-                    hold.retrievals,
-                    is_pinned=hold.pinned,
-                    is_offloaded=offloaded is not None and placed.logged.received_at <= offloaded,
-                    ttl=ttl,
-                    at=now(),
-                ),
-                pinned=hold.pinned,
-                origin=origin_of(placed.logged.message),
-            )
-            for name in fallback(candidates, budget=budget)
-            for placed in [by_id[name]]
-            for hold in [holds.get(placed.place, Hold())]
+            msgspec.structs.replace(entry, score=FALLBACK_SCORE, found_by=["recency"])
+            for entry in entries
+            if entry.id in shown
         ]
 
     def _redacted(self, agent_id: str, text: str) -> str:
@@ -219,39 +188,29 @@ class Recollections:
         by: Caller,
     ) -> Pinned:
         if entry_ids is not None:
-            places = await self._named(agent_id, [_place(name) for name in entry_ids], keyword, session_id)
+            places = await self._among(agent_id, [_place(name) for name in entry_ids], keyword, session_id)
         elif pinned:
             places = await self._meant(agent_id, keyword, session_id)
         else:
-            places = await self._meant_of_pinned(agent_id, keyword, session_id)
+            pins = await self._store.pinned(agent_id, limit=10 * MOST_PINNED)
+            places = await self._among(agent_id, pins, keyword, session_id)
         details: dict[str, Any] = {"asked": len(places)}
         event = AuditDraft(verb="pin" if pinned else "unpin", actor=by.name, session_id=session_id, details=details)
         changed = await self._store.pin(agent_id, places, pinned=pinned, event=event)
         return Pinned(changed=len(changed), entry_ids=[entry_id(place) for place in changed])
-
-    async def _named(self, agent_id: str, places: list[int], keyword: str | None, session_id: str | None) -> list[int]:
-        """Of those named, where more is said: those it is true of."""
-        if keyword is None and session_id is None:
-            return places
-        found = await self._store.messages_at(agent_id, places)
-        return [
-            placed.place
-            for placed in found
-            if (session_id is None or placed.session_id == session_id) and (keyword is None or _holds(placed, keyword))
-        ]
 
     async def _meant(self, agent_id: str, keyword: str | None, session_id: str | None) -> list[int]:
         session = await self._store.session_number(agent_id, session_id) if session_id is not None else None
         if session_id is not None and session is None:
             return []
         places = await self._background.places(agent_id, keyword, session, MOST_PINNED)
-        if keyword is None:
+        return await self._among(agent_id, places, keyword, None)
+
+    async def _among(self, agent_id: str, places: list[int], keyword: str | None, session_id: str | None) -> list[int]:
+        """Of these, where more is said: those it is true of."""
+        if keyword is None and session_id is None:
             return places
         found = await self._store.messages_at(agent_id, places)
-        return [placed.place for placed in found if _holds(placed, keyword)]
-
-    async def _meant_of_pinned(self, agent_id: str, keyword: str | None, session_id: str | None) -> list[int]:
-        found = await self._store.messages_at(agent_id, await self._store.pinned(agent_id, limit=10 * MOST_PINNED))
         return [
             placed.place
             for placed in found
@@ -297,11 +256,6 @@ class Recollections:
 
 def _is_prompt(entry: MemoryEntry, scope: Scope, prompt: str) -> bool:
     return entry.session_id == scope.session_id and entry.text.strip() == prompt.strip()
-
-
-def _weight(text: str) -> int:
-    """In Latin letters: a Chinese character says about as much as three."""
-    return sum(3 if "\u3040" <= letter <= "\ud7a3" else 1 for letter in text)
 
 
 def _candidate(entry: MemoryEntry) -> Candidate:

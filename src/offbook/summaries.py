@@ -261,3 +261,64 @@ def view_of(summary: Summary) -> SummaryView:
         name: getattr(draft, name) for name in SummaryView.__struct_fields__ if name in SummaryDraft.__struct_fields__
     }
     return SummaryView(id=summary.id, made_at=summary.made_at, parent=summary.parent, **fields)
+
+
+class ReplayEvent(Value, frozen=True):
+    """Why a context was what it was."""
+
+    at: datetime
+    verb: str
+    actor: str
+    details: dict[str, Any]
+
+
+class Replay(Value, frozen=True):
+    """What was in the agent's context at a moment: what it was handed, and what had come since.
+
+    `is_exact` is false where the host had compacted by itself in between, or where too much had come to be shown.
+    """
+
+    session_id: str
+    agent_id: str
+    at: datetime
+    generation: int
+    kind: Literal["swap", "start", "log"]
+    handed_at: datetime | None
+    memory: str
+    messages: list[Message]
+    last_seq: int
+    is_exact: bool
+    why: list[ReplayEvent]
+
+
+class CompressionEstimate(Value, frozen=True):
+    """What is still to be summarised, and about what it will take."""
+
+    agent_id: str
+    sessions: int
+    waiting: int
+    """Sessions still to be looked at."""
+    source_tokens: int
+    summaries: int
+    input_tokens: int
+    output_tokens: int
+    dollars: float
+    summarizer: str
+    counts: dict[str, int]
+    """Summaries there are, by level."""
+
+
+class Job(Value, frozen=True):
+    """A summary for the host's model to write. `messages` is the prompt, to be given as it is, without a system prompt;
+    `stable` of them at the start are the same next time, so their end is the place for a cache mark."""
+
+    id: str
+    agent_id: str
+    messages: list[Message]
+    stable: int
+    max_output_tokens: int
+    lease_seconds: float
+
+
+class ClaimedJob(Value, frozen=True):
+    job: Job | None

@@ -365,6 +365,19 @@ class IndexStatus(Sparse, frozen=True):
     """Why there are no embeddings."""
 
 
+class SummaryStatus(Sparse, frozen=True):
+    """How far an agent's summaries are."""
+
+    counts: dict[str, int] = msgspec.field()
+    """How many there are, by level."""
+    waiting: int = msgspec.field()
+    """Sessions still to be looked at."""
+    summarizers: list[str] = msgspec.field()
+    """Who writes them, in the order they are tried."""
+    troubles: dict[str, str] = {}
+    """Why one of them is not used now."""
+
+
 class Status(Value, frozen=True):
     agent_id: str
     version: str
@@ -375,6 +388,7 @@ class Status(Value, frozen=True):
     pinned: int
     retrievals: int
     index: IndexStatus
+    summaries: SummaryStatus
     backlog: int
     costs: Costs
     capture: CaptureReport

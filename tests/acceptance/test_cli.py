@@ -369,6 +369,8 @@ def test_commands_that_ask_fail_alike_where_nobody_answers(folder: Path) -> None
     home = folder / "none"
     asking = [["ping"], ["status"], ["record", "s", "t"], ["log"], ["log", "s", "-f"], ["context", "s"], ["end", "s"]]
     asking += [["recall", "cat"], ["pin", "m1"], ["unpin", "m1"], ["cross"], ["reindex"]]
+    asking += [["inspect"], ["expand", "L1-0001"], ["compress"], ["replay", "s", "--at", "2026-01-31"]]
+    asking += [["swap", "s", "--used-tokens", "1", "--context-window", "1"]]
     for arguments in [*asking, ["audit"], ["flush"]]:
         done = offbook(home, *arguments)
         assert (done.returncode, done.stdout) == (3, ""), arguments

@@ -9,7 +9,16 @@ import pytest
 
 from offbook.daemon import listen_on_socket
 from offbook.errors import SettingsError, StoreOwned, StoreReadOnly
-from offbook.home import LONGEST_SOCKET_PATH, BoundToken, Home, Lock, TokenBook, home_folder, token_digest
+from offbook.home import (
+    LONGEST_SOCKET_PATH,
+    BoundToken,
+    Home,
+    Lock,
+    TokenBook,
+    home_folder,
+    make_private,
+    token_digest,
+)
 
 
 @pytest.fixture
@@ -32,6 +41,44 @@ def test_a_token_that_keeps_nobody_out_is_refused(home: Home, text: str) -> None
     home.token.write_text(text)
     with pytest.raises(SettingsError, match="remove the file"):
         home.owner_token()
+
+
+@pytest.mark.parametrize("mode", [None, 0o755, 0o777, 0o2750, 0o700])
+def test_others_are_kept_out_of_a_private_folder_new_or_not(tmp_path: Path, mode: int | None) -> None:
+    folder = tmp_path / "index"
+    if mode is not None:
+        folder.mkdir()
+        folder.chmod(mode)
+    make_private(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_private_folder_that_its_owner_may_not_write_stays_so(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    folder.mkdir()
+    folder.chmod(0o555)
+    make_private(folder)
+    assert folder.stat().st_mode & 0o777 == 0o500
+
+
+def test_a_folder_of_somebody_else_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "index"
+    folder.mkdir()
+    folder.chmod(0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    make_private(folder)
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
+def test_where_there_are_no_modes_a_folder_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path, mode: int) -> None:
+        raise PermissionError("no modes here")
+
+    folder = tmp_path / "index"
+    folder.mkdir()
+    folder.chmod(0o755)
+    monkeypatch.setattr(Path, "chmod", refused)
+    make_private(folder)
 
 
 def test_looking_at_a_home_makes_nothing(tmp_path: Path) -> None:

@@ -577,6 +577,7 @@ async def test_where_nothing_comes_to_mind_the_newest_are_marked(memory: Memory)
     await embedded(memory)
     turn = await memory.recall_for_turn(memory.scope("now"), "zxqv wvut jjkq plmn")
     assert {entry.score for entry in turn.entries} == {-1.0}
+    assert [entry.found_by for entry in turn.entries] == [["recency"], ["recency"]]
     assert turn.entries[-1].text == "We ate late at the harbour."
 
 

@@ -120,7 +120,7 @@ def _show_events(report: AuditReport) -> None:
                 event.verb,
                 event.actor,
                 event.session_id or "",
-                _details(event.details),
+                told_details(event.details),
             ]
             for event in report.events
         ],
@@ -131,7 +131,7 @@ def _show_events(report: AuditReport) -> None:
         warn("the end of the chain does not verify: `offbook audit --verify` finds the place")
 
 
-def _details(details: dict[str, Any]) -> str:
+def told_details(details: dict[str, Any]) -> str:
     text = " ".join(f"{name}={value}" for name, value in details.items() if name not in ("hash", "sha256"))
     return text if len(text) <= LONGEST_DETAILS else text[: LONGEST_DETAILS - 1] + "…"
 

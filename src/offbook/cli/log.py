@@ -102,9 +102,8 @@ class Reader:
         self.shown = 0
         self._client = client
         self._session = session
-        self._is_json = is_json
+        self._transcript = Transcript(is_json=is_json)
         self._after_seq = 0
-        self._day = ""
 
     def start(self, number: int | None, after_seq: int | None) -> None:
         """What is there already: the newest `number`, or all, or `number` of them, after `after_seq`."""
@@ -146,7 +145,7 @@ class Reader:
         if page["messages"] and page["lastSeq"] <= self._after_seq:
             raise click.ClickException(f"the provider answers with the messages before #{self._after_seq} again")
         for line in page["messages"]:
-            self._show(line)
+            self._transcript.show(line)
         self._after_seq = max(self._after_seq, page["lastSeq"])
         self.shown += len(page["messages"])
         return len(page["messages"])
@@ -156,7 +155,15 @@ class Reader:
 
         return typed(self._client.log(self._session, *where, **how), Page)
 
-    def _show(self, document: dict[str, Any]) -> None:
+
+class Transcript:
+    """Prints messages as they come: a line each, under the day they were said."""
+
+    def __init__(self, *, is_json: bool) -> None:
+        self._is_json = is_json
+        self._day = ""
+
+    def show(self, document: dict[str, Any]) -> None:
         from offbook.cli.answered import typed
         from offbook.cli.output import print_json_line
         from offbook.types import LogLine

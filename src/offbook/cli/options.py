@@ -95,7 +95,9 @@ def moment(value: str) -> datetime:
     try:
         return datetime.fromisoformat(value).astimezone()
     except (ValueError, OverflowError):
-        raise click.BadParameter(f"{value!r} is not a time such as 2026-01-31T12:00 or 2026-01-31T12:00Z") from None
+        raise click.BadParameter(
+            f"{value!r} is not a time such as 2026-01-31T12:00 or 2026-01-31T12:00Z, nor a day such as 2026-01-31"
+        ) from None
 
 
 def moment_or_end_of_day(value: str) -> datetime:

@@ -9,7 +9,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.types import IndexStatus, Session, Status
+    from offbook.types import IndexStatus, Session, Status, SummaryStatus
 
 EPILOG = """\b
 Examples:
@@ -24,7 +24,8 @@ Examples:
 @common_options
 @pass_invocation
 def command(invocation: Invocation, agent: str | None) -> None:
-    """Show what is stored for an agent, what recall can find, its newest sessions, and what went missing."""
+    """Show what is stored for an agent, what recall can find, what is summarised, its newest sessions, and what went
+    missing."""
     from offbook.cli.answered import typed
     from offbook.cli.output import print_json
     from offbook.types import Status
@@ -46,6 +47,7 @@ def _show(status: Status) -> None:
     click.echo(f"Offbook {status.version} · store {status.store} · up {uptime}\n")
     _show_counts(status)
     _show_index(status)
+    _show_summaries(status.summaries)
     _show_sessions(status.sessions, status.counts.sessions)
     _show_capture(status)
     others = [printable(agent) for agent in status.agents if agent != status.agent_id]
@@ -101,6 +103,23 @@ def _embedded(index: IndexStatus) -> str:
     share = index.embedded / index.entries
     waiting = f", {index.waiting:,} waiting" if index.waiting else ""
     return f"{bar(index.embedded, index.entries)} {int(100 * share)} %  ({index.embedded:,}{waiting})"
+
+
+def _show_summaries(summaries: SummaryStatus) -> None:
+    """How many there are, who writes them, and why somebody does not."""
+    from offbook.cli.handed import told_levels
+    from offbook.cli.output import counted, printable, warn
+
+    facts = {
+        "by level": told_levels(summaries.counts) + ("" if summaries.counts else " yet"),
+        "waiting": f"{counted(summaries.waiting, 'session')} to look at" if summaries.waiting else "nothing",
+        "written by": ", else ".join(summaries.summarizers) or "nobody",
+    }
+    click.echo("\nsummaries:")
+    for name, value in facts.items():
+        click.echo(printable(f"{name:<14}{value}"))
+    for name, trouble in summaries.troubles.items():
+        warn(printable(f"{name} is not used now: {trouble}"))
 
 
 def _show_sessions(sessions: list[Session], total: int) -> None:

@@ -74,10 +74,10 @@ class Recorder:
         delivery = self._delivery_if_any()
         return delivery is None or await _answered(delivery.flush(), timeout_seconds)
 
-    async def settle(self, timeout_seconds: float) -> None:
-        """Let what was told before arrive first, where a provider answers. Says nothing of what was refused."""
-        if self._delivery is not None:
-            await _answered(self._delivery.flush(gives_up_early=True), timeout_seconds)
+    async def settle(self, timeout_seconds: float) -> bool:
+        """Let what was told before arrive first, where a provider answers."""
+        delivery = self._delivery_if_any()
+        return delivery is None or await _answered(delivery.flush(gives_up_early=True), timeout_seconds)
 
     async def close(self, timeout_seconds: float) -> bool:
         """Flush, but not for a provider that is away; the rest waits on disk. Whether nothing is left."""

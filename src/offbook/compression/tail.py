@@ -1,30 +1,43 @@
-"""The verbatim tail that fits, with a stand-in for what comes before it. Pure; no model, no store.
-
-The parts partition the session: the stand-in covers 1 … k, the tail k + 1 … newest. Everything is a
-function of the log and the budget, so the same log gives the same bytes (`builtAt` is the time the
-newest message arrived).
-"""
+"""The newest messages as they are shown: word for word, the longest by their ends. Pure; no model, no store."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import NamedTuple
 
-from offbook.compression.pairs import QUOTED_RESULT, leading_orphans, with_orphans_quoted
+from offbook.compression.pairs import QUOTED_RESULT, leading_orphans
+from offbook.compression.validity import placed
 from offbook.content import render, tool_results
-from offbook.types import CompressedContext, LoggedMessage, Message, Part, Role, Scope, Span, Value
+from offbook.frames import frame
+from offbook.settings import ContextBudget
+from offbook.types import LoggedMessage, Message, Value
 
 SEPARATOR = "\n\n"
-_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Piece(Value, frozen=True):
-    """A message of the log as it would be shown. `is_whole` is false where a large part is only referred to."""
+    """A message of the log as it would be shown. `is_whole` is false where not all of it is."""
 
     seq: int
     message: Message
     received_at: datetime
     is_whole: bool = True
+
+
+class Tail(NamedTuple):
+    """The newest messages, oldest first; `messages` is what a model can be given, `chars` what that takes.
+
+    A result that came late stands behind its call there: `order` says which of the pieces each message is.
+    """
+
+    pieces: list[Piece]
+    messages: list[Message]
+    order: list[int]
+    chars: int
+
+
+NO_TAIL = Tail([], [], [], 0)
 
 
 def piece_of(logged: LoggedMessage, message: Message | None = None) -> Piece:
@@ -43,117 +56,75 @@ def shown(message: Message) -> str:
 
 
 def cost(piece: Piece) -> int:
-    """The most characters the piece can take, however its neighbours are cut."""
+    """About as many characters as the piece takes, however its neighbours are cut."""
     extra = len(QUOTED_RESULT) if piece.message.role == "tool" or tool_results(piece.message) else 0
     return len(shown(piece.message)) + len(SEPARATOR) + extra
 
 
-def fit_tail(
-    scope: Scope, newest_first: Sequence[Piece], *, last_seq: int, generation: int, max_chars: int
-) -> CompressedContext:
-    """The newest pieces that fit in `max_chars`, cut where no tool result loses its call."""
-    tail = _newest_that_fit(newest_first, max_chars)
-    if len(tail) < last_seq:
-        reserved = len(_stand_in(last_seq, last_seq, max_chars)) + len(SEPARATOR)
-        tail = _newest_that_fit(newest_first, max_chars - reserved)
-        tail = tail[leading_orphans([piece.message for piece in tail]) :]
-    excerpt = _excerpt_of_newest(newest_first, tail, max_chars)
-    hidden = last_seq - len(tail) - (1 if excerpt else 0)
-    return _context(scope, generation, max_chars, last_seq, hidden, excerpt, tail, newest_first)
+def verbatim_room(max_chars: int, session_chars: int) -> int:
+    """How many characters the newest messages may take, where not all of them fit: the less, the tighter it is."""
+    tightness = min(1.0, max_chars / max(session_chars, 1))
+    return int(max_chars * min(0.5, max(0.08, 2 * tightness * tightness)))
 
 
-def _newest_that_fit(newest_first: Sequence[Piece], budget: int) -> list[Piece]:
+def tail_of(newest_first: Sequence[Piece], room: int, max_chars: int, budget: ContextBudget, key: bytes) -> Tail:
+    """The newest messages that fit in `room`; the last turns (D2) while three fifths of `max_chars` hold them; the very
+    newest wherever `max_chars` does. It begins where no result loses its call."""
     taken: list[Piece] = []
+    chars = turns = 0
     for piece in newest_first:
-        budget -= cost(piece)
-        if budget < -len(SEPARATOR):  # the first piece needs no separator before it
+        is_recent = turns < budget.recent_turns_always_full
+        limit = budget.recent_turn_char_limit if is_recent else budget.mid_turn_char_limit
+        allowed = max(room, max_chars * 3 // 5) if is_recent else room
+        if not taken:
+            allowed = max_chars
+            limit = max_chars if cost(piece) <= max_chars + len(SEPARATOR) else max_chars * 3 // 5
+        one = piece if cost(piece) <= max(limit, room // 10) else excerpt(piece, max(limit, room // 10), key)
+        if one is None or chars + cost(one) > allowed + (0 if taken else len(SEPARATOR)):
             break
-        taken.append(piece)
-    return taken[::-1]
+        taken.append(one)
+        chars += cost(one)
+        turns += piece.message.role in ("user", "assistant")
+    taken.reverse()
+    return fitting(taken[leading_orphans([piece.message for piece in taken]) :], max_chars)
 
 
-def _stand_in(hidden: int, last_seq: int, max_chars: int) -> str:
-    """Says that something is missing, as fully as there is room for. The form depends on the session only,
-    so that what was reserved for it is enough whatever is hidden in the end."""
-    forms = (
-        "({} earlier messages of this conversation are kept in memory and not shown here.)",
-        "({} earlier messages not shown)",
-        "…",
-        "",
+def fitting(pieces: Sequence[Piece], max_chars: int) -> Tail:
+    """The pieces made valid for a model; without the oldest, where that made them too long."""
+    pieces = list(pieces)
+    while pieces:
+        valid = placed([piece.message for piece in pieces])
+        chars = sum(len(shown(message)) for _, message in valid) + len(SEPARATOR) * (len(pieces) - 1)
+        if chars <= max_chars:
+            return Tail(pieces, [message for _, message in valid], [index for index, _ in valid], chars)
+        pieces = pieces[1:]
+        pieces = pieces[leading_orphans([piece.message for piece in pieces]) :]
+    return NO_TAIL
+
+
+def excerpt(piece: Piece, max_chars: int, key: bytes) -> Piece | None:
+    """A long message by its beginning and its end; None where there is no room for even that.
+
+    It is framed as ours, since it is not what was said: whoever captures it back must not store it as that.
+    """
+    message = piece.message
+    text = render(message)
+    note = f"\n… [{len(text):,} characters in all] …\n"
+    bare = Message(
+        role="assistant" if message.role == "assistant" else "user",
+        content="",
+        id=message.id,
+        ts=message.ts,
+        name=message.name,
     )
-    form = next(form for form in forms if len(form.format(last_seq)) * 3 <= max_chars or not form)
-    return form.format(hidden)
-
-
-def _excerpt_of_newest(newest_first: Sequence[Piece], tail: Sequence[Piece], max_chars: int) -> Message | None:
-    """Where not even the newest message fits, its beginning and its end."""
-    if tail or not newest_first:
+    room = max_chars - len(shown(bare)) - len(SEPARATOR) - len(frame(note, kind="memory", key=key))
+    if room < 2 * len(note):
         return None
-    newest, seq = newest_first[0].message, newest_first[0].seq
-    role: Role = "assistant" if newest.role == "assistant" else "user"
-    whole = render(newest)
-    room = max_chars - len(_stand_in(seq, seq, max_chars)) - len(SEPARATOR) - len(f"{role}: ")
-    if len(whole) <= room:
-        return Message(role=role, content=whole)
-    note = f" … [{len(whole):,} characters in all] … "
-    if room < 4 * len(note):
-        return None
-    head = (room - len(note)) * 2 // 3
-    end = room - len(note) - head
-    return Message(role=role, content=whole[:head] + note + whole[-end:])
-
-
-def _context(
-    scope: Scope,
-    generation: int,
-    max_chars: int,
-    last_seq: int,
-    hidden: int,
-    excerpt: Message | None,
-    tail: Sequence[Piece],
-    newest_first: Sequence[Piece],
-) -> CompressedContext:
-    texts: list[str] = []
-    messages: list[Message] = []
-    parts: list[Part] = []
-    if hidden > 0:
-        note = _stand_in(hidden, last_seq, max_chars)
-        parts.append(Part(kind="summary", level=0, first_seq=1, last_seq=hidden, chars=len(note)))
-        if note:
-            texts.append(note)
-            messages.append(Message(role="assistant", content=note))
-    if excerpt:
-        text = shown(excerpt)
-        texts.append(text)
-        messages.append(excerpt)
-        parts.append(Part(kind="summary", level=0, first_seq=last_seq, last_seq=last_seq, chars=len(text)))
-    paired = with_orphans_quoted([piece.message for piece in tail])
-    for piece, message in zip(tail, paired, strict=True):
-        text = shown(message)
-        texts.append(text)
-        messages.append(message)
-        _add_piece(parts, piece, is_verbatim=piece.is_whole and message is piece.message, chars=len(text))
-    text = SEPARATOR.join(texts)
-    return CompressedContext(
-        session_id=scope.session_id,
-        agent_id=scope.agent_id,
-        generation=generation,
-        text=text,
-        messages=messages,
-        chars=len(text),
-        max_chars=max_chars,
-        covers=Span(first_seq=1, last_seq=last_seq),
-        parts=parts,
-        built_at=newest_first[0].received_at if newest_first else _NEVER,
+    head = room * 2 // 3
+    content = frame(text[:head] + note + text[len(text) - (room - head) :], kind="memory", key=key)
+    return Piece(
+        seq=piece.seq,
+        message=Message(role=bare.role, content=content, id=message.id, ts=message.ts, name=message.name),
+        received_at=piece.received_at,
+        is_whole=False,
     )
-
-
-def _add_piece(parts: list[Part], piece: Piece, *, is_verbatim: bool, chars: int) -> None:
-    """Neighbours that are both verbatim are one part."""
-    if not is_verbatim:
-        parts.append(Part(kind="summary", level=0, first_seq=piece.seq, last_seq=piece.seq, chars=chars))
-    elif parts and parts[-1].kind == "verbatim":
-        grown = parts[-1].chars + len(SEPARATOR) + chars
-        parts[-1] = Part(kind="verbatim", first_seq=parts[-1].first_seq, last_seq=piece.seq, chars=grown)
-    else:
-        parts.append(Part(kind="verbatim", first_seq=piece.seq, last_seq=piece.seq, chars=chars))

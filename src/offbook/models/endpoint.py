@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import NamedTuple
@@ -39,17 +40,32 @@ class Answer(NamedTuple):
 
 
 class Endpoint:
-    """`POST <url>/embeddings`. Thread-safe. Never follows a redirect: the key is for this address only."""
+    """`POST <url><path>`. Thread-safe. Never follows a redirect: the key is for this address only.
 
-    def __init__(self, url: str, *, key: str | None, timeout_seconds: float) -> None:
+    `setting` and `key_setting` are what errors name. An exchange over a connection that was kept may be sent twice,
+    where the other side had closed it; what costs money keeps none.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        path: str = "/embeddings",
+        *,
+        key: str | None,
+        timeout_seconds: float,
+        headers: Mapping[str, str] | None = None,
+        setting: str = "embedding.endpoint",
+        key_setting: str = "embedding.apiKeyVariable",
+        kept_connections: int = KEPT_CONNECTIONS,
+    ) -> None:
         self.url = url.rstrip("/")
-        self._is_tls, self._host, self._port, path = _checked(self.url)
-        self._path = path + "/embeddings"
+        self._is_tls, self._host, self._port, base = _checked(self.url, setting, key_setting)
+        self._path = base + path
         self._key = key
         self._timeout_seconds = timeout_seconds
+        self._kept_connections = kept_connections
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "offbook"}
-        if key:
-            self._headers["Authorization"] = f"Bearer {key}"
+        self._headers |= headers if headers is not None else bearer(key)
         self._tls = ssl.create_default_context() if self._is_tls else None
         self._idle: list[HTTPConnection] = []
         self._in_use: set[HTTPConnection] = set()
@@ -67,7 +83,7 @@ class Endpoint:
             try:
                 return self._exchange(kept, body, seconds)
             except (ConnectionError, HTTPException):
-                pass  # it was closed while nobody used it; embedding twice does no harm
+                pass  # it was closed while nobody used it; asking twice does no harm
             except OSError as error:
                 raise Broken(str(error)) from None
         try:
@@ -140,31 +156,34 @@ class Endpoint:
 
     def _keep(self, connection: HTTPConnection) -> bool:
         with self._changing:
-            if len(self._idle) < KEPT_CONNECTIONS and not self._is_closed:
+            if len(self._idle) < self._kept_connections and not self._is_closed:
                 self._idle.append(connection)
                 return True
         return False
 
 
-def _checked(url: str) -> tuple[bool, str, int | None, str]:
+def bearer(key: str | None) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def _checked(url: str, setting: str, key_setting: str) -> tuple[bool, str, int | None, str]:
     """Whether it is TLS, the host, the port, the path. What is refused is not quoted: a password may be in it."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise ModelUnavailable(f"the setting embedding.endpoint is not a URL ({error})") from None
+        raise ModelUnavailable(f"the setting {setting} is not a URL ({error})") from None
     if parts.username or parts.password:
         raise ModelUnavailable(
-            "the setting embedding.endpoint holds a password: put the key into the variable that "
-            "embedding.apiKeyVariable names instead"
+            f"the setting {setting} holds a password: put the key into the variable that {key_setting} names instead"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ModelUnavailable("the setting embedding.endpoint must be like http://127.0.0.1:11434/v1")
+        raise ModelUnavailable(f"the setting {setting} must be like http://127.0.0.1:11434/v1")
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise ModelUnavailable("the setting embedding.endpoint holds characters that no URL has")
+        raise ModelUnavailable(f"the setting {setting} holds characters that no URL has")
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
         raise ModelUnavailable(
-            f"the setting embedding.endpoint names {parts.hostname} without TLS, and conversations and the key would "
+            f"the setting {setting} names {parts.hostname} without TLS, and conversations and the key would "
             "go there readable for all between: use https, or an address of this machine"
         )
     return parts.scheme == "https", parts.hostname, port, parts.path

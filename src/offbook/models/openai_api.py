@@ -6,9 +6,6 @@ goes into one header and nowhere else.
 
 from __future__ import annotations
 
-import random
-import re
-import threading
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -16,7 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from offbook.errors import ModelUnavailable
-from offbook.models.endpoint import Answer, Broken, Endpoint
+from offbook.models.endpoint import Endpoint
+from offbook.models.remote import Remote, checked_key
 from offbook.models.texts import readable
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ NOTHING = "."
 
 ATTEMPTS = 4
 FIRST_PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 20.0
 QUERY_SECONDS = 5.0
 """For a query, whose vector nobody waits for much longer than a second; and it is asked for once."""
 
@@ -59,15 +56,18 @@ class OpenAIEmbedder:
         timeout_seconds: float = 60.0,
         first_pause_seconds: float = FIRST_PAUSE_SECONDS,
     ) -> None:
-        self._key_variable = _shown_name(key_variable)
-        if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
-            raise ModelUnavailable(f"the variable {self._key_variable} holds no key, but blanks or foreign letters")
-        self._endpoint = Endpoint(endpoint, key=key, timeout_seconds=timeout_seconds)
+        shown_variable = checked_key(key, key_variable, "embedding.apiKeyVariable")
+        self._remote = Remote(
+            Endpoint(endpoint, key=key, timeout_seconds=timeout_seconds),
+            called="the embedding endpoint",
+            model=model,
+            settings=("embedding.endpoint", "embedding.model"),
+            key_variable=shown_variable,
+        )
         self.name = model
         self.dimensions = dimensions
-        self.fingerprint = _fingerprint(self._endpoint.url, model, dimensions)
+        self.fingerprint = _fingerprint(self._remote.url, model, dimensions)
         self._first_pause_seconds = first_pause_seconds
-        self._closed = threading.Event()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
@@ -84,52 +84,20 @@ class OpenAIEmbedder:
 
     def close(self) -> None:
         """Whoever waits for an answer or for another attempt stops waiting."""
-        self._closed.set()
-        self._endpoint.close()
+        self._remote.close()
 
     def _embed_batch(
         self, texts: Sequence[str], *, attempts: int = ATTEMPTS, timeout_seconds: float | None = None
     ) -> NDArray[np.float32]:
         sent = [readable(text[:LONGEST_TEXT_CHARS]).replace("\0", " ") for text in texts]
         body = msgspec.json.encode({"model": self.name, "input": [text if text.strip() else NOTHING for text in sent]})
-        return self._checked(self._ask(body, attempts, timeout_seconds).body, len(texts))
-
-    def _ask(self, body: bytes, attempts: int, timeout_seconds: float | None) -> Answer:
-        pause = self._first_pause_seconds
-        for attempt in range(1, attempts + 1):
-            if self._closed.is_set():
-                raise ModelUnavailable("the embedding model is closed")
-            try:
-                answer = self._endpoint.post(body, timeout_seconds=timeout_seconds)
-            except Broken as broken:
-                failure, asked_pause = self._unreachable(broken), 0.0
-            else:
-                if answer.status == 200:
-                    return answer
-                failure, asked_pause = self._refused(answer), answer.retry_after_seconds
-            if not failure.retryable or attempt == attempts:
-                raise failure
-            # Half of it by chance, so that those who were refused together do not come again together.
-            spread = pause * random.uniform(0.5, 1.0)  # noqa: S311 - nothing secret
-            self._closed.wait(min(max(spread, asked_pause), LONGEST_PAUSE_SECONDS))
-            pause *= 2
-        raise AssertionError("unreachable")
-
-    def _unreachable(self, broken: Broken) -> ModelUnavailable:
-        return ModelUnavailable(
-            f"the embedding endpoint {self._endpoint.url} does not answer ({broken}): start it, or mend the setting "
-            "embedding.endpoint",
-            retryable=True,
+        answer = self._remote.ask(
+            body,
+            attempts=attempts,
+            first_pause_seconds=self._first_pause_seconds,
+            timeout_seconds=timeout_seconds,
         )
-
-    def _refused(self, answer: Answer) -> ModelUnavailable:
-        what = f"the embedding endpoint {self._endpoint.url} answered {answer.status}"
-        if answer.status in (401, 403):  # without its words, which may quote the key
-            return ModelUnavailable(f"{what}: put a key that it takes into the variable {self._key_variable}")
-        said = f"{what} for model {self.name!r} ({self._endpoint.without_key(answer.excerpt)})"
-        if answer.status in (408, 429) or answer.status >= 500:
-            return ModelUnavailable(f"{said}: it may do so again later", retryable=True)
-        return ModelUnavailable(f"{said}: mend the settings embedding.endpoint and embedding.model")
+        return self._checked(answer.body, len(texts))
 
     def _checked(self, body: bytes, count: int) -> NDArray[np.float32]:
         import numpy as np
@@ -158,17 +126,10 @@ class OpenAIEmbedder:
         return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
 
     def _wrong(self, what: str) -> ModelUnavailable:
-        return ModelUnavailable(
-            f"the embedding endpoint {self._endpoint.url} sent {what}: check that it serves embeddings of {self.name!r}"
-        )
+        return self._remote.wrong(what, "embeddings")
 
 
 def _fingerprint(url: str, model: str, dimensions: int) -> str:
     """Another server of the same name may run other weights, so the address counts."""
     made_from = (url, model, str(dimensions), f"{LONGEST_TEXT_CHARS} characters", "unit length")
     return f"openai-api:{sha256(chr(0).join(made_from).encode()).hexdigest()[:16]}"
-
-
-def _shown_name(variable: str) -> str:
-    """The name of a variable, and not the key itself where somebody wrote that into the setting."""
-    return variable if re.fullmatch(r"[A-Z_][A-Z_0-9]*", variable) else "that embedding.apiKeyVariable names"

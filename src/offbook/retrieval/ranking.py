@@ -1,11 +1,12 @@
-"""From a query to hits in order, over one agent's index. Each step is a function over arrays.
+"""From a query to hits in order, over one agent's index. Each step is a function over arrays; the pure ones are in
+`weighing`.
 
 found (text ∥ meaning ∥ time) ─▶ pool ─▶ evidence ─▶ recipe ─▶ time, substance ─▶ equals: newer first ─▶ once each
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,44 +20,27 @@ from offbook.retrieval.candidates import Found, Words, by_meaning, by_text, know
 from offbook.retrieval.evidence import FEATURES, Asked, Evidence, SaidWords, gather
 from offbook.retrieval.identity import entry_id
 from offbook.retrieval.index.agent_index import AgentIndex
-from offbook.retrieval.index.rows import (
-    ASSISTANT,
-    BOILERPLATE,
-    DENIAL,
-    MEMORY_QUESTION,
-    NO_SPEAKER,
-    QUESTION,
-    TOOL,
-    USER,
-)
+from offbook.retrieval.index.rows import ASSISTANT, NO_SPEAKER, USER
 from offbook.retrieval.index.vectors import VectorIndex
 from offbook.retrieval.query import Query
 from offbook.retrieval.recipes import ASSISTANT_QUESTION, Recipe, by_words, chosen_recipe
+from offbook.retrieval.weighing import (
+    Floats,
+    Ints,
+    Span,
+    echoing,
+    newer_first,
+    once_each,
+    substantial,
+    timely,
+    told_apart,
+    weighed,
+)
 from offbook.retrieval.words import is_latin
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Span = tuple[float, float]
-"""Microseconds since 1970, from and up to; either may be infinite."""
-
-IN_TIME = 3.0
 ONLY_TIME = 4.0
 """Times as much where a time is all that is asked for: then it narrows."""
-ECHO = 0.85
-NEAR_TIME = 1.0
-DAY = 86_400_000_000
-NEAR_DAYS = 2
-"""What happened on a day is often told the day after."""
 ROWS_BY_TIME = 150
-WITHOUT_SUBSTANCE = {DENIAL: -8.0, MEMORY_QUESTION: -8.0, BOILERPLATE: -3.0}
-"""Enough to stand behind whatever says anything (D7)."""
-TOOL_RESULT = -0.5
-"""What a tool printed is seldom what is remembered."""
-SAME = 0.9
-"""Cosine above which two messages say the same, and one is shown (A2)."""
-ABOUT_THE_SAME = 0.8
-EQUAL_SCORES = 0.5
-"""Scores this close are equals: the newer goes first (D5)."""
 COMPARED = 40
 NEWEST = 64
 """Messages among which the newest is: they come nearly in the order in which they were said."""
@@ -64,8 +48,6 @@ LEAST_SIMILAR = 0.2
 """Of the nearest: below that, and without a shared word, nothing is a memory of it."""
 UNRELATED = 0.1
 """Cosine below which a message that shares no word is not shown, however few there are."""
-
-
 WORTH_A_THREAD = 50_000
 """Passages from which on searching them takes longer than handing the other search to a thread."""
 _beside = ThreadPoolExecutor(2, thread_name_prefix="offbook-search")
@@ -125,6 +107,25 @@ class Ranking:
 NOTHING = Ranking(hits=[], words=[], recipe="", looked_at=0)
 
 
+@dataclass(frozen=True)
+class _Scored:
+    """The candidates, and what speaks for each."""
+
+    evidence: Evidence
+    recipe: Recipe
+    added: dict[str, Floats]
+    """To the recipe's sum, by name."""
+    scores: Floats
+    order: Ints
+    """Of those that may be a memory of it, best first."""
+
+    def parts(self, at: int) -> dict[str, float]:
+        """What the score of a candidate is made of."""
+        features, recipe = self.evidence.features, self.recipe
+        by_recipe = {name: weight * float(features[name][at]) for name in FEATURES if (weight := recipe.weight(name))}
+        return by_recipe | {name: float(values[at]) for name, values in self.added.items() if values[at]}
+
+
 def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     count = index.rows.count
     if not count:
@@ -162,8 +163,9 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     relevant = _is_relevant(evidence, found, in_time)
     order = np.argsort(-np.where(relevant, scores, -np.inf), kind="stable")[: max(COMPARED, 2 * look.limit)]
     order = order[relevant[order]]
-    added = {"time": by_time, "substance": by_substance}
-    return _settled(index, view, vectors, evidence, added, scores, order, found, in_time, words, recipe, look)
+    scored = _Scored(evidence, recipe, {"time": by_time, "substance": by_substance}, scores, order)
+    retrieved = {"text": found.by_text, "meaning": found.by_meaning, "time": in_time}
+    return _settled(index, vectors, look, words, retrieved, scored)
 
 
 def _found(
@@ -181,73 +183,6 @@ def _found(
     other = _beside.submit(by_words)
     near = by_meaning(vectors, look.vector, count, is_open)
     return Found(by_text=other.result(), by_meaning=near)
-
-
-# ── the steps ──
-
-
-def weighed(evidence: Evidence, recipe: Recipe) -> Floats:
-    """The recipe's sum."""
-    total = np.zeros(len(evidence.rows))
-    for name in FEATURES:
-        if weight := recipe.weight(name):
-            total += weight * evidence.features[name]
-    return total
-
-
-def timely(ts: NDArray[Any], spans: Sequence[tuple[Span, bool]]) -> Floats:
-    """For what was said in the time asked about, and a little for what was said just before or soon after."""
-    if not spans:
-        return np.zeros(len(ts))
-    best = np.full(len(ts), 0.0)
-    for (start, end), is_exact in spans:
-        inside = (ts >= start) & (ts < end)
-        # Before the move is before it; but what happened on a day is often told the day after.
-        is_closed = np.isfinite(start) and np.isfinite(end)
-        near = is_closed & (ts >= start - DAY) & (ts < end + NEAR_DAYS * DAY)
-        weight = IN_TIME if is_exact else NEAR_TIME
-        best = np.maximum(best, np.where(inside, weight, np.where(near, min(weight, NEAR_TIME), 0.0)))
-    return best
-
-
-def substantial(rows: NDArray[Any]) -> Floats:
-    """Denials, questions about memory and greetings stand behind what says something."""
-    total = np.where(rows["role"] == TOOL, TOOL_RESULT, 0.0)
-    for flag, penalty in WITHOUT_SUBSTANCE.items():
-        total += np.where(rows["flags"] & flag, penalty, 0.0)
-    return total
-
-
-def echoing(rows: NDArray[Any], evidence: Evidence) -> Floats:
-    """An earlier question that asks the same resembles the query more than any answer does."""
-    is_echo = ((rows["flags"] & QUESTION) > 0) & evidence.has_vector & (evidence.similarity > ECHO)
-    return np.where(is_echo, WITHOUT_SUBSTANCE[MEMORY_QUESTION], 0.0)
-
-
-def newer_first(scores: Floats, ts: NDArray[Any], likeness: NDArray[np.float32]) -> Floats:
-    """Of two that are about the same thing and score the same, the newer moves up before the older one."""
-    lead = scores[:, None] - scores[None, :]
-    is_rival = (likeness >= ABOUT_THE_SAME) & (ts[None, :] > ts[:, None]) & (lead >= 0) & (lead < EQUAL_SCORES)
-    moved = scores.copy()
-    for older in np.flatnonzero(is_rival.any(axis=1)):
-        rivals = np.flatnonzero(is_rival[older])
-        for step, rival in enumerate(rivals[np.argsort(ts[rivals], kind="stable")], 1):
-            moved[rival] = max(moved[rival], moved[older] + 1e-6 * step)
-    return moved
-
-
-def once_each(order: Ints, likeness: NDArray[np.float32]) -> tuple[Ints, dict[int, int]]:
-    """Without those that say the same as a better one; and for each left out, the one that stands for it."""
-    has_twin = ((likeness > SAME).sum(axis=1) > 1).tolist()
-    kept: list[int] = []
-    stands_for: dict[int, int] = {}
-    for at in order.tolist():
-        twin = next((one for one in kept if likeness[one, at] > SAME), None) if has_twin[at] else None
-        if twin is None:
-            kept.append(at)
-        else:
-            stands_for[at] = twin
-    return np.array(kept, np.int64), stands_for
 
 
 # ── how ──
@@ -311,56 +246,53 @@ def _is_relevant(evidence: Evidence, found: Found, in_time: Ints) -> NDArray[np.
 
 def _settled(
     index: AgentIndex,
-    view: NDArray[Any],
     vectors: VectorIndex | None,
-    evidence: Evidence,
-    added: dict[str, Floats],
-    scores: Floats,
-    order: Ints,
-    found: Found,
-    in_time: Ints,
-    words: Words,
-    recipe: Recipe,
     look: Look,
+    words: Words,
+    retrieved: Mapping[str, Ints],
+    scored: _Scored,
 ) -> Ranking:
-    """The best, equals by age, each once."""
-    weights = {name: weight for name in FEATURES if (weight := recipe.weight(name))}
+    """The best, equals by age, each once. `retrieved`: what each retriever found, best first."""
+    view, evidence, order = index.rows.view(), scored.evidence, scored.order
     rows = evidence.rows[order]
-    ts = view["ts"][rows]
+    ts, places = view["ts"][rows], view["place"][rows].tolist()
     likeness = _likeness(index, vectors, rows, look.vector)
-    adjusted = newer_first(scores[order], ts, likeness)
-    # Two weights of two days are not the same, however alike they sound.
-    numbers = view["numbers"][rows]
-    likeness = np.where(numbers[:, None] == numbers[None, :], likeness, np.minimum(likeness, SAME))
-    kept, stands_for = once_each(np.argsort(-adjusted, kind="stable"), likeness)
+    adjusted = newer_first(scored.scores[order], ts, likeness)
+    kept, stands_for = once_each(np.argsort(-adjusted, kind="stable"), told_apart(likeness, view["numbers"][rows]))
     ranks = {
         name: {row: place for place, row in reversed(list(enumerate(some.tolist(), 1)))}
-        for name, some in (("text", found.by_text), ("meaning", found.by_meaning), ("time", in_time))
+        for name, some in retrieved.items()
     }
     held = (SaidWords(index.rows, rows).counts(words.numbers) > 0).sum(axis=1) / max(len(look.terms), 1)
-    hits = [
-        Hit(
-            row=int(rows[at]),
-            place=int(view["place"][rows[at]]),
+
+    def hit(at: int) -> Hit:
+        row, candidate = int(rows[at]), int(order[at])
+        own_ranks = {name: some[row] for name, some in ranks.items() if row in some}
+        moved = float(adjusted[at] - scored.scores[candidate])
+        return Hit(
+            row=row,
+            place=places[at],
             ts=int(ts[at]),
-            arrived=int(view["arrived"][rows[at]]),
+            arrived=int(view["arrived"][row]),
             score=float(adjusted[at]),
-            similarity=float(evidence.similarity[order[at]]) if evidence.has_vector[order[at]] else None,
-            found_by=[name for name, some in ranks.items() if int(rows[at]) in some] or ["setting"],
-            ranks={name: some[int(rows[at])] for name, some in ranks.items() if int(rows[at]) in some},
-            evidence={name: weight * float(evidence.features[name][order[at]]) for name, weight in weights.items()}
-            | {name: float(values[order[at]]) for name, values in added.items() if values[order[at]]}
-            | ({"newer": float(moved)} if (moved := adjusted[at] - scores[order[at]]) else {}),
-            part=vectors.best_part(int(rows[at]), look.vector) if vectors and look.vector is not None else None,
+            similarity=float(evidence.similarity[candidate]) if evidence.has_vector[candidate] else None,
+            found_by=list(own_ranks) or ["setting"],
+            ranks=own_ranks,
+            evidence=scored.parts(candidate) | ({"newer": moved} if moved else {}),
+            part=vectors.best_part(row, look.vector) if vectors and look.vector is not None else None,
             coverage=float(held[at]),
         )
-        for at in kept[: look.limit].tolist()
-    ]
-    filtered = [
-        Filtered(place=int(view["place"][rows[at]]), why=f"says the same as {entry_id(int(view['place'][rows[twin]]))}")
-        for at, twin in stands_for.items()
-    ]
-    return Ranking(hits=hits, words=words.terms, recipe=recipe.name, looked_at=len(evidence.rows), filtered=filtered)
+
+    return Ranking(
+        hits=[hit(at) for at in kept[: look.limit].tolist()],
+        words=words.terms,
+        recipe=scored.recipe.name,
+        looked_at=len(evidence.rows),
+        filtered=[
+            Filtered(place=places[at], why=f"says the same as {entry_id(places[twin])}")
+            for at, twin in stands_for.items()
+        ],
+    )
 
 
 def _likeness(

@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import structs
 
 from offbook.audit import micros, moment
-from offbook.entries import (
-    Hold,
-    LeftOut,
-    MemoryEntry,
-    Recollection,
-    Supersession,
-)
+from offbook.entries import Hold, LeftOut, MemoryEntry, Recollection, Supersession
 from offbook.errors import ModelUnavailable
 from offbook.lifecycle.offload import offloaded_through
 from offbook.lifecycle.tiers import hot_until
@@ -38,7 +32,7 @@ from offbook.retrieval.times import QueryTimes, read_times, without_times
 from offbook.retrieval.voice import as_spoken
 from offbook.retrieval.words import query_terms
 from offbook.settings import Settings
-from offbook.types import now
+from offbook.types import Scope, now
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -114,6 +108,15 @@ class Recall:
             degraded=degraded,
             explained=explained_by(ask, times, found) if ask.explain else None,
         ), shown
+
+    async def entries_at(self, scope: Scope, places: Sequence[int]) -> list[MemoryEntry]:
+        """What lies there, in this order, for whoever looks for nothing."""
+        from offbook.retrieval.ranking import NOTHING
+
+        ttl = self._settings.for_agent(scope.agent_id).ttl
+        found = Found(agent_id=scope.agent_id, ranking=NOTHING, hits={}, standing=[Standing(at, 0.0) for at in places])
+        ask = Ask(scope=scope, query="")
+        return await entries_of(self._store, self._blobs, ttl, ask, found, found.standing, now())
 
     # ── one agent's memory ──
 

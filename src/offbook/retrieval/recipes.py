@@ -92,7 +92,6 @@ ASSISTANT_QUESTION = Recipe(
     recency=0.2,
     speaker=1.0,
 )
-RECIPES = {recipe.name: recipe for recipe in (CHAT, ASSISTANT, ASSISTANT_QUESTION)}
 
 
 def chosen_recipe(query: Query, words: int, user_chars: float | None, assistant_chars: float | None) -> Recipe:

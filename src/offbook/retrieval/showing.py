@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from offbook.content import is_result, render, text_of
 from offbook.entries import Explained, Hold, MemoryEntry, PlacedMessage, Replaced, Why
-from offbook.errors import StoreCorrupt
 from offbook.lifecycle.offload import offloaded_through
 from offbook.lifecycle.tiers import tier_of
 from offbook.protocols import Blobs, Store
@@ -21,7 +19,7 @@ from offbook.retrieval.identity import entry_id
 from offbook.retrieval.query import read_query
 from offbook.retrieval.settling import Standing
 from offbook.retrieval.times import QueryTimes
-from offbook.retrieval.whole import whole_text
+from offbook.retrieval.whole import readable, whole_text
 from offbook.settings import Ttl
 from offbook.types import Message, Span
 
@@ -43,14 +41,13 @@ async def entries_of(
     beside = [place for one in chosen for place in one.replaces]
     if not places:
         return []
-    messages, holds, offloaded = await asyncio.gather(
-        _readable(store, agent_id, [*places, *beside]),
+    placed, holds, offloaded = await asyncio.gather(
+        readable(store, agent_id, [*places, *beside]),
         store.holds(agent_id, places),
         offloaded_through(store, agent_id),
     )
-    wholes = {
-        place: whole for place, placed in messages.items() if (whole := await whole_text(blobs, agent_id, placed))
-    }
+    messages = {one.place: one for one in placed}
+    wholes = {one.place: whole for one in messages.values() if (whole := await whole_text(blobs, agent_id, one))}
 
     def shown() -> list[MemoryEntry]:
         return [
@@ -59,20 +56,8 @@ async def entries_of(
             if one.place in messages
         ]
 
-    chars = sum(placed.logged.entry.chars for placed in messages.values())
+    chars = sum(one.logged.entry.chars for one in messages.values())
     return await asyncio.to_thread(shown) if wholes or chars > CHARS_AT_ONCE else shown()
-
-
-async def _readable(store: Store, agent_id: str, places: Sequence[int]) -> dict[int, PlacedMessage]:
-    """The messages at these places; those that are damaged are passed over: `doctor` tells of them."""
-    try:
-        placed = await store.messages_at(agent_id, places)
-    except StoreCorrupt:
-        placed = []
-        for place in places:
-            with suppress(StoreCorrupt):
-                placed += await store.messages_at(agent_id, [place])
-    return {one.place: one for one in placed}
 
 
 def _entry(

@@ -111,7 +111,7 @@ def is_memory_question(text: str) -> bool:
     if not any((is_asking(sentence) or RECALL.search(sentence)) for sentence in sentences):
         return False
     others = [sentence for sentence in sentences if not is_asking(sentence) and not _ABOUT_MEMORY.search(sentence)]
-    return is_question(said) and all(_weight(sentence) <= SUBSTANTIAL_CHARS for sentence in others)
+    return is_question(said) and all(latin_chars(sentence) <= SUBSTANTIAL_CHARS for sentence in others)
 
 
 def is_boilerplate(text: str) -> bool:
@@ -141,5 +141,6 @@ def is_question(text: str) -> bool:
     return asked * 2 >= sum(map(len, sentences)) or (asking[-1] and len(text) <= LONGEST_MEMORY_QUESTION_CHARS)
 
 
-def _weight(sentence: str) -> int:
-    return sum(WIDE_CHARS if "\u3040" <= letter <= "\ud7a3" else 1 for letter in sentence)
+def latin_chars(text: str) -> int:
+    """How long it would be in Latin letters."""
+    return sum(WIDE_CHARS if "\u3040" <= letter <= "\ud7a3" else 1 for letter in text)

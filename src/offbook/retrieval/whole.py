@@ -1,13 +1,17 @@
-"""A message with its large texts back in their places, as far as they can be found by."""
+"""Messages as they can be read: those that are not damaged, with their large texts back in their places, as far as
+they can be found by."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
 from offbook.content import internalise
 from offbook.entries import PlacedMessage
 from offbook.errors import StoreCorrupt
-from offbook.protocols import Blobs
+from offbook.protocols import Blobs, Store
 from offbook.retrieval.index.saying import INDEXED_CHARS
 from offbook.types import Message
 
@@ -25,3 +29,16 @@ async def whole_text(blobs: Blobs, agent_id: str, placed: PlacedMessage) -> Mess
         return None
     message = placed.logged.message
     return msgspec.structs.replace(message, content=internalise(message.content, references, data))
+
+
+async def readable(store: Store, agent_id: str, places: Sequence[int]) -> list[PlacedMessage]:
+    """The messages at these places. One that is damaged is passed over and keeps none of the others back: `doctor`
+    tells of it."""
+    try:
+        return await store.messages_at(agent_id, places)
+    except StoreCorrupt:
+        found: list[PlacedMessage] = []
+        for place in places:
+            with suppress(StoreCorrupt):
+                found += await store.messages_at(agent_id, [place])
+        return found

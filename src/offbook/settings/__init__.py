@@ -125,8 +125,8 @@ class Summarizer(Value, frozen=True):
     order: Annotated[
         Words,
         Meta(
-            description="Who writes summaries, tried in order: host, local, openai, anthropic, each with a model of its "
-            "own after a colon; extractive is always last."
+            description="Who writes summaries, tried in order: host, local, openai, anthropic, each with a model "
+            "of its own after a colon; extractive is always last."
         ),
     ] = ("extractive",)
     endpoint: Annotated[

@@ -56,6 +56,14 @@ class HttpSurface:
             "ping": self._ping,
             "onMessage": self._on_message,
             "getCompressedContext": self._get_compressed_context,
+            "swap": self._swap,
+            "expand": self._expand,
+            "summaries": self._summaries,
+            "compress": self._compress,
+            "replay": self._replay,
+            "jobs/claim": self._claim_job,
+            "jobs/complete": self._complete_job,
+            "jobs/fail": self._fail_job,
             "recall": self._recall,
             "pin": self._pin,
             "unpin": self._unpin,
@@ -137,6 +145,61 @@ class HttpSurface:
     async def _get_compressed_context(self, request: wire.GetCompressedContext, call: Call) -> Any:
         scope = self._scope(request, call)
         return await self._memory.get_compressed_context(scope, request.max_chars, by=call.caller)
+
+    async def _swap(self, request: wire.TakeSwap, call: Call) -> Any:
+        return await self._memory.swap(
+            self._scope(request, call),
+            used_tokens=request.used_tokens,
+            context_window=request.context_window,
+            force=request.force,
+            by=call.caller,
+        )
+
+    async def _expand(self, request: wire.Expand, call: Call) -> Any:
+        span = request.source()
+        return await self._memory.expand(
+            self._agent(request.agent_id, call, span.session_id if span else request.session_id),
+            summary_id=request.summary_id,
+            span=span,
+            after=request.after,
+            limit=request.limit,
+            by=call.caller,
+        )
+
+    async def _summaries(self, request: wire.Summaries, call: Call) -> Any:
+        return await self._memory.summaries(
+            self._agent(request.agent_id, call, request.session_id),
+            level=request.level,
+            session_id=request.session_id,
+            before=request.before,
+            limit=request.limit,
+            by=call.caller,
+        )
+
+    async def _compress(self, request: wire.Compress, call: Call) -> Any:
+        return await self._memory.compress(
+            self._agent(request.agent_id, call, request.session_id),
+            session_id=request.session_id,
+            dry_run=request.dry_run,
+            by=call.caller,
+        )
+
+    async def _replay(self, request: wire.GetReplay, call: Call) -> Any:
+        return await self._memory.replay(self._scope(request, call), request.at, by=call.caller)
+
+    async def _claim_job(self, request: wire.ClaimJob, call: Call) -> Any:
+        agent_id = self._agent(request.agent_id, call)
+        return await self._memory.claim_job(agent_id, wait_seconds=request.wait_ms / 1_000, by=call.caller)
+
+    async def _complete_job(self, request: wire.CompleteJob, call: Call) -> wire.Done:
+        agent_id = self._agent(request.agent_id, call)
+        await self._memory.complete_job(agent_id, request.job_id, request.text, usage=request.usage, by=call.caller)
+        return wire.Done()
+
+    async def _fail_job(self, request: wire.FailJob, call: Call) -> wire.Done:
+        agent_id = self._agent(request.agent_id, call)
+        await self._memory.fail_job(agent_id, request.job_id, reason=request.reason, by=call.caller)
+        return wire.Done()
 
     async def _recall(self, request: wire.Recall, call: Call) -> Any:
         return await self._memory.recall(

@@ -14,6 +14,16 @@ from msgspec import Meta
 from offbook.entries import CrossSearch, Pinned, Reach, Recollection
 from offbook.errors import InvalidInput, WrongShape
 from offbook.retrieval.identity import ENTRY_ID
+from offbook.summaries import (
+    ClaimedJob,
+    CompressionEstimate,
+    Expansion,
+    Replay,
+    SourceSpan,
+    SummaryPage,
+    Swap,
+    Usage,
+)
 from offbook.types import (
     AgentId,
     AuditReport,
@@ -42,6 +52,7 @@ MOST_ENTRIES = 100
 
 EntryId = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": ENTRY_ID})]
 """What is none is refused with a word on where to find one."""
+SummaryId = Annotated[str, Meta(pattern=r"^L[1-9]-[0-9]{4,15}$", description="As in `L1-0003`.")]
 MaxChars = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER, description="The context is at most this many characters.")]
 Messages = Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
@@ -68,6 +79,97 @@ class GetCompressedContext(Value, frozen=True):
     session_id: SessionId
     max_chars: MaxChars
     agent_id: AgentId | None = None
+
+
+class TakeSwap(Value, frozen=True):
+    """Take the compressed context that stands by in the place of the one in use, where `usedTokens` of
+    `contextWindow` have reached the threshold, or with `force`. Asked again with nothing new, the same answer."""
+
+    session_id: SessionId
+    used_tokens: Annotated[int, Meta(ge=0, le=LARGEST_INTEGER)]
+    context_window: Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)]
+    agent_id: AgentId | None = None
+    force: bool = False
+
+
+class ExpandedSpan(Value, frozen=True):
+    """Messages `firstSeq` to `lastSeq` of a session."""
+
+    first_seq: Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)]
+    last_seq: Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)]
+    session_id: SessionId | None = None
+
+
+class Expand(Value, frozen=True):
+    """The source messages behind a summary or a `span`, verbatim. Go on with `after`: the `next` of the page before."""
+
+    agent_id: AgentId | None = None
+    summary_id: SummaryId | None = None
+    span: ExpandedSpan | None = None
+    session_id: SessionId | None = None
+    after: Annotated[str, Meta(max_length=64)] | None = None
+    limit: Limit = 100
+
+    def source(self) -> SourceSpan | None:
+        if self.span is None:
+            return None
+        session_id = self.span.session_id or self.session_id
+        if session_id is None:
+            raise WrongShape("`span.sessionId` is missing: say of which session")
+        if self.span.last_seq < self.span.first_seq:
+            raise WrongShape(f"`span` ends at {self.span.last_seq}, before it begins at {self.span.first_seq}")
+        return SourceSpan(session_id=session_id, first_seq=self.span.first_seq, last_seq=self.span.last_seq)
+
+
+class Summaries(Value, frozen=True):
+    """The agent's summaries, the newest first, of one `level` or one session. Go on with `before`: the last `next`."""
+
+    agent_id: AgentId | None = None
+    level: Annotated[int, Meta(ge=1, le=9)] | None = None
+    session_id: SessionId | None = None
+    before: SummaryId | None = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+
+
+class Compress(Value, frozen=True):
+    """Look through a session, or all of the agent's, for what is to be summarised, in the background; with `dryRun`
+    only say what that would take."""
+
+    agent_id: AgentId | None = None
+    session_id: SessionId | None = None
+    dry_run: bool = False
+
+
+class GetReplay(Value, frozen=True):
+    """What was in the agent's context at a moment, and why."""
+
+    session_id: SessionId
+    at: Moment
+    agent_id: AgentId | None = None
+
+
+class ClaimJob(Value, frozen=True):
+    """A summary for the host's own model to write, or none; waits up to `waitMs` for one."""
+
+    agent_id: AgentId | None = None
+    wait_ms: Annotated[int, Meta(ge=0, le=60_000)] = 0
+
+
+class CompleteJob(Value, frozen=True):
+    """What the host's model wrote for a job. Given twice, the first holds."""
+
+    job_id: Annotated[str, Meta(min_length=1, max_length=64)]
+    text: Annotated[str, Meta(max_length=1_000_000)]
+    agent_id: AgentId | None = None
+    usage: Usage | None = None
+
+
+class FailJob(Value, frozen=True):
+    """The host's model could not write it: somebody else is asked."""
+
+    job_id: Annotated[str, Meta(min_length=1, max_length=64)]
+    agent_id: AgentId | None = None
+    reason: Annotated[str, Meta(max_length=512)] = ""
 
 
 class Recall(Value, frozen=True):
@@ -201,6 +303,14 @@ SHAPES: dict[str, tuple[type[Any], Any]] = {
     "ping": (Ping, Health),
     "onMessage": (OnMessage, Receipt),
     "getCompressedContext": (GetCompressedContext, CompressedContext),
+    "swap": (TakeSwap, Swap),
+    "expand": (Expand, Expansion),
+    "summaries": (Summaries, SummaryPage),
+    "compress": (Compress, CompressionEstimate),
+    "replay": (GetReplay, Replay),
+    "jobs/claim": (ClaimJob, ClaimedJob),
+    "jobs/complete": (CompleteJob, Done),
+    "jobs/fail": (FailJob, Done),
     "recall": (Recall, Recollection),
     "pin": (Pin, Pinned),
     "unpin": (Unpin, Pinned),

@@ -8,25 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
-from offbook.entries import Recollection
+from offbook.entries import MemoryEntry, Recollection
 from offbook.errors import ModelUnavailable, OffbookError, StoreError
 from offbook.models.opening import NO_MODEL
+from offbook.models.summarizers.host import HostSummarizer
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.asked import Ask
 from offbook.retrieval.recall import Recall
 from offbook.settings import Settings
-from offbook.types import IndexStatus, Tiers
+from offbook.standing import Standings
+from offbook.summaries import CompressionEstimate, Job
+from offbook.types import IndexStatus, Scope, SummaryStatus, Tiers
 from offbook.worker import ageing
+from offbook.worker.compressing import Compressing
 from offbook.worker.embedders import Embedders
 from offbook.worker.embedding import EmbeddingStep, embedded_in
 from offbook.worker.indexes import REST_SECONDS, Indexes
+from offbook.worker.writing import Writer
 
 if TYPE_CHECKING:
     from offbook.retrieval.index.agent_index import AgentIndex
@@ -41,6 +46,8 @@ COMMIT_SECONDS = 1.0
 AGEING_SECONDS = 60.0
 RETRY_SECONDS = 5.0
 NO_MODEL_SECONDS = 30.0
+SESSIONS_LOOKED_AT = 100
+"""Of an agent, those last written to, every `workerInterval`."""
 
 log = structlog.get_logger("offbook.worker")
 
@@ -85,6 +92,11 @@ class Background:
             store, blobs, indexes, silence=lambda agent_id: settings.for_agent(agent_id).session.interrupted_gap
         )
         self._embedding = EmbeddingStep(store, blobs, self.indexes, threads=settings.embedding.threads)
+        self.standings = Standings(store, blobs, settings)
+        self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
+        self._writer = Writer(store, settings, models=models, host=self.host)
+        self._compressing = Compressing(store, settings, self.standings, self._writer)
+        self._to_compress = Turns()
         self._recall = Recall(store, blobs, self.indexes, self.embedders, settings)
         self._to_follow = Turns()
         self._to_embed = Turns()
@@ -96,13 +108,22 @@ class Background:
     # ── its life ──
 
     def start(self) -> None:
-        for loop in (self._begin, self._follow_on, self._embed_on, self._commit_on, self._rest_on):
+        for loop in (
+            self._begin,
+            self._follow_on,
+            self._embed_on,
+            self._commit_on,
+            self._rest_on,
+            self._compress_on,
+            self._look_on,
+        ):
             self._tasks.append(asyncio.create_task(loop()))
 
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._writer.close()
         await self.embedders.close()  # first: who waits for an endpoint's answer would wait for minutes
         await self._embedding.close()
         await self.indexes.close()
@@ -113,8 +134,42 @@ class Background:
         """The agent has news."""
         self._to_follow.add(agent_id)
 
+    def notify_session(self, scope: Scope) -> None:
+        """The session has news, or has ended."""
+        self._compressing.note(scope)
+        self._to_compress.add(scope.agent_id)
+
+    async def compress(self, agent_id: str, session_id: str | None) -> None:
+        """Look at the session, or at all of the agent's, for what is to be summarised."""
+        if session_id is not None:
+            self._compressing.note(Scope(agent_id=agent_id, session_id=session_id))
+        else:
+            await self._compressing.note_all(agent_id)
+        self._to_compress.add(agent_id)
+
+    async def compression_estimate(self, agent_id: str, session_id: str | None) -> CompressionEstimate:
+        return await self._compressing.estimate(agent_id, session_id)
+
+    def to_compress(self, agent_id: str) -> int:
+        return self._compressing.waiting(agent_id)
+
+    async def summary_status(self, agent_id: str) -> SummaryStatus:
+        counts = await self._store.summary_counts(agent_id)
+        return SummaryStatus(
+            counts={f"L{level}": count for level, count in sorted(counts.items())},
+            waiting=self._compressing.waiting(agent_id),
+            summarizers=self._writer.names(agent_id),
+            troubles=self._writer.troubles(),
+        )
+
+    async def claim_job(self, agent_id: str, wait_seconds: float) -> Job | None:
+        return await asyncio.to_thread(self.host.claim, agent_id, wait_seconds)
+
     async def recall(self, ask: Ask) -> tuple[Recollection, dict[str, list[int]]]:
         return await self._recall(ask)
+
+    async def entries_at(self, scope: Scope, places: Sequence[int]) -> list[MemoryEntry]:
+        return await self._recall.entries_at(scope, places)
 
     async def places(self, agent_id: str, keyword: str | None, session: int | None, limit: int) -> list[int]:
         """Where the messages lie that have the keyword's words, or all of a session: the newest of them."""
@@ -187,6 +242,7 @@ class Background:
     def backlog(self) -> int:
         """Messages not yet embedded, and agents not yet looked at."""
         waiting = self._to_follow.undone + self._to_embed.undone + (not self._has_begun)
+        waiting += self._compressing.waiting()
         model = self.embedders.fingerprint
         for agent_id in self.indexes.open_agents() if not self._is_without_model else ():
             index = self.indexes.peek(agent_id)
@@ -209,6 +265,7 @@ class Background:
     async def _notify_all(self) -> None:
         for agent_id in await self._store.agents():
             self.notify(agent_id)
+            await self.compress(agent_id, None)
 
     async def _follow_on(self) -> None:
         while True:
@@ -275,6 +332,32 @@ class Background:
             if model != serving:
                 await self.indexes.change(agent_id, partial(_drop, model=model))
                 await self._store.drop_vectors(agent_id, model)
+
+    async def _compress_on(self) -> None:
+        while True:
+            agent_id = await self._to_compress.next()
+            if not len(self._to_compress):
+                await asyncio.sleep(GATHER_SECONDS)
+            if not await self._attempt("compress", partial(self._compress, agent_id)):
+                self._later(self._to_compress, agent_id, RETRY_SECONDS)
+
+    async def _compress(self, agent_id: str) -> None:
+        until = time.monotonic() + FOLLOW_SECONDS
+        while not await self._compressing.run(agent_id):
+            if time.monotonic() >= until:
+                self._to_compress.add(agent_id)
+                return
+
+    async def _look_on(self) -> None:
+        """A session that has fallen silent has no news that would tell of it, so all are looked at now and then."""
+        while True:
+            await asyncio.sleep(self._settings.worker_interval.total_seconds())
+            await self._attempt("look", self._look)
+
+    async def _look(self) -> None:
+        for agent_id in await self._store.agents():
+            for session in await self._store.sessions(agent_id, limit=SESSIONS_LOOKED_AT):
+                self.notify_session(Scope(agent_id=agent_id, session_id=session.session_id))
 
     async def _rest_on(self) -> None:
         """Indexes without news let go of what they only need for writing."""

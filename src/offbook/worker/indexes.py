@@ -23,6 +23,7 @@ import structlog
 
 from offbook.entries import Arrivals, PlacedMessage
 from offbook.errors import StoreCorrupt, StoreError, StoreFull
+from offbook.home import make_private
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.index.saying import is_indexed, said_by
 from offbook.retrieval.whole import whole_text
@@ -180,6 +181,7 @@ class Indexes:
 
         folder = self._folder / folder_name(agent_id)
         try:
+            await to_the_end(make_private, self._folder)
             return await to_the_end(AgentIndex, folder, silence=self._silence(agent_id))
         except UNWRITABLE as error:
             raise self._unwritable(agent_id, error) from error

@@ -9,7 +9,6 @@ older than what it is compared with, and is what gives way.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,9 +24,9 @@ from offbook.continuity.supersede import (
     superseded_by,
 )
 from offbook.entries import PlacedMessage, Supersession
-from offbook.errors import StoreCorrupt
 from offbook.protocols import Store
 from offbook.retrieval.settling import PARTLY, RETRACTED
+from offbook.retrieval.whole import readable
 from offbook.retrieval.words import query_terms
 from offbook.types import AuditDraft
 
@@ -77,7 +76,7 @@ class Linker:
         unknown = sorted({place for telling in tellings for place in telling.places if place not in known})
         for start in range(0, len(unknown), READ_AT_ONCE):
             piece = unknown[start : start + READ_AT_ONCE]
-            known.update({placed.place: _heard(placed) for placed in await self._readable(agent_id, piece)})
+            known.update({placed.place: _heard(placed) for placed in await readable(self._store, agent_id, piece)})
         for placed, links in await asyncio.to_thread(_links, tellings, known):
             event = AuditDraft(
                 verb="supersede",
@@ -86,17 +85,6 @@ class Linker:
                 details={"seq": placed.logged.seq, "replaced": len(links), "kind": links[0].kind},
             )
             await self._store.supersede(agent_id, links, event)
-
-    async def _readable(self, agent_id: str, places: Sequence[int]) -> list[PlacedMessage]:
-        """What is damaged cannot be compared, and keeps nothing else from being."""
-        try:
-            return await self._store.messages_at(agent_id, places)
-        except StoreCorrupt:
-            found: list[PlacedMessage] = []
-            for place in places:
-                with contextlib.suppress(StoreCorrupt):
-                    found += await self._store.messages_at(agent_id, [place])
-            return found
 
 
 # ── in threads: to read two hundred messages for what they state takes longer than an answer may wait ──

@@ -14,6 +14,7 @@ from offbook.cli.root import root
 from offbook.embedded import open_memory
 from offbook.home import Home
 from offbook.types import Message
+from tests.unit.cli.answering import Answering
 
 Run = Callable[..., Result]
 
@@ -33,6 +34,12 @@ def run() -> Run:
         return CliRunner().invoke(root, list(arguments), **keywords)  # type: ignore[arg-type]
 
     return run
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Answering:
+    """Nobody is asked but this one."""
+    return Answering(monkeypatch)
 
 
 @pytest.fixture

@@ -103,6 +103,7 @@ def status(entries: int, embedded: int, *, messages: int = 4, **index: Any) -> d
         "pinned": 2,
         "retrievals": 1_234,
         "index": {"entries": entries, "embedded": embedded, "waiting": waiting} | index,
+        "summaries": {"counts": {}, "waiting": 0, "summarizers": []},
         "backlog": waiting,
         "costs": {"tokens": 0, "dollars": 0.0},
         "capture": {"sent": 0, "received": 0, "missing": 0, "waiting": 0, "clients": []},

@@ -112,11 +112,12 @@ def test_a_day_is_all_of_it_where_the_user_is(given: str, meant: datetime) -> No
     assert moment_or_end_of_day(given) == meant
 
 
-@pytest.mark.parametrize("given", ["soon", "2026-13-01", "9999-12-31T23:59:59-14:00"])
+@pytest.mark.parametrize("given", ["yesterday", "soon", "2026-13-01", "9999-12-31T23:59:59-14:00"])
 def test_what_is_no_time_is_refused(given: str, run: Run, asked: dict[str, Any]) -> None:
     result = run("recall", "cat", "--at", given)
     assert result.exit_code == 2
-    assert "is not a time such as" in result.stderr
+    assert "is not a time such as 2026-01-31T12:00" in result.stderr
+    assert "nor a day such as 2026-01-31\n" in result.stderr
 
 
 # ── what is shown ──

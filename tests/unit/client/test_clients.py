@@ -130,8 +130,8 @@ def test_the_twins_have_the_same_methods() -> None:
     def signatures(kind: type) -> dict[str, list[tuple[str, Any, Any]]]:
         return {
             name: [(each.name, each.kind, each.default) for each in inspect.signature(method).parameters.values()]
-            for name, method in vars(kind).items()
-            if inspect.isfunction(method) and (not name.startswith("_") or name == "__init__")
+            for name, method in inspect.getmembers(kind, inspect.isfunction)
+            if (not name.startswith("_") or name == "__init__")
         }
 
     assert signatures(Client) == signatures(AsyncClient)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.retrieval.substance import is_boilerplate, is_denial, is_memory_question, is_question
+from offbook.retrieval.substance import is_boilerplate, is_denial, is_memory_question, is_question, latin_chars
 
 DENIALS = [
     "I don't have any information about that.",
@@ -191,3 +191,7 @@ def test_time_grows_with_the_text(piece: str) -> None:
     is_boilerplate(text)
     is_question(text)
     assert time.process_time() - started < 2
+
+
+def test_a_character_that_is_a_word_is_as_long_as_one() -> None:
+    assert [latin_chars(text) for text in ("", "a cat", "猫", "고양이!", "été")] == [0, 5, 3, 10, 3]

@@ -195,7 +195,8 @@ async def test_damage_inside_the_file_is_found(tmp_path: Path) -> None:
     await add(store, *[f"message {number} " + "x" * 500 for number in range(200)])
     await store.close()
     data = bytearray(path.read_bytes())
-    for page in range(20, 40):
+    pages = len(data) // 4096
+    for page in range(pages - 20, pages):  # of the log: without the first, its schema, the file would not open at all
         data[page * 4096 : page * 4096 + 12] = b"\xff" * 12
     path.write_bytes(bytes(data))
     reader = SqliteStore(path, read_only=True)

@@ -77,6 +77,18 @@ def test_a_folder_is_of_one_agent_and_safe() -> None:
     assert all(len(folder) < 60 and "/" not in folder and not folder.startswith(".") for folder in folders)
 
 
+@pytest.mark.parametrize("mode", [None, 0o755])
+async def test_only_the_owner_can_look_into_the_folder(
+    store: SqliteStore, indexes: Indexes, tmp_path: Path, mode: int | None
+) -> None:
+    folder = tmp_path / "index"
+    if mode is not None:
+        folder.mkdir(mode=mode)
+    await add(store, "a cat")
+    await indexed(indexes)
+    assert [path.stat().st_mode & 0o777 for path in (folder, folder / folder_name("main"))] == [0o700, 0o700]
+
+
 async def test_two_that_follow_at_once_take_each_message_once(store: SqliteStore, indexes: Indexes) -> None:
     async def write() -> None:
         for number in range(40):

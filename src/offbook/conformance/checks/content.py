@@ -33,7 +33,6 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
     "an unknown block": [{"type": "hologram", "angle": 0.5, "layers": [{"z": 1}, None, True], "note": "übrig"}],
     "a block without a type": [{"text": "untyped", "extra": {"nested": {"deeply": [[], {}]}}}],
     "numbers": [{"type": "sample", "values": [0, -1, 1.5, 1e-7, 9007199254740991, -9007199254740991]}],
-    "thinking": [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "text", "text": "Yes."}],
 }
 
 
@@ -54,6 +53,19 @@ async def every_block_comes_back(provider: Provider) -> None:
     for label, blocks in BLOCKS.items():
         faults += await _what_differs(provider, label, said(blocks, "assistant"))
     expect_no_faults(faults)
+
+
+@check(2, "onMessage", "getCompressedContext")
+async def no_signature_of_reasoning_is_handed_to_another_model(provider: Provider) -> None:
+    """What one model signed as its reasoning is not in a context, where every other model refuses it; the answer is."""
+    word, signature = unique_word(), "c2lnbmF0dXJl" * 3
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": signature}
+    scope = provider.new_session()
+    await provider.record(scope, said("Well?"), said([thought, {"type": "text", "text": word}], "assistant"))
+    context = await provider.context(scope)
+    expect_that(word in context.text, "the answer in the text", context.text)
+    shown = [str(message.content) for message in context.messages]
+    expect_that(not any(signature in text for text in shown), "no signature in the messages", shown)
 
 
 @check(1, "onMessage", "getCompressedContext")

@@ -76,10 +76,6 @@ class Said(Value, frozen=True):
     """The name it begins with ("Ada: …"): its speaker, if others begin so too."""
 
 
-def word_number(term: str) -> int:
-    return zlib.crc32(term.encode())
-
-
 def word_numbers(terms: Iterable[str]) -> NDArray[np.uint32]:
     return np.fromiter((zlib.crc32(term.encode()) for term in terms), WORD)
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
 from offbook.protocols import ExaminedMessage
-from offbook.store.sqlite import reads, recall_reads
+from offbook.store.sqlite import compression_reads, reads, recall_reads
+from offbook.store.sqlite.compression_writes import packed
 from offbook.store.sqlite.file import SqliteFile
+from offbook.summaries import (
+    Completion,
+    HandedContext,
+    Node,
+    Spending,
+    Summary,
+    SummaryDraft,
+    SummaryText,
+    Usage,
+)
 from offbook.types import (
     AuditDraft,
     AuditEvent,
@@ -175,6 +186,80 @@ class SqliteStore(SqliteFile):
 
     async def agents_with_note(self, name: str, value: str) -> list[str]:
         return await self._read(recall_reads.agents_with_note, name, value)
+
+    # ── summaries ──
+
+    async def add_summary(self, agent_id: str, draft: SummaryDraft, event: AuditDraft) -> Summary:
+        return await self._write().submit(lambda ledger: ledger.compression.add_summary(agent_id, draft, event))
+
+    async def summaries(
+        self,
+        agent_id: str,
+        *,
+        level: int | None = None,
+        session_id: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> list[Summary]:
+        return await self._read(compression_reads.summaries, agent_id, level, session_id, before, limit)
+
+    async def summary(self, agent_id: str, summary_id: str) -> Summary | None:
+        return await self._read(compression_reads.summary, agent_id, summary_id)
+
+    async def nodes(self, scope: Scope, *, level: int, through_seq: int | None = None, limit: int = 100) -> list[Node]:
+        return await self._read(compression_reads.nodes, scope, level, through_seq, limit)
+
+    async def nodes_holding(self, scope: Scope, *, seq: int) -> list[Node]:
+        return await self._read(compression_reads.nodes_holding, scope, seq)
+
+    async def summary_texts(self, agent_id: str, ids: Sequence[str]) -> dict[str, SummaryText]:
+        return await self._read(compression_reads.summary_texts, agent_id, ids)
+
+    async def summarised_through(self, scope: Scope) -> int:
+        return await self._read(compression_reads.summarised_through, scope)
+
+    async def unmerged(
+        self, agent_id: str, *, level: int, session_id: str | None = None, limit: int = 100
+    ) -> list[Summary]:
+        return await self._read(compression_reads.unmerged, agent_id, level, session_id, limit)
+
+    async def summary_counts(self, agent_id: str) -> dict[int, int]:
+        return await self._read(compression_reads.summary_counts, agent_id)
+
+    # ── what models were paid for ──
+
+    async def completion(self, agent_id: str, fingerprint: str) -> Completion | None:
+        return await self._read(compression_reads.completion, agent_id, fingerprint)
+
+    async def add_completion(self, agent_id: str, completion: Completion, at: datetime) -> None:
+        await self._write().submit(lambda ledger: ledger.compression.add_completion(agent_id, completion, at))
+
+    async def spending(self, day: date, *, agent_id: str | None = None) -> list[Spending]:
+        return await self._read(compression_reads.spending, day, agent_id)
+
+    async def spent(self, agent_id: str) -> Usage:
+        return await self._read(compression_reads.spent, agent_id)
+
+    # ── contexts that were handed out ──
+
+    async def hand_over(self, scope: Scope, context: HandedContext, event: AuditDraft | None) -> None:
+        # A large one takes milliseconds, in which the writer has better things to do.
+        payload = await asyncio.to_thread(packed, context)
+        await self._write().submit(lambda ledger: ledger.compression.hand_over(scope, context, payload, event))
+
+    async def handed(self, scope: Scope, *, at: datetime | None = None) -> HandedContext | None:
+        return await self._read(compression_reads.handed, scope, at)
+
+    # ── small state of a session ──
+
+    async def session_note(self, scope: Scope, name: str) -> str | None:
+        return await self._read(compression_reads.session_note, scope, name)
+
+    async def set_session_note(self, scope: Scope, name: str, value: str | None) -> None:
+        await self._write().submit(lambda ledger: ledger.compression.set_session_note(scope, name, value))
+
+    async def sessions_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Session]:
+        return await self._read(compression_reads.sessions_after, agent_id, after, limit)
 
     # ── for who verifies ──
 

@@ -19,6 +19,7 @@ import msgspec
 from offbook.alignment import LOG_FOR_EACH_GIVEN, unsaved
 from offbook.audit import counts_with, message_hash, micros, moment, seal
 from offbook.errors import StoreCorrupt
+from offbook.store.sqlite.compression_writes import CompressionLedger
 from offbook.store.sqlite.places import place_of
 from offbook.store.sqlite.recall_writes import RecallLedger
 from offbook.store.sqlite.rows import (
@@ -73,6 +74,7 @@ class Ledger:
         self._activity = 0
         self._noted_at = 0.0
         self.recall = RecallLedger(connection, agent=self._agent, chain=self._chain)
+        self.compression = CompressionLedger(connection, agent=self._agent, chain=self._chain)
 
     # ── the writes ──
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -23,7 +24,6 @@ from offbook.retrieval.index.rows import (
     ROW,
     Rows,
     Said,
-    word_number,
 )
 
 from .sayings import said
@@ -147,7 +147,7 @@ def check_against_plain_reading(rows: Rows, messages: list[Said]) -> None:
             assert not (is_silent and goes_on)
         last[message.session] = row
         at, count = rows.view()["words_at"][row], rows.view()["words"][row]
-        assert rows.words()[at : at + count].tolist() == [word_number(term) for term in message.terms]
+        assert rows.words()[at : at + count].tolist() == [crc32(term.encode()) for term in message.terms]
     for episode in set(episodes(rows)):
         members = np.flatnonzero(np.array(episodes(rows)) == episode).tolist()
         assert sorted(rows.episode_rows(np.array([episode]), rows.count).tolist()) == members

@@ -7,12 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.compression.tail import Piece, fit_tail
-from offbook.content import tool_calls, tool_results
+from offbook.compression.digest import Said, analyse, digest
+from offbook.compression.fit import Digested, Kept, composed, overhead, planned
+from offbook.compression.tail import Piece, fitting, tail_of, verbatim_room
+from offbook.compression.validity import faults
+from offbook.content import render, tool_calls, tool_results
+from offbook.settings import ContextBudget
 from offbook.types import CompressedContext, Message, Scope
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 SCOPE = Scope(agent_id="main", session_id="chat")
+KEY = b"k" * 32
+KEPT = Kept()
 
 
 def call(*ids: str) -> Message:
@@ -30,9 +36,34 @@ def user(text: str) -> Message:
     return Message(role="user", content=text)
 
 
-def fitted(messages: list[Message], max_chars: int) -> CompressedContext:
+def fitted(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> CompressedContext:
+    """A session without summaries, all of it digested: what the reader does, without a store."""
     pieces = [Piece(seq=seq, message=message, received_at=NOON) for seq, message in enumerate(messages, 1)]
-    return fit_tail(SCOPE, pieces[::-1], last_seq=len(messages), generation=0, max_chars=max_chars)
+    last_seq = len(messages)
+    tail = fitting(pieces, max_chars)
+    digested: list[Digested] = []
+    if len(tail.pieces) < last_seq:
+        room = verbatim_room(max_chars, sum(len(render(message)) for message in messages))
+        tail = tail_of(pieces[::-1], room, max_chars, ContextBudget(), KEY)
+        said = [Said(piece.seq, "They", render(piece.message), NOON) for piece in pieces]
+        digested = [Digested(1, last_seq, digest([analyse(one) for one in said]))]
+    else:
+        kept = Kept()
+    room = max_chars - tail.chars - overhead(last_seq, max_chars, kept)
+    plan = planned({}, digested, summarised_through=0, room=room, caps={})
+    return composed(
+        SCOPE,
+        tail,
+        plan,
+        {},
+        digested,
+        kept,
+        last_seq=last_seq,
+        generation=0,
+        max_chars=max_chars,
+        built_at=NOON,
+        key=KEY,
+    )
 
 
 def assert_sound(context: CompressedContext, last_seq: int) -> None:
@@ -47,8 +78,9 @@ def assert_sound(context: CompressedContext, last_seq: int) -> None:
     assert all(right[0] == left[1] + 1 for left, right in pairwise(edges))
     called: set[str] = set()
     for message in context.messages:
-        assert set(tool_results(message)) <= called
         called.update(tool_calls(message))
+        assert set(tool_results(message)) <= called
+    assert faults(context.messages) == []
 
 
 def test_an_empty_session_is_an_empty_context() -> None:
@@ -76,7 +108,7 @@ def test_what_does_not_fit_is_counted_for() -> None:
     context = fitted([user(f"message number {number} " + "x" * 80) for number in range(1, 101)], 1_000)
     assert_sound(context, 100)
     assert context.parts[0].kind == "summary"
-    assert str(context.parts[0].last_seq) in context.text
+    assert "They: message number 1" in context.text
     assert context.messages[-1].content.startswith("message number 100 ")  # type: ignore[union-attr]
 
 
@@ -120,10 +152,35 @@ def test_what_is_quoted_takes_no_more_room_than_was_reckoned() -> None:
 
 
 def test_a_newest_message_that_is_too_large_is_shown_by_its_ends() -> None:
-    context = fitted([user("hello"), user("BEGIN" + "x" * 5_000 + "END")], 1_000)
+    context = fitted([user("The code is 4711."), user("BEGIN" + "x" * 5_000 + "END")], 1_000)
     assert_sound(context, 2)
     assert "BEGIN" in context.text
-    assert context.text.endswith("END")
+    assert context.text.endswith("END\n</offbook-memory>")
+    assert "4711" in context.text
+
+
+def test_next_to_no_room_counts_what_is_hidden() -> None:
+    context = fitted([user("x" * 500) for _ in range(10)], 130)
+    assert_sound(context, 10)
+    assert context.text == "(10 messages not shown)"
+
+
+def test_what_must_not_be_lost_stands_in_the_memory_section() -> None:
+    messages = [user(f"message number {number} about boats and tides " * 3) for number in range(100)]
+    context = fitted(messages, 5_000, Kept("Pinned, user: the code is 4711", "What I was doing: mending the boat"))
+    assert_sound(context, 100)
+    memory = context.messages[0].content
+    assert isinstance(memory, str)
+    assert "the code is 4711" in memory
+    assert memory.endswith("mending the boat\n</offbook-memory>")
+
+
+def test_the_last_turns_are_shown_whole_however_tight_it_is() -> None:
+    messages = [user(f"turn {number}: " + "all the words of it " * 20) for number in range(300)]
+    context = fitted(messages, 6_000)
+    assert_sound(context, 300)
+    assert context.messages[-5:] == messages[-5:]
+    assert context.parts[-1].first_seq <= 296
 
 
 def test_the_same_log_gives_the_same_bytes() -> None:

@@ -1,0 +1,91 @@
+"""Slot A, what an agent runs on: something that stands for the past, then every message since. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from offbook.content import render, tool_calls, tool_results
+from offbook.tokens import estimate_tokens
+from offbook.types import Message
+
+MESSAGE_TOKENS = 4
+"""What a provider counts for a message besides its text."""
+
+
+def tokens_of(messages: Iterable[Message]) -> int:
+    return sum(estimate_tokens(render(message)) + MESSAGE_TOKENS for message in messages)
+
+
+class Added(NamedTuple):
+    """A message of the agent's, by its place among all that were added to the session."""
+
+    position: int
+    id: str
+    message: Message
+    tokens: int
+    is_unrecorded: bool = False
+    """The provider refused it for good: nothing of the provider's will ever stand for it."""
+
+
+class Slot(NamedTuple):
+    """`base` stands for the past up to the message at `covered`, whose id is `last_id`; `added` is what came since.
+
+    Whatever takes the place of the base says how far it reaches, and what came since stays: so a message is never
+    lost and never there twice, whenever it arrived and however late the answer was.
+    """
+
+    base: tuple[Message, ...] = ()
+    base_tokens: int = 0
+    added: tuple[Added, ...] = ()
+    covered: int = 0
+    last_id: str | None = None
+    total: int = 0
+    """How many were added in all."""
+
+    @property
+    def messages(self) -> list[Message]:
+        return [*self.base, *(one.message for one in self.added)]
+
+    @property
+    def tokens(self) -> int:
+        return self.base_tokens + sum(one.tokens for one in self.added)
+
+    @property
+    def has_open_calls(self) -> bool:
+        """Whether a tool still works: its result will need its call."""
+        messages = self.messages
+        answered = {call_id for message in messages for call_id in tool_results(message)}
+        return any(call_id not in answered for message in messages for call_id in tool_calls(message))
+
+    def with_added(self, message: Message, message_id: str) -> Slot:
+        one = Added(self.total + 1, message_id, message, tokens_of([message]))
+        return self._replace(added=(*self.added, one), total=one.position)
+
+    def reach_of(self, messages: Sequence[Message]) -> int | None:
+        """How far something of the provider's reaches: to the newest message of ours that it shows, where it shows one.
+
+        Messages arrive in order, so one that is there tells that those before it are.
+        """
+        positions = {one.id: one.position for one in self.added}
+        if self.last_id is not None:
+            positions[self.last_id] = self.covered
+        return max((positions[message.id] for message in messages if message.id in positions), default=None)
+
+    def replaced(self, base: Sequence[Message], covered: int, unrecorded: Collection[str] = ()) -> Slot:
+        """`base` in the place of everything up to `covered`, except of what the provider never took."""
+        last_id = next((one.id for one in self.added if one.position == covered), self.last_id)
+        kept = [
+            one._replace(is_unrecorded=one.position <= covered)
+            for one in self.added
+            if one.position > covered or one.is_unrecorded or one.id in unrecorded
+        ]
+        if last_id is None:  # nothing of ours yet: the newest of a context that was there before
+            last_id = next((message.id for message in reversed(base) if message.id is not None), None)
+        return self._replace(
+            base=tuple(base), base_tokens=tokens_of(base), added=tuple(kept), covered=covered, last_id=last_id
+        )
+
+    def compacted(self, base: Sequence[Message], covered: int) -> Slot:
+        """The agent's own: it has seen all of them, and what it leaves out it leaves out."""
+        return self.replaced(base, covered)._replace(added=tuple(one for one in self.added if one.position > covered))

@@ -1,0 +1,67 @@
+"""What happened to a session's context, for whoever wants to see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from offbook.summaries import Ledger
+
+EventKind = Literal["started", "swapped", "kept", "away", "slow", "refused", "wrong", "compacted"]
+"""`started` and `swapped`: something of the provider's is in use. `kept`: the provider saw no need. `away`, `slow`,
+`refused`, `wrong`: the agent went on with what it had. `compacted`: by the agent's own means."""
+
+
+class SwapEvent(NamedTuple):
+    """Sizes are those of slot A by our estimate, before and after."""
+
+    kind: EventKind
+    at: datetime
+    reason: str
+    generation: int
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+
+
+class SwapStats(NamedTuple):
+    swaps: int
+    generation: int
+    compactions: int
+    """How often the agent had to do without."""
+    fallbacks: Mapping[str, int]
+    """How often what the agent had was left as it was, or compacted by itself, and why."""
+    waited_ms: float
+    """What the agent has waited for the provider, in all."""
+    used_tokens: int
+    last_ledger: Ledger | None
+    """What the last swap kept and what it left out."""
+
+
+class Meter:
+    """How many tokens the next prompt has: what the model's provider last counted, and our estimate of what changed.
+
+    What it counted beyond our estimate is the host's own (instructions, tools) and stays; what it counted below it is a
+    tokenizer better than we think, and scales.
+    """
+
+    def __init__(self) -> None:
+        self._given = 0
+        self._reported: int | None = None
+
+    def give(self, slot_tokens: int) -> None:
+        """This much of slot A goes into the next prompt."""
+        self._given = slot_tokens
+
+    def report(self, prompt_tokens: int) -> None:
+        """What that prompt took."""
+        self._reported, self._estimated = prompt_tokens, self._given
+
+    def used(self, slot_tokens: int) -> int:
+        if self._reported is None:
+            return slot_tokens
+        if self._reported >= self._estimated:
+            return slot_tokens + self._reported - self._estimated
+        return slot_tokens * self._reported // self._estimated

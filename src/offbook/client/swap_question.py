@@ -1,0 +1,85 @@
+"""What a session asks its provider: for the context to start with, or for a swap. Asking never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import NamedTuple
+
+from offbook.client.async_client import AsyncClient
+from offbook.client.slot import Slot
+from offbook.client.swap_events import EventKind
+from offbook.errors import OffbookError, ProviderRefused
+from offbook.summaries import Swap
+from offbook.types import CompressedContext
+
+SETTLE_SECONDS = 5.0
+"""How long a question may wait for what was recorded to arrive; the agent does not wait that long."""
+MOST_LOOKED_UP = 1_000
+
+
+class Outcome(NamedTuple):
+    """What became of a question."""
+
+    answer: Swap | CompressedContext | None = None
+    arrived: int = 0
+    """How many messages of ours the provider had for certain when it answered."""
+    lost: int = 0
+    """How many the outbox had given up by then."""
+    unrecorded: frozenset[str] = frozenset()
+    """Which of ours those are."""
+    trouble: EventKind | None = None
+    reason: str = ""
+
+
+class Questions:
+    """About one session, whose slot A `slot` gives as it is when asked."""
+
+    def __init__(self, memory: AsyncClient, session_id: str, agent_id: str | None, slot: Callable[[], Slot]) -> None:
+        self._memory = memory
+        self._session_id = session_id
+        self._agent_id = agent_id
+        self._slot = slot
+
+    def lost(self) -> int:
+        """Messages of this client that the provider refused for good, or that the outbox had no room for."""
+        status = self._memory.outbox_status()
+        return int(status["rejected"]) + int(status["dropped"])
+
+    async def start(self, lost_before: int, max_chars: int) -> Outcome:
+        asked = self._memory.session_start
+        return await self._ask(lambda: asked(self._session_id, max_chars, agent_id=self._agent_id), lost_before)
+
+    async def swap(self, lost_before: int, used_tokens: int, context_window: int, *, force: bool) -> Outcome:
+        asked = partial(self._memory.swap, force=force, agent_id=self._agent_id)
+        return await self._ask(lambda: asked(self._session_id, used_tokens, context_window), lost_before)
+
+    async def _ask(self, asked: Callable[[], Awaitable[Swap | CompressedContext | None]], lost_before: int) -> Outcome:
+        total = self._slot().total
+        try:
+            has_arrived = await self._memory.settle(SETTLE_SECONDS)
+            answer = await asked()
+            lost = self.lost()
+            if lost != lost_before:
+                return Outcome(answer, lost=lost, unrecorded=await self._unrecorded())
+            return Outcome(answer, arrived=total if has_arrived else 0, lost=lost)
+        except ProviderRefused as error:
+            return Outcome(trouble="refused", reason=str(error))
+        except OffbookError as error:
+            return Outcome(trouble="away", reason=str(error))
+        # Whatever goes wrong with memory, the agent goes on.
+        except Exception as error:  # noqa: BLE001
+            return Outcome(trouble="wrong", reason=repr(error))
+
+    async def _unrecorded(self) -> frozenset[str]:
+        """Those of ours that are not in the log between two that are: messages arrive in order."""
+        slot = self._slot()
+        page = await self._memory.log(self._session_id, limit=MOST_LOOKED_UP, newest=True, agent_id=self._agent_id)
+        lines = page["messages"]
+        known = {line["message"].get("id") for line in lines}
+        found = [one.position for one in slot.added if one.id in known]
+        if not found:
+            return frozenset()
+        is_whole = slot.last_id in known or lines[0]["seq"] == 1
+        first = slot.covered if is_whole else found[0]
+        return frozenset(one.id for one in slot.added if first < one.position < found[-1] and one.id not in known)

@@ -1,0 +1,181 @@
+"""A summary's text and everything that is kept with it. Pure.
+
+The extractive summarizer is here whole; what a model wrote comes in as `Authored` and is treated the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import NamedTuple
+
+from offbook.compression.digest import Digest, Lines, Said, brief, merged, ranked, written
+from offbook.compression.particulars import Particular, missing, particulars
+from offbook.compression.spans import Stretch
+from offbook.summaries import Loss, SourceSpan, Summary, SummaryDraft, Usage
+from offbook.tokens import CHARS_PER_TOKEN, estimate_tokens
+from offbook.types import Scope
+
+EXTRACTIVE = "extractive"
+EXTRACTIVE_VERSION = "extractive-1"
+MOST_LOSSES = 100
+"""Kept with a summary, the newest; all of them are counted."""
+MOST_READ_CHARS = 30_000
+"""Of one message, for its particulars."""
+SHORTEST_SHARE = 3
+"""A summary is at most a third of its source: the documents' 6,000 tokens to 2,000."""
+
+
+class Authored(NamedTuple):
+    """What a model wrote, who it was, and what it cost."""
+
+    text: str
+    summarizer: str
+    prompt_version: str
+    fingerprint: str
+    usage: Usage
+
+
+class Source(NamedTuple):
+    """A stretch of a session, read: what was said in it, in order, without noise."""
+
+    scope: Scope
+    stretch: Stretch
+    said: Sequence[Said]
+    digest: Digest
+    first_at: datetime
+    last_at: datetime
+
+
+def chunk_draft(source: Source, target_tokens: int, authored: Authored | None = None) -> SummaryDraft:
+    """A summary of level 1."""
+    chars = sum(len(one.text) for one in source.said)
+    room = min(target_tokens * CHARS_PER_TOKEN, max(chars // SHORTEST_SHARE, 200))
+    lines = written(source.digest, room) if authored is None else ranked(authored.text)
+    losses, lost = losses_of(source.said, source.scope.session_id, lines.text)
+    return _draft(
+        lines,
+        authored or _by_ourselves([f"{one.speaker}: {one.text}" for one in source.said]),
+        level=1,
+        spans=[
+            SourceSpan(
+                session_id=source.scope.session_id,
+                first_seq=source.stretch.first_seq,
+                last_seq=source.stretch.last_seq,
+            )
+        ],
+        source_messages=source.stretch.last_seq - source.stretch.first_seq + 1,
+        source_tokens=source.stretch.tokens,
+        times=(source.first_at, source.last_at),
+        losses=losses,
+        lost=lost,
+    )
+
+
+def merge_draft(sources: Sequence[Summary], target_tokens: int, authored: Authored | None = None) -> SummaryDraft:
+    """A summary of the next level, of several of one level in order of time."""
+    drafts = [source.draft for source in sources]
+    lines = (
+        merged([draft.text for draft in drafts], target_tokens * CHARS_PER_TOKEN)
+        if authored is None
+        else ranked(authored.text)
+    )
+    said = [Said(draft.spans[0].first_seq, draft.spans[0].session_id, draft.text, draft.first_at) for draft in drafts]
+    newly_lost, count = [], 0
+    for one in said:
+        found, more = losses_of([one], one.speaker, lines.text)
+        newly_lost += found
+        count += more
+    losses = [loss for draft in drafts for loss in draft.losses] + newly_lost
+    return _draft(
+        lines,
+        authored or _by_ourselves([draft.text for draft in drafts]),
+        level=drafts[0].level + 1,
+        spans=_joined([span for draft in drafts for span in draft.spans]),
+        source_messages=sum(draft.source_messages for draft in drafts),
+        source_tokens=sum(draft.tokens for draft in drafts),
+        times=(min(draft.first_at for draft in drafts), max(draft.last_at for draft in drafts)),
+        losses=losses[-MOST_LOSSES:],
+        lost=sum(draft.lost for draft in drafts) + count,
+        sources=[source.id for source in sources],
+    )
+
+
+def losses_of(said: Sequence[Said], session_id: str, text: str) -> tuple[list[Loss], int]:
+    """The particulars of what was said that the text no longer has: the newest of them, and how many in all."""
+    found: dict[Particular, int] = {}
+    for one in said:
+        for particular in particulars(one.text[:MOST_READ_CHARS]):
+            found.pop(particular, None)
+            found[particular] = one.seq  # where it was said last
+    lost = missing(list(found), text)
+    losses = [
+        Loss(kind=particular.kind, text=particular.text, session_id=session_id, seq=found[particular])
+        for particular in lost
+    ]
+    return losses[-MOST_LOSSES:], len(losses)
+
+
+def identifiers_of(texts: Sequence[str], most: int = 40) -> list[str]:
+    """What a summary must not lose: the names of things that are looked up by them, the most often said first."""
+    counts: dict[str, int] = {}
+    for text in texts:
+        for particular in particulars(text[:MOST_READ_CHARS]):
+            if particular.kind == "identifier":
+                counts[particular.text] = counts.get(particular.text, 0) + 1
+    return sorted(counts, key=lambda name: (-counts[name], name))[:most]
+
+
+def _draft(
+    lines: Lines,
+    author: Authored,
+    *,
+    level: int,
+    spans: list[SourceSpan],
+    source_messages: int,
+    source_tokens: int,
+    times: tuple[datetime, datetime],
+    losses: list[Loss],
+    lost: int,
+    sources: list[str] | None = None,
+) -> SummaryDraft:
+    return SummaryDraft(
+        level=level,
+        spans=spans,
+        text=lines.text,
+        rank=lines.rank,
+        brief=brief(lines),
+        source_messages=source_messages,
+        source_tokens=source_tokens,
+        tokens=estimate_tokens(lines.text),
+        first_at=times[0],
+        last_at=times[1],
+        summarizer=author.summarizer,
+        prompt_version=author.prompt_version,
+        fingerprint=author.fingerprint,
+        usage=author.usage,
+        sources=sources or [],
+        losses=losses,
+        lost=lost,
+    )
+
+
+def _by_ourselves(texts: Sequence[str]) -> Authored:
+    digest = sha256(EXTRACTIVE_VERSION.encode())
+    for text in texts:
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        digest.update(b"\0")
+    return Authored("", EXTRACTIVE, EXTRACTIVE_VERSION, digest.hexdigest(), Usage())
+
+
+def _joined(spans: Sequence[SourceSpan]) -> list[SourceSpan]:
+    """Neighbours of one session are one span."""
+    joined: list[SourceSpan] = []
+    for span in spans:
+        last = joined[-1] if joined else None
+        if last is not None and last.session_id == span.session_id and last.last_seq + 1 == span.first_seq:
+            joined[-1] = SourceSpan(session_id=span.session_id, first_seq=last.first_seq, last_seq=span.last_seq)
+        else:
+            joined.append(span)
+    return joined

@@ -1,0 +1,129 @@
+"""Lines chosen from rankings, and how they are laid out: days as headings, speakers before what they said.
+
+Clauses that follow one another in the text, of one speaker on one day, are one line: `They: moved to Berlin; new job`.
+What a clause takes therefore depends on its neighbours, and on nothing else, so that room is counted as it is filled.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush, heapreplace
+
+from offbook.compression.days import heading, heading_chars
+from offbook.compression.ranking import Line, regained
+
+BETWEEN_CLAUSES = "; "
+CLAUSES_PER_LINE = 4
+"""Of a stored text, so that it can be shortened by whole lines."""
+
+
+class Page:
+    """The lines of one text, in the order in which they were said."""
+
+    def __init__(self, *, separator_chars: int = 0, is_stored: bool = False) -> None:
+        self.lines: list[Line] = []
+        self._places: list[tuple[int, int]] = []
+        self._separator_chars = separator_chars
+        self._is_stored = is_stored
+
+    def place_of(self, line: Line) -> tuple[int, int]:
+        """Where it would stand, and how many characters more the text would have."""
+        at = bisect_left(self._places, (line.seq, line.place))
+        before = self.lines[at - 1] if at else None
+        chars = self._chars(before, line)
+        if at < len(self.lines):
+            after = self.lines[at]
+            chars += self._chars(line, after) - self._chars(before, after)
+        return at, chars
+
+    def insert(self, at: int, line: Line) -> None:
+        self.lines.insert(at, line)
+        self._places.insert(at, (line.seq, line.place))
+
+    def rows(self) -> list[tuple[str, list[Line]]]:
+        """The lines of the text, each with the clauses in it; a heading has none."""
+        rows: list[tuple[str, list[Line]]] = []
+        before: Line | None = None
+        for line in self.lines:
+            if before is not None and self._is_joined(before, line):
+                text, clauses = rows[-1]
+                rows[-1] = (text + BETWEEN_CLAUSES + line.text, [*clauses, line])
+            else:
+                if line.day is not None and (before is None or before.day != line.day):
+                    rows.append((heading(line.day, before.day if before else None), []))
+                rows.append((f"{line.speaker}: {line.text}" if line.speaker else line.text, [line]))
+            before = line
+        return rows
+
+    def text(self) -> str:
+        return "\n".join(text for text, _ in self.rows())
+
+    def _is_joined(self, before: Line, line: Line) -> bool:
+        if before.speaker != line.speaker or before.day != line.day:
+            return False
+        if not self._is_stored:
+            return True
+        return before.seq == line.seq and before.place // CLAUSES_PER_LINE == line.place // CLAUSES_PER_LINE
+
+    def _chars(self, before: Line | None, line: Line) -> int:
+        """What a line takes after that one."""
+        if before is not None and self._is_joined(before, line):
+            return len(BETWEEN_CLAUSES) + len(line.text)
+        chars = len(line.text) + (len(line.speaker) + 2 if line.speaker else 0)
+        chars += 1 if before is not None else self._separator_chars
+        if line.day is not None and (before is None or before.day != line.day):
+            chars += heading_chars(line.day, before.day if before else None) + 1
+        return chars
+
+
+def filled(
+    rankings: Sequence[Sequence[Line]],
+    max_chars: int,
+    *,
+    before_seq: int | None = None,
+    separator_chars: int = 0,
+    is_stored: bool = False,
+) -> tuple[list[Page], list[tuple[int, Line]]]:
+    """A page for each ranking, and all lines as they were chosen: the best of all rankings next, while it fits.
+
+    The order does not depend on the room there is, so from where the best line fits, more room only adds lines.
+    """
+    pages = [Page(separator_chars=separator_chars, is_stored=is_stored) for _ in rankings]
+    shown = [lines if before_seq is None else [one for one in lines if one.seq < before_seq] for lines in rankings]
+    # Gains fall along a ranking, so of each only the next line need wait, besides those that other rankings devalued.
+    waiting = [(-lines[0].gain, which, 0, True) for which, lines in enumerate(shown) if lines]
+    heapify(waiting)
+    forms: set[str] = set()
+    stems: set[str] = set()
+    chosen: list[tuple[int, Line]] = []
+    is_best = True
+    while waiting:
+        known, which, rank, is_next = waiting[0]
+        lines = shown[which]
+        line = lines[rank]
+        gain = regained(line, forms, stems) if len(shown) > 1 else line.gain
+        is_stale = gain < -known * (1 - 1e-9)
+        if is_next and rank + 1 < len(lines):
+            heapreplace(waiting, (-lines[rank + 1].gain, which, rank + 1, True))
+            if is_stale:
+                heappush(waiting, (-gain, which, rank, False))
+        elif is_stale:
+            heapreplace(waiting, (-gain, which, rank, False))
+        else:
+            heappop(waiting)
+        if is_stale:
+            continue
+        at, chars = pages[which].place_of(line)
+        if chars > max_chars:
+            if chosen:
+                break
+            is_best = False
+            continue
+        # Where the best line does not fit, one that does stands in for it.
+        max_chars = max_chars - chars if is_best else 0
+        pages[which].insert(at, line)
+        chosen.append((which, line))
+        forms.update([form for form, _, _ in line.news])
+        stems.update([root for _, root, _ in line.news])
+    return pages, chosen

@@ -1,0 +1,85 @@
+"""What all of them share: prices, and an answer made ready to be judged."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from offbook.models.texts import readable
+from offbook.protocols import Prompt
+from offbook.settings import Summarizer as SummarizerSettings
+from offbook.summaries import Usage
+from offbook.tokens import estimate_tokens
+from offbook.types import Message, Value
+
+TEMPERATURE = 0.2
+"""A memory is an account and not a story; and not 0, at which small models fall into loops."""
+FIRST_PAUSE_SECONDS = 1.0
+_MILLION = 1_000_000
+# Models that reason do so aloud, where a server does not take it out.
+_THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]*]*(?=\s|$)|[。！？]|\n")
+
+
+class Prices(Value, frozen=True):
+    """Dollars for a million tokens."""
+
+    input: float = 0.0
+    cached: float = 0.0
+    output: float = 0.0
+
+    def dollars(self, usage: Usage) -> float:
+        """What is read from the cache costs as much as the rest where no price is set for it: rather too much."""
+        cached_price = self.cached or self.input
+        anew = usage.input_tokens - usage.cached_tokens
+        total = anew * self.input + usage.cached_tokens * cached_price + usage.output_tokens * self.output
+        return total / _MILLION
+
+
+def prices_of(settings: SummarizerSettings) -> Prices:
+    return Prices(
+        input=settings.dollars_per_million_input,
+        cached=settings.dollars_per_million_cached,
+        output=settings.dollars_per_million_output,
+    )
+
+
+def fingerprint_of(kind: str, *parts: str) -> str:
+    """Another server of the same name may run other weights, so the address is one of the parts."""
+    return f"{kind}:{sha256(chr(0).join(parts).encode()).hexdigest()[:16]}"
+
+
+def text_of(message: Message) -> str:
+    """As an endpoint takes it."""
+    assert isinstance(message.content, str)
+    return readable(message.content).replace("\0", " ")
+
+
+def tidied(text: str, *, is_cut: bool) -> str:
+    """Without thoughts spoken aloud; where the answer was cut at its longest, without the sentence that has no end."""
+    text = _THOUGHT.sub("", readable(text), count=1) if text.lstrip().startswith("<think>") else readable(text)
+    if is_cut:
+        ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+        text = text[: ends[-1]] if ends and ends[-1] > len(text) // 2 else text
+    return text.replace("\0", " ").strip()
+
+
+def usage_of(found: Any, names: tuple[str, str], prompt: Prompt, text: str) -> Usage:
+    """The tokens read and written that the answer tells under these names; where it tells none, an estimate."""
+    told = found if isinstance(found, dict) else {}
+    read, written = (_count(told.get(name)) for name in names)
+    return Usage(
+        input_tokens=read or sum(estimate_tokens(text_of(message)) for message in prompt.messages),
+        output_tokens=written or estimate_tokens(text),
+    )
+
+
+def with_cached(usage: Usage, cached: Any) -> Usage:
+    return msgspec.structs.replace(usage, cached_tokens=min(_count(cached), usage.input_tokens))
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 40 else 0

@@ -1,0 +1,146 @@
+"""Anthropic's Messages. The end of the memories is marked, so that the next call reads them from the prompt cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from offbook.errors import ModelUnavailable
+from offbook.models.endpoint import Endpoint
+from offbook.models.remote import Remote, checked_key
+from offbook.models.summarizers.answers import (
+    FIRST_PAUSE_SECONDS,
+    TEMPERATURE,
+    Prices,
+    fingerprint_of,
+    text_of,
+    tidied,
+    usage_of,
+    with_cached,
+)
+from offbook.protocols import Prompt, Written
+from offbook.summaries import Usage
+
+PATH = "/v1/messages"
+VERSION = "2023-06-01"
+CACHE_WRITE_SURCHARGE = 0.25
+"""What is written to its cache for five minutes costs that much more than what is only read."""
+ENDPOINT_SETTING = "summarizer.anthropicEndpoint"
+KEY_SETTING = "summarizer.anthropicKeyVariable"
+
+
+class Part(msgspec.Struct, frozen=True):
+    type: str
+    text: str = ""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    content: list[Part]
+    stop_reason: str | None = None
+    usage: Any = None
+
+
+class Anthropic:
+    """A `Summarizer`."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        model: str,
+        *,
+        key: str,
+        key_variable: str = "ANTHROPIC_API_KEY",
+        context_tokens: int = 128_000,
+        prices: Prices | None = None,
+        attempts: int = 3,
+        timeout_seconds: float = 120.0,
+        first_pause_seconds: float = FIRST_PAUSE_SECONDS,
+    ) -> None:
+        shown_variable = checked_key(key, key_variable, KEY_SETTING)
+        self._remote = Remote(
+            Endpoint(
+                endpoint.rstrip("/").removesuffix("/v1"),
+                PATH,
+                key=key,
+                timeout_seconds=timeout_seconds,
+                headers={"x-api-key": key, "anthropic-version": VERSION},
+                setting=ENDPOINT_SETTING,
+                key_setting=KEY_SETTING,
+                kept_connections=0,
+            ),
+            called="the summarizer",
+            model=model,
+            settings=(ENDPOINT_SETTING, "model"),
+            key_variable=shown_variable,
+        )
+        self.name = f"anthropic:{model}"
+        self.fingerprint = fingerprint_of("anthropic", self._remote.url, model)
+        self.context_tokens = context_tokens
+        self._model = model
+        self._prices = prices or Prices()
+        self._attempts = attempts
+        self._first_pause_seconds = first_pause_seconds
+        self._takes_temperature = True
+
+    def dollars_for(self, usage: Usage) -> float:
+        return self._prices.dollars(usage)
+
+    def write(self, prompt: Prompt) -> Written:
+        try:
+            reply = msgspec.json.decode(self._ask(prompt), type=Reply)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._remote.wrong(f"what is not an answer of {PATH} ({error})", "messages") from None
+        said = "".join(part.text for part in reply.content if part.type == "text")
+        text = tidied(said, is_cut=reply.stop_reason == "max_tokens")
+        usage, dollars = self._used(reply.usage, prompt, text)
+        return Written(text=text, usage=msgspec.structs.replace(usage, dollars=dollars))
+
+    def close(self) -> None:
+        """Breaks off a running call."""
+        self._remote.close()
+
+    def _ask(self, prompt: Prompt) -> bytes:
+        while True:
+            body: dict[str, Any] = {
+                "model": self._model,
+                "max_tokens": prompt.max_output_tokens,
+                "messages": _messages(prompt),
+            }
+            if self._takes_temperature:
+                body["temperature"] = TEMPERATURE
+            try:
+                return self._remote.ask(
+                    msgspec.json.encode(body),
+                    attempts=self._attempts,
+                    first_pause_seconds=self._first_pause_seconds,
+                ).body
+            except ModelUnavailable as refused:
+                if not ("answered 400" in refused.detail and "temperature" in refused.detail):
+                    raise
+                if not self._takes_temperature:
+                    raise
+                self._takes_temperature = False
+
+    def _used(self, told: Any, prompt: Prompt, text: str) -> tuple[Usage, float]:
+        """It counts what was read anew, what was written to the cache and what was read from it apart."""
+        counts = told if isinstance(told, dict) else {}
+        created, cached = (
+            count if isinstance(count := counts.get(name), int) and count > 0 else 0
+            for name in ("cache_creation_input_tokens", "cache_read_input_tokens")
+        )
+        usage = usage_of(told, ("input_tokens", "output_tokens"), prompt, text)
+        if created or cached:
+            usage = msgspec.structs.replace(usage, input_tokens=usage.input_tokens + created + cached)
+        usage = with_cached(usage, cached)
+        surcharge = Usage(input_tokens=round(created * CACHE_WRITE_SURCHARGE))
+        return usage, self._prices.dollars(usage) + self._prices.dollars(surcharge)
+
+
+def _messages(prompt: Prompt) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [
+        {"role": message.role, "content": [{"type": "text", "text": text_of(message)}]} for message in prompt.messages
+    ]
+    if prompt.stable:
+        messages[prompt.stable - 1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    return messages

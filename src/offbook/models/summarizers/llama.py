@@ -1,0 +1,147 @@
+"""A GGUF model through llama.cpp (`xllamacpp`), in a process of its own.
+
+Loading one takes seconds in which Python stands still, and llama.cpp ends its process where something is wrong with a
+model: neither may happen to the daemon. The process listens on this machine only, wants a key that is made for it,
+runs at low priority and ends with us.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from offbook.errors import ModelUnavailable
+from offbook.models.summarizers import gguf
+from offbook.models.summarizers.answers import fingerprint_of
+from offbook.models.summarizers.llama_process import Order, Ready
+from offbook.models.summarizers.openai_chat import OpenAIChat
+from offbook.protocols import Prompt, Written
+from offbook.summaries import Usage
+
+LONGEST_CONTEXT_TOKENS = 16_384
+"""Of a model that reads more: what it has read stays in memory, a gigabyte and more for as much with most models."""
+USUAL_CONTEXT_TOKENS = 4_096
+"""Of a model that does not say."""
+LOADING_SECONDS = 300.0
+MODULE = "offbook.models.summarizers.llama_process"
+NOT_INSTALLED = "what runs local models is not installed: run `pip install 'offbook[local]'`"
+
+
+class Llama:
+    """A `Summarizer`. Its process is started by the first prompt."""
+
+    def __init__(self, path: Path, *, threads: int = 1, timeout_seconds: float = 120.0) -> None:
+        if find_spec("xllamacpp") is None:
+            raise ModelUnavailable(NOT_INSTALLED)
+        self._path = path
+        self._threads = threads
+        self._timeout_seconds = timeout_seconds
+        self.name = f"local:{path.stem}"
+        self.context_tokens = min(gguf.context_length(path) or USUAL_CONTEXT_TOKENS, LONGEST_CONTEXT_TOKENS)
+        state = path.stat()
+        self.fingerprint = fingerprint_of("llama", path.name, str(state.st_size), str(state.st_mtime_ns))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._chat: OpenAIChat | None = None
+        self._is_closed = False
+        self._changing = threading.Lock()
+
+    def dollars_for(self, usage: Usage) -> float:
+        return 0.0
+
+    def write(self, prompt: Prompt) -> Written:
+        try:
+            return self._ready().write(prompt)
+        except ModelUnavailable as error:
+            if self._is_closed or not error.retryable:
+                raise
+            raise ModelUnavailable(
+                f"the local model {self._path.stem} wrote nothing in {self._timeout_seconds:g} seconds, or its process "
+                "ended: give it more in summarizer.timeout and summarizer.threads, or use a smaller one",
+                retryable=True,
+            ) from None
+
+    def close(self) -> None:
+        """Ends the process, whatever it is at."""
+        self._is_closed = True
+        if (process := self._process) is not None:
+            process.kill()  # also where it is loading, so that who holds the lock comes to an end
+        with self._changing:
+            self._stop()
+
+    def _ready(self) -> OpenAIChat:
+        with self._changing:
+            if self._is_closed:
+                raise ModelUnavailable("the local model is closed")
+            if self._process is not None and self._process.poll() is not None:
+                self._stop()  # it ended by itself: another try is a new one
+            if self._chat is None:
+                self._chat = self._started()
+            return self._chat
+
+    def _started(self) -> OpenAIChat:
+        order = Order(
+            path=str(self._path),
+            context_tokens=self.context_tokens,
+            threads=self._threads,
+            key=secrets.token_urlsafe(32),
+        )
+        process = self._process = subprocess.Popen(
+            [sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        line = b""
+        if not self._is_closed:
+            assert process.stdin
+            with suppress(BrokenPipeError):
+                process.stdin.write(msgspec.json.encode(order) + b"\n")
+                process.stdin.flush()
+            line = _first_line(process)
+        try:
+            ready = msgspec.json.decode(line, type=Ready)
+        except msgspec.DecodeError:
+            self._stop()
+            raise ModelUnavailable(self._why_not(line)) from None
+        return OpenAIChat(
+            ready.url + "/v1",
+            self._path.stem,
+            key=order.key,
+            context_tokens=self.context_tokens,
+            attempts=1,
+            timeout_seconds=self._timeout_seconds,
+        )
+
+    def _why_not(self, said: bytes) -> str:
+        if self._is_closed:
+            return "the local model is closed"
+        told = said.decode(errors="replace").strip() or f"its process ended, or said nothing in {LOADING_SECONDS:g} s"
+        return f"the local model {self._path} could not be loaded ({told}): try it with llama.cpp, or use another"
+
+    def _stop(self) -> None:
+        if self._chat is not None:
+            self._chat.close()
+        if self._process is not None:
+            self._process.kill()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe:
+                    with suppress(OSError):
+                        pipe.close()
+            self._process.wait()
+        self._process = self._chat = None
+
+
+def _first_line(process: subprocess.Popen[bytes]) -> bytes:
+    """What it says when it is ready; nothing, if it ends before or takes too long."""
+    assert process.stdout
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        if not selector.select(LOADING_SECONDS):
+            return b""
+    return os.read(process.stdout.fileno(), 65_536)  # far less than a pipe takes at once

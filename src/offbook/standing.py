@@ -1,0 +1,286 @@
+"""What stands by of each session: the messages that no summary stands for yet, cut into stretches and read.
+
+The background follows every session as it grows, so that whoever asks for a context finds its digest ready. Where
+it lags, as much as the deadline allows is read on the spot, the oldest first, and the rest is done by the next.
+Everything here is derived from the log and can be let go at any moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from offbook.compression.digest import Analysis, Digest, Said, analyse, digest
+from offbook.compression.drafts import MOST_READ_CHARS, Source
+from offbook.compression.fit import Digested
+from offbook.compression.particulars import Particular, particulars
+from offbook.compression.spans import Cutter, Stretch
+from offbook.content import REASONING_TYPES, internalise, render
+from offbook.errors import StoreCorrupt
+from offbook.protocols import Blobs, Store
+from offbook.settings import Settings
+from offbook.summaries import Loss
+from offbook.tokens import estimate_tokens
+from offbook.types import LoggedMessage, Message, Scope, Session
+
+PAGE = 64
+MOST_SESSIONS = 64
+"""Kept in memory, those used last; some 0.5 MB each."""
+ON_THE_SPOT_CHARS = 16_000
+"""Read while somebody waits for a context: some milliseconds."""
+HEAVY_CHARS = 4_000
+"""From here on reading is done in a thread, so that it does not hold up the others."""
+LARGEST_READ_CHARS = 1_000_000
+"""Of a text that lies outside the log; of a larger one the stand-in is read."""
+TOOL_CHARS = 4_000
+"""Of what a tool gave: its beginning and its end. The rest is in the log."""
+
+
+class Reading(NamedTuple):
+    """One message, read. `said` and `analysis` are None for noise."""
+
+    seq: int
+    message: Message
+    tokens: int
+    at: datetime
+    said: Said | None
+    analysis: Analysis | None
+
+
+class ReadStretch:
+    """A stretch and what was said in it. Its digest is made when first asked for."""
+
+    def __init__(self, stretch: Stretch, readings: Sequence[Reading]) -> None:
+        self.stretch = stretch
+        self.readings = list(readings)
+        self._digest: Digest | None = None
+        self._particulars: list[tuple[Particular, int]] | None = None
+
+    @property
+    def particulars(self) -> list[tuple[Particular, int]]:
+        """What a ledger names if it is not shown, and the message that says it."""
+        if self._particulars is None:
+            self._particulars = [
+                (particular, said.seq)
+                for said in (one.said for one in self.readings)
+                if said is not None
+                for particular in particulars(said.text[:MOST_READ_CHARS])
+            ]
+        return self._particulars
+
+    @property
+    def digest(self) -> Digest:
+        if self._digest is None:
+            self._digest = digest([one.analysis for one in self.readings if one.analysis is not None])
+        return self._digest
+
+    def source(self, scope: Scope) -> Source:
+        times = [one.at for one in self.readings]
+        said = [one.said for one in self.readings if one.said is not None]
+        return Source(scope, self.stretch, said, self.digest, min(times), max(times))
+
+    def digested(self) -> Digested:
+        return Digested(self.stretch.first_seq, self.stretch.last_seq, self.digest)
+
+
+class Standing:
+    """One session from the first message that no summary stands for."""
+
+    def __init__(self, chunk_tokens: int, summarised_through: int) -> None:
+        self.summarised_through = summarised_through
+        self.through_seq = summarised_through
+        self._cutter = Cutter(chunk_tokens, after_seq=summarised_through)
+        self._finished: list[ReadStretch] = []
+        self._rest: list[Reading] = []
+        self._open: ReadStretch | None = None
+        self.busy = asyncio.Lock()
+
+    def take(self, readings: Sequence[Reading]) -> None:
+        for one in readings:
+            finished = self._cutter.take(one.seq, one.message, one.tokens)
+            if finished is not None:
+                self._finish(finished)
+            self._rest.append(one)
+            self.through_seq = one.seq
+        self._open = None
+
+    def end(self) -> None:
+        """The session is over, for now: what is left is a stretch of its own."""
+        finished = self._cutter.end()
+        if finished is not None:
+            self._finish(finished)
+            self._open = None
+
+    def forget_through(self, seq: int) -> None:
+        """A summary stands for everything up to here now."""
+        self._finished = [one for one in self._finished if one.stretch.last_seq > seq]
+        self.summarised_through = max(self.summarised_through, seq)
+
+    @property
+    def finished(self) -> list[ReadStretch]:
+        return list(self._finished)
+
+    @property
+    def rest_tokens(self) -> int:
+        rest = self._cutter.rest
+        return rest.tokens if rest else 0
+
+    def stretches(self) -> list[ReadStretch]:
+        """All of them, with the one that still grows."""
+        rest = self._cutter.rest
+        if rest is not None and self._open is None:
+            self._open = ReadStretch(rest, self._rest)
+        return self._finished + ([self._open] if self._open and rest is not None else [])
+
+    def warm(self) -> None:
+        """Makes what a context and its ledger will be asked for."""
+        for one in self.stretches():
+            _ = one.digest, one.particulars
+
+    def losses(self, session_id: str, before_seq: int) -> list[Loss]:
+        """Every particular said before this message: what of it is lost, the ledger finds out."""
+        return [
+            Loss(kind=particular.kind, text=particular.text, session_id=session_id, seq=seq)
+            for one in self.stretches()
+            if one.stretch.first_seq < before_seq
+            for particular, seq in one.particulars
+            if seq < before_seq
+        ]
+
+    def digested(self, before_seq: int) -> list[Digested]:
+        """What is before this message; digests are made where they are not there yet."""
+        return [one.digested() for one in self.stretches() if one.stretch.first_seq < before_seq]
+
+    def _finish(self, stretch: Stretch) -> None:
+        self._finished.append(ReadStretch(stretch, self._rest))
+        self._rest = []
+
+
+class Standings:
+    def __init__(self, store: Store, blobs: Blobs, settings: Settings) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._settings = settings
+        self._standings: OrderedDict[Scope, Standing] = OrderedDict()
+
+    @asynccontextmanager
+    async def following(
+        self, scope: Scope, session: Session, *, most_chars: int | None = None
+    ) -> AsyncIterator[tuple[Standing, bool]]:
+        """The session's, and whether it has everything up to the session's newest message. Nobody else changes it
+        meanwhile. `most_chars` bounds what is read for this."""
+        standing = await self._standing(scope)
+        async with standing.busy:
+            yield standing, await self._follow(scope, standing, session.last_seq, most_chars)
+
+    async def read(self, scope: Scope, first_seq: int, last_seq: int) -> ReadStretch:
+        """A stretch of the log that a summary stands for already, read again."""
+        readings: list[Reading] = []
+        at = first_seq - 1
+        while at < last_seq:
+            page = await self._store.messages(scope, after_seq=at, limit=min(PAGE, last_seq - at))
+            if not page:
+                raise StoreCorrupt(f"message {at + 1} of {scope.session_id!r} is missing: run `offbook doctor`")
+            readings += await self._readings(scope, page)
+            at = page[-1].seq
+        return ReadStretch(Stretch(first_seq, last_seq, sum(one.tokens for one in readings)), readings)
+
+    def forget(self, scope: Scope) -> None:
+        """It is made anew when next asked for."""
+        self._standings.pop(scope, None)
+
+    async def _standing(self, scope: Scope) -> Standing:
+        if scope not in self._standings:
+            summarised_through = await self._store.summarised_through(scope)
+            chunk_tokens = self._settings.for_agent(scope.agent_id).chunk_tokens
+            self._standings.setdefault(scope, Standing(chunk_tokens, summarised_through))
+            while len(self._standings) > MOST_SESSIONS:
+                self._standings.popitem(last=False)
+        self._standings.move_to_end(scope)
+        return self._standings[scope]
+
+    async def _follow(self, scope: Scope, standing: Standing, last_seq: int, most_chars: int | None) -> bool:
+        read = 0
+        while standing.through_seq < last_seq:
+            if most_chars is not None and read >= most_chars:
+                return False
+            page = await self._store.messages(scope, after_seq=standing.through_seq, limit=PAGE)
+            if not page:
+                raise StoreCorrupt(
+                    f"message {standing.through_seq + 1} of {scope.session_id!r} is missing: run `offbook doctor`"
+                )
+            if most_chars is not None:
+                page = _within(page, most_chars - read)
+            read += sum(one.entry.chars for one in page) + len(page)
+            standing.take(await self._readings(scope, page))
+        return True
+
+    async def _readings(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[Reading]:
+        whole = [(logged, await self._whole(scope, logged)) for logged in page]
+        chars = sum(logged.entry.chars for logged in page)
+
+        def read_all() -> list[Reading]:
+            return [_reading(logged, message) for logged, message in whole]
+
+        return await asyncio.to_thread(read_all) if chars > HEAVY_CHARS else read_all()
+
+    async def _whole(self, scope: Scope, logged: LoggedMessage) -> Message:
+        references = [one for one in logged.entry.blobs if not one.is_binary and one.chars <= LARGEST_READ_CHARS]
+        if not references:
+            return logged.message
+        try:
+            data = {one.sha256: await self._blobs.get(scope.agent_id, one.sha256) for one in references}
+        except StoreCorrupt:
+            return logged.message  # the stand-in says how it began; `doctor` tells of the damage
+        content = internalise(logged.message.content, references, data)
+        return msgspec.structs.replace(logged.message, content=content)
+
+
+def _within(page: Sequence[LoggedMessage], chars: int) -> list[LoggedMessage]:
+    """The first of a page, until they are that long; at least one."""
+    taken: list[LoggedMessage] = []
+    for logged in page:
+        if taken and chars <= 0:
+            break
+        taken.append(logged)
+        chars -= logged.entry.chars + 1
+    return taken
+
+
+def _reading(logged: LoggedMessage, message: Message) -> Reading:
+    at = message.ts or logged.received_at
+    if logged.entry.noise is not None:
+        return Reading(logged.seq, message, 0, at, None, None)
+    text = said_text(message)
+    said = Said(logged.seq, speaker_of(message), text, at)
+    return Reading(logged.seq, message, estimate_tokens(text), at, said, analyse(said))
+
+
+def speaker_of(message: Message) -> str:
+    """In the agent's own voice."""
+    match message.role:
+        case "assistant":
+            return "I"
+        case "tool":
+            return f"tool {message.name}" if message.name else "tool"
+        case "system":
+            return "system"
+    return message.name or "They"
+
+
+def said_text(message: Message) -> str:
+    """A message as it is summarised: without reasoning, and of what a tool gave the beginning and the end."""
+    content = message.content
+    if not isinstance(content, str) and any(block.get("type") in REASONING_TYPES for block in content):
+        kept = [block for block in content if block.get("type") not in REASONING_TYPES]
+        message = msgspec.structs.replace(message, content=kept)
+    text = render(message)
+    if message.role == "tool" and len(text) > TOOL_CHARS:
+        return f"{text[: TOOL_CHARS * 3 // 4]} … {text[-TOOL_CHARS // 4 :]}"
+    return text

@@ -1,0 +1,298 @@
+"""The background's way from the log to summaries: reads a session's news, summarises what is due, merges what gathered.
+
+Nothing is remembered of what is left to do: what no summary stands for is found from the summaries there are. So a
+piece that broke off anywhere is done again, and what a model had answered by then is not paid for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import msgspec
+import structlog
+
+from offbook.compression.drafts import Authored, Source, chunk_draft, identifiers_of, merge_draft
+from offbook.compression.levels import SHORTEST_REST_TOKENS, due, left_over, next_merge
+from offbook.compression.prompts import (
+    PROMPT_VERSION,
+    Remembered,
+    chunk_prompt,
+    memory_room,
+    merge_prompt,
+    remembered,
+    visible,
+)
+from offbook.continuity.working_state import Turn, WorkingState, advanced
+from offbook.protocols import ExaminedMessage, Prompt, Store
+from offbook.reading import STATE_NOTE
+from offbook.settings import Settings
+from offbook.standing import ReadStretch, Standings
+from offbook.summaries import CompressionEstimate, Summary, SummaryDraft
+from offbook.tokens import CHARS_PER_TOKEN
+from offbook.types import AuditDraft, Message, Scope, Session, now
+from offbook.worker.writing import Writer
+
+PIECE_CHARS = 200_000
+"""Read of one session before it is another's turn."""
+STATE_PAGE, STATE_PAGES = 200, 50
+SUMMARIES_SHOWN = 100
+"""Of each level, to the model that writes the next: more than it can be shown (see `compression.remembered`)."""
+LEFT_OVER_LOOKED_AT = 100
+COMPRESSOR = "offbook"
+"""The actor of the audit event: nobody asked for it."""
+
+log = structlog.get_logger("offbook.worker")
+
+
+class Compressing:
+    def __init__(self, store: Store, settings: Settings, standings: Standings, writer: Writer) -> None:
+        self._store = store
+        self._settings = settings
+        self._standings = standings
+        self._writer = writer
+        self._waiting: dict[str, dict[str, None]] = {}
+        self._in_hand: str | None = None
+
+    def note(self, scope: Scope) -> None:
+        """The session has news, or is over."""
+        self._waiting.setdefault(scope.agent_id, {})[scope.session_id] = None
+
+    def waiting(self, agent_id: str | None = None) -> int:
+        """Sessions that are still to be looked at."""
+        if agent_id is not None:
+            return len(self._waiting.get(agent_id, ())) + (self._in_hand == agent_id)
+        return sum(map(len, self._waiting.values())) + (self._in_hand is not None)
+
+    async def note_all(self, agent_id: str) -> None:
+        """Every session of the agent is looked at once."""
+        async for session in self._sessions(agent_id, None):
+            self.note(Scope(agent_id=agent_id, session_id=session.session_id))
+
+    async def estimate(self, agent_id: str, session_id: str | None) -> CompressionEstimate:
+        """What is left to summarise, reckoned from characters: it is told before anything is read."""
+        settings = self._settings.for_agent(agent_id)
+        sessions = source_tokens = chunks = 0
+        async for session in self._sessions(agent_id, session_id):
+            tokens = await self._unsummarised_tokens(session)
+            boundary = 0 if self._is_over(session) else settings.pruning_boundary_tokens
+            due_tokens = tokens - boundary
+            if due_tokens >= (SHORTEST_REST_TOKENS if self._is_over(session) else settings.chunk_tokens):
+                sessions += 1
+                source_tokens += due_tokens
+                chunks += max(1, due_tokens // settings.chunk_tokens)
+        summaries = chunks + chunks // settings.merge_threshold + chunks // settings.merge_threshold**2
+        usage = self._writer.expected(agent_id, summaries)
+        counts = await self._store.summary_counts(agent_id)
+        return CompressionEstimate(
+            agent_id=agent_id,
+            sessions=sessions,
+            waiting=self.waiting(agent_id),
+            source_tokens=source_tokens,
+            summaries=summaries,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            dollars=usage.dollars,
+            summarizer=self._writer.names(agent_id)[0],
+            counts={f"L{level}": count for level, count in sorted(counts.items())},
+        )
+
+    async def _sessions(self, agent_id: str, session_id: str | None) -> AsyncIterator[Session]:
+        if session_id is not None:
+            session = await self._store.session(Scope(agent_id=agent_id, session_id=session_id))
+            if session is not None:
+                yield session
+            return
+        after: str | None = None
+        while page := await self._store.sessions_after(agent_id, after=after):
+            for session in page:
+                yield session
+            after = page[-1].session_id
+
+    async def _unsummarised_tokens(self, session: Session) -> int:
+        scope = Scope(agent_id=session.agent_id, session_id=session.session_id)
+        through = await self._store.summarised_through(scope)
+        done = 0
+        if through:
+            examined = await self._store.examined_messages(scope, after_seq=through - 1, limit=1)
+            done = examined[0].chars_through if examined and isinstance(examined[0], ExaminedMessage) else 0
+        return max(0, session.chars - done) // CHARS_PER_TOKEN
+
+    async def run(self, agent_id: str) -> bool:
+        """One piece of work for the agent; True where there is none left."""
+        sessions = self._waiting.get(agent_id, {})
+        if not sessions:
+            self._waiting.pop(agent_id, None)
+            return True
+        session_id = next(iter(sessions))
+        del sessions[session_id]
+        self._in_hand = agent_id
+        is_done = False
+        try:
+            is_done = await self._advance(Scope(agent_id=agent_id, session_id=session_id))
+        finally:
+            self._in_hand = None
+            if not is_done:
+                sessions[session_id] = None  # behind the others
+        return not sessions
+
+    async def _advance(self, scope: Scope) -> bool:
+        """A bounded step of one session; True where it is done."""
+        session = await self._store.session(scope)
+        if session is None or not session.last_seq:
+            return True
+        has_state = await self._advance_state(scope, session)
+        is_over = self._is_over(session)
+        async with self._standings.following(scope, session, most_chars=PIECE_CHARS) as (standing, has_all):
+            if has_all and is_over and standing.rest_tokens >= SHORTEST_REST_TOKENS:
+                standing.end()
+            finished = standing.finished
+            boundary = 0 if is_over else self._settings.for_agent(scope.agent_id).pruning_boundary_tokens
+            rest = standing.rest_tokens
+            # So that whoever asks for a context finds the digests made.
+            await asyncio.to_thread(standing.warm)
+        ready = finished[: due([one.stretch for one in finished], rest, boundary)]
+        if ready:
+            await self._summarise(scope, ready[0])
+            async with standing.busy:
+                standing.forget_through(ready[0].stretch.last_seq)
+        merged = await self._merge(scope.agent_id, scope.session_id)
+        if has_all and is_over and len(ready) <= 1 and not merged:
+            merged = await self._merge_left_over(scope.agent_id)
+        return has_all and has_state and len(ready) <= 1 and not merged
+
+    def _is_over(self, session: Session) -> bool:
+        if session.ended_at is not None:
+            return True
+        return now() - session.last_at >= self._settings.for_agent(session.agent_id).session.new_session_gap
+
+    # ── summaries ──
+
+    async def _summarise(self, scope: Scope, stretch: ReadStretch) -> None:
+        settings = self._settings.for_agent(scope.agent_id)
+        source = await asyncio.to_thread(stretch.source, scope)
+        authored = None
+        if self._writer.has_models(scope.agent_id):
+            authored = await self._authored_chunk(source, [one.message for one in stretch.readings if one.said])
+        draft = await asyncio.to_thread(chunk_draft, source, settings.summary_target_tokens, authored)
+        await self._keep(scope.agent_id, scope.session_id, draft)
+
+    async def _merge(self, agent_id: str, session_id: str) -> bool:
+        """Merges once, where a level of the session has gathered enough."""
+        settings = self._settings.for_agent(agent_id)
+        for level in range(1, settings.max_levels):
+            unmerged = await self._store.unmerged(
+                agent_id, level=level, session_id=session_id, limit=settings.merge_threshold
+            )
+            if sources := next_merge(unmerged, settings.merge_threshold):
+                await self._merge_into_one(agent_id, session_id, sources)
+                return True
+        return False
+
+    async def _merge_left_over(self, agent_id: str) -> bool:
+        """What sessions that are over leave unmerged is merged across them, in order of time (C8)."""
+        settings = self._settings.for_agent(agent_id)
+        for level in range(1, settings.max_levels):
+            unmerged = await self._store.unmerged(agent_id, level=level, limit=LEFT_OVER_LOOKED_AT)
+            if len(unmerged) < settings.merge_threshold:
+                continue
+            over = {}
+            for session_id in {span.session_id for summary in unmerged for span in summary.draft.spans}:
+                session = await self._store.session(Scope(agent_id=agent_id, session_id=session_id))
+                over[session_id] = session is not None and self._is_over(session)
+            if sources := next_merge(left_over(unmerged, over.__getitem__), settings.merge_threshold):
+                await self._merge_into_one(agent_id, None, sources)
+                return True
+        return False
+
+    async def _merge_into_one(self, agent_id: str, session_id: str | None, sources: Sequence[Summary]) -> None:
+        settings = self._settings.for_agent(agent_id)
+        authored = await self._authored_merge(agent_id, sources) if self._writer.has_models(agent_id) else None
+        draft = await asyncio.to_thread(merge_draft, sources, settings.summary_target_tokens, authored)
+        await self._keep(agent_id, session_id, draft)
+
+    async def _keep(self, agent_id: str, session_id: str | None, draft: SummaryDraft) -> None:
+        details = {
+            "level": draft.level,
+            "spans": msgspec.to_builtins(draft.spans),
+            "summarizer": draft.summarizer,
+            "sourceTokens": draft.source_tokens,
+            "tokens": draft.tokens,
+            "lost": draft.lost,
+            "dollars": draft.usage.dollars,
+        }
+        event = AuditDraft(verb="compress", actor=COMPRESSOR, session_id=session_id, details=details)
+        summary = await self._store.add_summary(agent_id, draft, event)
+        log.debug("summarised", action="memory.compress", agent=agent_id, summary=summary.id, by=draft.summarizer)
+
+    # ── what a model writes ──
+
+    async def _authored_chunk(self, source: Source, turns: Sequence[Message]) -> Authored | None:
+        agent_id = source.scope.agent_id
+        settings = self._settings.for_agent(agent_id)
+        identifiers = await asyncio.to_thread(identifiers_of, [one.text for one in source.said])
+        memories = await self._memories(agent_id)
+
+        def prompt(max_tokens: int) -> Prompt:
+            room = memory_room(max_tokens, chunk_tokens=settings.chunk_tokens)
+            shown = visible(memories, room, target_tokens=settings.summary_target_tokens)
+            return chunk_prompt(
+                agent_id, shown, turns, target_tokens=settings.summary_target_tokens, identifiers=identifiers
+            )
+
+        chars = sum(len(one.text) for one in source.said)
+        return await self._write(agent_id, prompt, chars, identifiers)
+
+    async def _authored_merge(self, agent_id: str, sources: Sequence[Summary]) -> Authored | None:
+        settings = self._settings.for_agent(agent_id)
+        texts = [source.draft.text for source in sources]
+        identifiers = await asyncio.to_thread(identifiers_of, texts)
+        memories = await self._memories(agent_id)
+        merging = [remembered(source) for source in sources]
+
+        def prompt(max_tokens: int) -> Prompt:
+            room = memory_room(max_tokens, chunk_tokens=settings.chunk_tokens)
+            ids = [one.id for one in merging]
+            shown = visible(memories, room, target_tokens=settings.summary_target_tokens, merging=ids)
+            return merge_prompt(
+                agent_id, shown, merging, target_tokens=settings.summary_target_tokens, identifiers=identifiers
+            )
+
+        return await self._write(agent_id, prompt, sum(map(len, texts)), identifiers)
+
+    async def _write(
+        self, agent_id: str, prompt: Callable[[int], Prompt], source_chars: int, identifiers: Sequence[str]
+    ) -> Authored | None:
+        answer = await self._writer.write(agent_id, prompt, source_chars=source_chars, identifiers=identifiers)
+        if answer is None:
+            return None
+        written, summarizer, fingerprint = answer
+        return Authored(written.text, summarizer, PROMPT_VERSION, fingerprint, written.usage)
+
+    async def _memories(self, agent_id: str) -> list[Remembered]:
+        most = self._settings.for_agent(agent_id).max_levels
+        found: list[Remembered] = []
+        for level in range(1, most + 1):
+            newest = await self._store.summaries(agent_id, level=level, limit=SUMMARIES_SHOWN)
+            found += [remembered(summary) for summary in newest]
+        return found
+
+    # ── working state ──
+
+    async def _advance_state(self, scope: Scope, session: Session) -> bool:
+        """True where it has everything up to the newest message."""
+        note = await self._store.session_note(scope, STATE_NOTE)
+        state = msgspec.json.decode(note, type=WorkingState) if note else WorkingState()
+        if state.through_seq >= session.last_seq:
+            return True
+        for _ in range(STATE_PAGES):
+            page = await self._store.messages(scope, after_seq=state.through_seq, limit=STATE_PAGE)
+            turns = [
+                Turn(one.seq, one.message.ts or one.received_at, one.message, one.entry.noise is not None)
+                for one in page
+            ]
+            state = await asyncio.to_thread(advanced, state, turns)
+            if len(page) < STATE_PAGE:
+                break
+        await self._store.set_session_note(scope, STATE_NOTE, msgspec.json.encode(state).decode())
+        return state.through_seq >= session.last_seq

@@ -1,0 +1,296 @@
+"""Who writes a summary: the models of `summarizer.order` in turn, each as long as it works, fits and may still cost.
+
+The same input is never paid for twice: an answer is kept before it is judged. What fails the checks is written by the
+next in line, and where none is left, by the extractive summarizer, which always can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from offbook.compression.checks import faults
+from offbook.compression.prompts import MOST_MEMORY_TOKENS, OUTPUT_SHARE, prompt_tokens
+from offbook.errors import ModelUnavailable
+from offbook.models.summarizers.host import HostSummarizer
+from offbook.models.summarizers.opening import EXTRACTIVE, open_summarizer
+from offbook.protocols import Prompt, Store, Summarizer, Written
+from offbook.settings import Settings
+from offbook.summaries import Completion, Usage
+from offbook.types import Value, now
+
+FAILURES_THAT_OPEN = 3
+FIRST_PAUSE_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 3_600.0
+ESTIMATE_MARGIN = 1.1
+"""Tokens are estimated within a tenth; a prompt that is too long is refused after it was sent."""
+LEAST_OUTPUT_SHARE = 0.5
+"""Of its target, what must be left for an answer: below that a model cannot say what it should."""
+
+PRICED = frozenset({"openai", "anthropic"})
+"""The prices of the settings are theirs."""
+WITH_MODEL = PRICED
+"""They have the model that the setting `model` names, unless one is given after a colon."""
+
+log = structlog.get_logger("offbook.writing")
+
+PromptMaker = Callable[[int], Prompt]
+"""From the longest prompt in tokens to a prompt: a model that reads less is shown fewer memories."""
+
+
+class Opening(Protocol):
+    def __call__(
+        self, spec: str, settings: Settings, agent_id: str, *, models: Path, host: HostSummarizer
+    ) -> Summarizer | None: ...
+
+
+class Breaker(Value, frozen=True):
+    """Keeps from asking again and again who cannot answer. After a pause one is let through to try."""
+
+    failures: int = 0
+    pause_seconds: float = 0.0
+    opened_at: float = 0.0
+
+    def seconds_left(self, at: float) -> float:
+        return max(0.0, self.opened_at + self.pause_seconds - at)
+
+    def after_failure(self, at: float) -> Breaker:
+        failures = self.failures + 1
+        if failures < FAILURES_THAT_OPEN:
+            return Breaker(failures=failures)
+        pause = min(2 * self.pause_seconds or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        return Breaker(failures=failures, pause_seconds=pause, opened_at=at)
+
+
+class Line:
+    """One that may be asked: an entry of the order with its model, for one agent if it is the host's."""
+
+    def __init__(self) -> None:
+        self.summarizer: Summarizer | None = None
+        self.breaker = Breaker()
+        self.trouble: str | None = None
+        self.lock = asyncio.Lock()
+
+
+class Unfit(Exception):
+    """Why this one does not write this time, though nothing is wrong with it."""
+
+
+class Writer:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        models: Path,
+        host: HostSummarizer,
+        clock: Callable[[], datetime] = now,
+        monotonic: Callable[[], float] = time.monotonic,
+        opening: Opening = open_summarizer,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._models = models
+        self._host = host
+        self._clock = clock
+        self._monotonic = monotonic
+        self._opening = opening
+        self._lines: dict[tuple[str, str], Line] = {}
+        self._is_closed = False
+
+    async def write(
+        self, agent_id: str, prompt: PromptMaker, *, source_chars: int, identifiers: Sequence[str]
+    ) -> tuple[Written, str, str] | None:
+        """What was written, by whom, and the fingerprint of what went into it. None: nobody could."""
+        for spec in self._settings.summarizer.order:
+            if spec == EXTRACTIVE or self._is_closed:
+                return None
+            line = self._line(spec, agent_id)
+            async with line.lock:
+                try:
+                    found = await self._written(line, spec, agent_id, prompt, source_chars, identifiers)
+                except Unfit as why:
+                    line.trouble = str(why)
+                except ModelUnavailable as error:
+                    self._note_failure(line, spec, agent_id, error.detail)
+                else:
+                    line.trouble = None
+                    return found
+        return None
+
+    def troubles(self) -> dict[str, str]:
+        """Of those in the order that do not write now, why."""
+        found = {}
+        for (spec, _), line in self._lines.items():
+            if line.trouble is not None:
+                seconds = line.breaker.seconds_left(self._monotonic())
+                found[spec] = f"{line.trouble} (asked again in {seconds:.0f} seconds)" if seconds else line.trouble
+        return found
+
+    def has_models(self, agent_id: str) -> bool:
+        """Whether anybody but the extractive summarizer may write for the agent."""
+        return self.names(agent_id)[0] != EXTRACTIVE
+
+    def names(self, agent_id: str) -> list[str]:
+        """Who is tried, in order."""
+        model = self._settings.for_agent(agent_id).model
+        names = []
+        for spec in self._settings.summarizer.order:
+            if spec == EXTRACTIVE:
+                break
+            names.append(f"{spec}:{model}" if model and spec in WITH_MODEL else spec)
+        return [*names, EXTRACTIVE]
+
+    def expected(self, agent_id: str, summaries: int) -> Usage:
+        """About what so many summaries will use, by the first in line: its prompts and answers of full length, the
+        memories before the stretch read from the provider's cache."""
+        if not self.has_models(agent_id):
+            return Usage()
+        settings = self._settings.for_agent(agent_id)
+        caps = settings.summarizer
+        memories = min(MOST_MEMORY_TOKENS, summaries * settings.summary_target_tokens // 2)
+        prices = caps if self.names(agent_id)[0].partition(":")[0] in PRICED else None
+        cached, fresh = memories * summaries, settings.chunk_tokens * summaries
+        written = settings.summary_target_tokens * summaries
+        dollars = 0.0
+        if prices is not None:
+            dollars = (
+                cached * prices.dollars_per_million_cached
+                + fresh * prices.dollars_per_million_input
+                + written * prices.dollars_per_million_output
+            ) / 1_000_000
+        return Usage(input_tokens=cached + fresh, cached_tokens=cached, output_tokens=written, dollars=dollars)
+
+    async def close(self) -> None:
+        """Breaks off whoever writes just now."""
+        self._is_closed = True
+        self._host.close()
+        for line in self._lines.values():
+            if line.summarizer is not None:
+                await asyncio.to_thread(line.summarizer.close)
+
+    # ── one of them ──
+
+    async def _written(
+        self,
+        line: Line,
+        spec: str,
+        agent_id: str,
+        make: PromptMaker,
+        source_chars: int,
+        identifiers: Sequence[str],
+    ) -> tuple[Written, str, str]:
+        if line.breaker.seconds_left(self._monotonic()):
+            raise Unfit(line.trouble or "it failed too often")
+        summarizer = await self._opened(line, spec, agent_id)
+        prompt, target_tokens = self._fitting_prompt(summarizer, agent_id, make)
+        fingerprint = fingerprint_of(summarizer, prompt)
+        known = await self._store.completion(agent_id, fingerprint)
+        is_new = known is None
+        if known is None:
+            known = await self._paid_for(agent_id, summarizer, prompt, fingerprint)
+        wrong = faults(known.text, source_chars=source_chars, identifiers=identifiers, max_tokens=target_tokens)
+        if wrong:
+            detail = f"what {summarizer.name} wrote was not taken: {'; '.join(wrong)}"
+            raise ModelUnavailable(detail) if is_new else Unfit(detail)
+        line.breaker = Breaker()
+        return Written(text=known.text, usage=known.usage), summarizer.name, fingerprint
+
+    async def _opened(self, line: Line, spec: str, agent_id: str) -> Summarizer:
+        if spec == "host" and not self._host.is_present(agent_id):
+            raise Unfit(f"no host asks for work of agent {agent_id!r}")
+        if line.summarizer is None:
+            opened = await asyncio.to_thread(
+                self._opening, spec, self._settings, agent_id, models=self._models, host=self._host
+            )
+            if opened is None:
+                raise Unfit(f"{spec} is no model")
+            line.summarizer = opened
+            if self._is_closed:
+                await asyncio.to_thread(opened.close)
+        return line.summarizer
+
+    def _fitting_prompt(self, summarizer: Summarizer, agent_id: str, make: PromptMaker) -> tuple[Prompt, int]:
+        """As long as the model reads, with as much room for its answer as there is; and what length it asks for."""
+        reserved = self._settings.for_agent(agent_id).summary_target_tokens * OUTPUT_SHARE
+        prompt = make(int(summarizer.context_tokens / ESTIMATE_MARGIN - min(reserved, summarizer.context_tokens / 4)))
+        target_tokens = round(prompt.max_output_tokens / OUTPUT_SHARE)
+        read_tokens = prompt_tokens(prompt)
+        room = int(summarizer.context_tokens - read_tokens * ESTIMATE_MARGIN)
+        if room < target_tokens * LEAST_OUTPUT_SHARE:
+            raise Unfit(
+                f"{summarizer.name} reads {summarizer.context_tokens:,} tokens, too few for a prompt of about "
+                f"{read_tokens:,}: set chunkTokens lower, or use a model that reads more"
+            )
+        return msgspec.structs.replace(prompt, max_output_tokens=min(prompt.max_output_tokens, room)), target_tokens
+
+    async def _paid_for(self, agent_id: str, summarizer: Summarizer, prompt: Prompt, fingerprint: str) -> Completion:
+        await self._require_means(summarizer, prompt)
+        written = await asyncio.to_thread(summarizer.write, prompt)
+        completion = Completion(
+            fingerprint=fingerprint, summarizer=summarizer.name, text=written.text, usage=written.usage
+        )
+        await self._store.add_completion(agent_id, completion, self._clock())
+        log.info(
+            "written",
+            action="writing.write",
+            agent=agent_id,
+            summarizer=summarizer.name,
+            input_tokens=written.usage.input_tokens,
+            cached_tokens=written.usage.cached_tokens,
+            output_tokens=written.usage.output_tokens,
+            dollars=round(written.usage.dollars, 6),
+        )
+        return completion
+
+    async def _require_means(self, summarizer: Summarizer, prompt: Prompt) -> None:
+        """The caps of the day, over all agents, with what this call may add."""
+        caps = self._settings.summarizer
+        may_use = Usage(input_tokens=prompt_tokens(prompt), output_tokens=prompt.max_output_tokens)
+        today = self._clock().astimezone(UTC).date()
+        spent = [each.usage for each in await self._store.spending(today) if each.summarizer == summarizer.name]
+        used = sum((usage.input_tokens + usage.output_tokens for usage in spent), 0)
+        if used + may_use.input_tokens + may_use.output_tokens > caps.max_tokens_per_day:
+            raise Unfit(
+                f"{summarizer.name} has used {used:,} of its {caps.max_tokens_per_day:,} tokens today: it goes on "
+                "tomorrow (UTC), or with a higher summarizer.maxTokensPerDay"
+            )
+        dollars, price = sum(usage.dollars for usage in spent), summarizer.dollars_for(may_use)
+        if price and dollars + price > caps.max_dollars_per_day:
+            raise Unfit(
+                f"{summarizer.name} has cost ${dollars:.2f} of its ${caps.max_dollars_per_day:.2f} today: it goes on "
+                "tomorrow (UTC), or with a higher summarizer.maxDollarsPerDay"
+            )
+
+    # ── what is known of them ──
+
+    def _line(self, spec: str, agent_id: str) -> Line:
+        """Agents share a model, its pauses and its turn; but one agent's host says nothing of another's."""
+        whose = agent_id if spec == "host" else self._settings.for_agent(agent_id).model or ""
+        return self._lines.setdefault((spec, whose), Line())
+
+    def _note_failure(self, line: Line, spec: str, agent_id: str, detail: str) -> None:
+        line.breaker = line.breaker.after_failure(self._monotonic())
+        line.trouble = detail
+        log.warning(
+            "not written",
+            action="writing.fail",
+            agent=agent_id,
+            summarizer=spec,
+            detail=detail,
+            failures=line.breaker.failures,
+            pause_seconds=line.breaker.pause_seconds,
+        )
+
+
+def fingerprint_of(summarizer: Summarizer, prompt: Prompt) -> str:
+    """Of all that the answer depends on."""
+    return sha256(msgspec.json.encode([summarizer.fingerprint, prompt.version, prompt.messages])).hexdigest()

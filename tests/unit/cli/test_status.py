@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from tests.unit.cli.answering import Answering, status
+from tests.unit.cli.conftest import Run
+
+
+def test_it_tells_how_far_the_summaries_are_and_who_writes_them(run: Run, provider: Answering) -> None:
+    provider.with_answers("status", status({"L1": 12, "L2": 2}, waiting=3, summarizers=["openai gpt", "extractive"]))
+    told = "\nsummaries:\nby level      2 L2, 12 L1\nwaiting       3 sessions to look at\n"
+    assert told + "written by    openai gpt, else extractive\n" in run("status").stdout
+
+
+def test_it_tells_why_somebody_does_not_write(run: Run, provider: Answering) -> None:
+    provider.with_answers("status", status(troubles={"openai gpt": "the key is refused"}))
+    result = run("status")
+    assert "\nsummaries:\nby level      none yet\nwaiting       nothing\nwritten by    extractive\n" in result.stdout
+    assert result.stderr == "! openai gpt is not used now: the key is refused\n"
+
+
+def test_what_models_have_cost_is_told(run: Run, provider: Answering) -> None:
+    provider.with_answers("status", status(dollars=1.5))
+    assert "models        0 tokens, $1.50\n" in run("status").stdout
