@@ -22,6 +22,7 @@ from benchmarks import (
     durability,
     facts_kept,
     indexing,
+    prompt_prefix,
     quality,
     recall,
     record,
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         recall,
         indexing,
         facts_kept,
+        prompt_prefix,
     )
 }
 

@@ -219,7 +219,7 @@ def _findings(
         ],
         sections=[Section("Time, the best of five", timed)],
         notes=[
-            f"Of each answer, its words (letters and digits, lower-case) without stop words; the share of them that are "
+            "Of each answer, its words (letters and digits, lower-case) without stop words; the share of them that are "
             f"words of the summary of the whole conversation; the mean over the questions of a conversation, then over "
             f"conversations. {', '.join(f'{count:,} questions to {name}' for name, count in asked.items())}, LoCoMo "
             f"without the adversarial ones. Not every answer is in the words of the conversation: all of LoCoMo's text "

@@ -109,7 +109,8 @@ def measure(run: Run) -> Findings:
             f"Conversations of {' and '.join(SETS)} one after the other, in chunks of {settings.chunk_tokens:,} tokens "
             f"or a little more; memories of {settings.summary_target_tokens:,} tokens; every sixth chunk has a merge.",
             f"Price: what a chunk costs against reading its prompts without a cache, at {CACHED_PRICE:g} of the price "
-            "for what is shared. Worst: the prompts whose memories had just given way to coarser ones.",
+            "for what is shared. Under half shared: the first few, and those whose memories had just given way to "
+            "coarser ones.",
             "A chunk of 6,000 tokens is new each time, so a model that reads 16,000 has little to share.",
         ],
     )

@@ -1,34 +1,25 @@
-"""What the verbs do with contexts and summaries: swap, expand, inspect, replay."""
+"""What is behind a summary, which summaries there are, and what was in a context at a time."""
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Sequence
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
-from offbook.content import render
 from offbook.errors import NotFound, WrongShape
 from offbook.protocols import Store
-from offbook.reading import Built, SessionReader
-from offbook.settings import Settings
+from offbook.reading import SessionReader
 from offbook.summaries import (
     Expansion,
     HandedContext,
-    HandedKind,
-    Ledger,
     Replay,
     ReplayEvent,
     SourceLine,
     SourceSpan,
     SummaryPage,
-    Swap,
     view_of,
 )
-from offbook.tokens import CHARS_PER_TOKEN, estimate_tokens
-from offbook.types import AuditDraft, Caller, CompressedContext, LoggedMessage, Mark, Message, Scope, Session, now
+from offbook.types import AuditDraft, Caller, LoggedMessage, Scope
 
 MOST_FITTINGS = 4
 """A context is fitted by characters and judged by tokens: a script that takes more of these is fitted again."""
@@ -37,6 +28,7 @@ MESSAGE_TOKENS = 4
 REPLAYED_AT_ONCE = 500
 MOST_REPLAYED = 20_000
 EVENTS_LOOKED_AT = 1_000
+EVENTS_TOLD, SUMMARIES_TOLD = 50, 10
 TELLING_VERBS = frozenset(
     {"swap", "hooks/session-start", "hooks/session-end", "hooks/pre-compaction", "hooks/post-compaction", "compress"}
 )
@@ -44,102 +36,9 @@ TELLING_VERBS = frozenset(
 
 
 class Contexts:
-    def __init__(self, store: Store, settings: Settings, reader: SessionReader) -> None:
+    def __init__(self, store: Store, reader: SessionReader) -> None:
         self._store = store
-        self._settings = settings
         self._reader = reader
-        self._swapping = asyncio.Lock()
-
-    # ── swap ──
-
-    async def swap(self, scope: Scope, *, used_tokens: int, context_window: int, force: bool, by: Caller) -> Swap:
-        """Slot B takes the place of slot A where that is due. Asked again with nothing new, it is the same answer."""
-        started = time.perf_counter()
-        async with self._swapping:
-            session = await self._store.session(scope)
-            handed = await self._store.handed(scope) if session else None
-            if handed is not None and session is not None and _is_repeat(handed, session, used_tokens, context_window):
-                answer = _swapped(handed, "swapped before: nothing has come since", started)
-            else:
-                answer = await self._swap(scope, session, used_tokens, context_window, force, by, started)
-                if answer.swapped:
-                    return answer  # recorded with the swap itself
-        details = {"swapped": answer.swapped, "generation": answer.generation, "reason": answer.reason}
-        await self._store.record(scope.agent_id, _event("swap", by, scope, details))
-        return answer
-
-    async def _swap(
-        self,
-        scope: Scope,
-        session: Session | None,
-        used_tokens: int,
-        context_window: int,
-        force: bool,
-        by: Caller,
-        started: float,
-    ) -> Swap:
-        compaction = self._settings.for_agent(scope.agent_id).memory.compaction
-        generation = session.generation if session else 0
-        if session is None or not session.last_seq:
-            return _kept(f"nothing is known of the session {scope.session_id!r}", generation, used_tokens, started)
-        threshold = int(context_window * compaction.threshold)
-        if used_tokens < threshold and not force:
-            reason = f"{used_tokens:,} of {context_window:,} tokens are in use; it is due at {threshold:,}"
-            return _kept(reason, generation, used_tokens, started)
-        target = max(1, int(context_window * compaction.target_size))
-        built, tokens_after = await self._fitted(scope, session, target)
-        if tokens_after >= used_tokens and not force:
-            reason = f"the new context would have {tokens_after:,} tokens, no fewer than the {used_tokens:,} in use"
-            return _kept(reason, generation, used_tokens, started)
-        handed = _handed(
-            built.context,
-            "swap",
-            generation + 1,
-            await self._reader.ledger(scope, session, built),
-            used_tokens=used_tokens,
-            context_window=context_window,
-            tokens_after=tokens_after,
-        )
-        reason = "forced" if used_tokens < threshold else f"{used_tokens:,} of {context_window:,} tokens were in use"
-        details = {
-            "swapped": True,
-            "generation": handed.generation,
-            "reason": reason,
-            "usedTokens": used_tokens,
-            "contextWindow": context_window,
-            **what_was_shown(built.context),
-        }
-        await self._store.hand_over(scope, handed, _event("swap", by, scope, details))
-        return _swapped(handed, reason, started)
-
-    async def _fitted(self, scope: Scope, session: Session, target_tokens: int) -> tuple[Built, int]:
-        max_chars = target_tokens * CHARS_PER_TOKEN
-        for _ in range(MOST_FITTINGS):
-            built = await self._reader.built(scope, session, max_chars)
-            tokens = await asyncio.to_thread(tokens_of, built.context.messages)
-            if tokens <= target_tokens:
-                break
-            max_chars = max(1, int(built.context.chars * target_tokens / tokens * 0.97))
-        return built, tokens
-
-    # ── a context for a session that starts ──
-
-    async def started(self, scope: Scope, session: Session, max_chars: int, by: Caller) -> CompressedContext:
-        """What the agent goes on with, kept so that it can be shown again."""
-        built = await self._reader.built(scope, session, max_chars)
-        handed = _handed(
-            built.context,
-            "start",
-            session.generation,
-            Ledger(),
-            used_tokens=0,
-            context_window=0,
-            tokens_after=await asyncio.to_thread(tokens_of, built.context.messages),
-        )
-        await self._store.hand_over(scope, handed, None)
-        event = _event("hooks/session-start", by, scope, what_was_shown(built.context))
-        await self._store.mark(scope, Mark(kind="start", at=now()), event)
-        return built.context
 
     # ── summaries and what is behind them ──
 
@@ -233,7 +132,7 @@ class Contexts:
             messages=messages,
             last_seq=since[-1].seq if since else after_seq,
             is_exact=is_all and not _compacted_by_itself(why, handed),
-            why=why[-50:],
+            why=_telling(why),
         )
 
     async def _since(self, scope: Scope, after_seq: int, at: datetime) -> tuple[list[LoggedMessage], bool]:
@@ -246,89 +145,6 @@ class Contexts:
                 return found, True
             after_seq = page[-1].seq
         return found, False
-
-
-def tokens_of(messages: Sequence[Message]) -> int:
-    """By our estimate, which is the same for every model (D18)."""
-    return sum(estimate_tokens(render(message)) + MESSAGE_TOKENS for message in messages)
-
-
-def what_was_shown(context: CompressedContext) -> dict[str, Any]:
-    """Enough to prove later what exactly was handed out, without keeping the text twice."""
-    return {
-        "maxChars": context.max_chars,
-        "chars": context.chars,
-        "generation": context.generation,
-        "lastSeq": context.covers.last_seq,
-        "sha256": sha256(context.text.encode("utf-8", "surrogatepass")).hexdigest(),
-    }
-
-
-def _is_repeat(handed: HandedContext, session: Session, used_tokens: int, context_window: int) -> bool:
-    return (
-        handed.kind == "swap"
-        and handed.last_seq == session.last_seq
-        and (handed.used_tokens, handed.context_window) == (used_tokens, context_window)
-    )
-
-
-def _handed(
-    context: CompressedContext,
-    kind: HandedKind,
-    generation: int,
-    ledger: Ledger,
-    *,
-    used_tokens: int,
-    context_window: int,
-    tokens_after: int,
-) -> HandedContext:
-    has_memory = bool(context.parts) and context.parts[0].kind == "summary" and bool(context.messages)
-    first = context.messages[0].content if has_memory else ""
-    return HandedContext(
-        kind=kind,
-        generation=generation,
-        at=now(),
-        last_seq=context.covers.last_seq,
-        used_tokens=used_tokens,
-        context_window=context_window,
-        tokens_after=tokens_after,
-        max_chars=context.max_chars,
-        memory=first if isinstance(first, str) else "",
-        text=context.text,
-        messages=context.messages,
-        parts=context.parts,
-        ledger=ledger,
-    )
-
-
-def _swapped(handed: HandedContext, reason: str, started: float) -> Swap:
-    return Swap(
-        swapped=True,
-        reason=reason,
-        generation=handed.generation,
-        messages=handed.messages,
-        tokens_before=handed.used_tokens,
-        tokens_after=handed.tokens_after,
-        ledger=handed.ledger,
-        took_ms=_milliseconds(started),
-    )
-
-
-def _kept(reason: str, generation: int, used_tokens: int, started: float) -> Swap:
-    return Swap(
-        swapped=False,
-        reason=reason,
-        generation=generation,
-        messages=[],
-        tokens_before=used_tokens,
-        tokens_after=used_tokens,
-        ledger=Ledger(),
-        took_ms=_milliseconds(started),
-    )
-
-
-def _milliseconds(started: float) -> float:
-    return round((time.perf_counter() - started) * 1_000, 3)
 
 
 def _place(after: str | None, spans: Sequence[SourceSpan]) -> tuple[int, int]:
@@ -350,6 +166,13 @@ def _source_line(line: Any, session_id: str) -> SourceLine:
         noise=line.noise,
         redactions=line.redactions,
     )
+
+
+def _telling(events: Sequence[ReplayEvent]) -> list[ReplayEvent]:
+    """The newest, in order of time; summaries that were made must not push out what they were made for."""
+    handed = [event for event in events if event.verb != "compress"][-EVENTS_TOLD:]
+    made = [event for event in events if event.verb == "compress"][-SUMMARIES_TOLD:]
+    return sorted([*handed, *made], key=lambda event: event.at)
 
 
 def _compacted_by_itself(why: Sequence[ReplayEvent], handed: HandedContext | None) -> bool:

@@ -49,7 +49,9 @@ async def open_parts(home: Home, settings: Settings) -> AsyncIterator[tuple[Memo
         blobs.sweep()
         try:
             frame_key = await store.installation_key()
-            background = Background(store, blobs, settings, indexes=home.indexes, models=home.models)
+            background = Background(
+                store, blobs, settings, indexes=home.indexes, models=home.models, frame_key=frame_key
+            )
             background.start()
             try:
                 yield Memory(store, blobs, settings, frame_key=frame_key, background=background), store

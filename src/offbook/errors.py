@@ -17,7 +17,7 @@ OffbookError
 │   ├── StoreTooNew         500  written by a newer Offbook
 │   └── StoreOwned          500  another process owns it
 ├── SettingsError           500  a setting is unknown or ill-typed
-├── ModelUnavailable        503  no embedding model; what needs one is off
+├── ModelUnavailable        503  no model; what needs it is off
 └── ProviderError           the client's side of all this
     ├── ProviderUnavailable  nobody answers
     └── ProviderRefused      an answer that is a problem document
@@ -165,7 +165,7 @@ class SettingsError(OffbookError):
 
 
 class ModelUnavailable(OffbookError):
-    """The embedding model cannot be used; what needs it is off."""
+    """A model is not available; what needs it is off."""
 
     status = 503
     slug = "model-unavailable"

@@ -36,6 +36,7 @@ _UNSEEN = (
 _WIDE = 0xFEE0
 """From a letter to its full-width twin."""
 _NAME = _UNSEEN.join(f"[{letter}{chr(ord(letter) + _WIDE)}]" for letter in "offbook")
+_MAY_OPEN = re.compile("[<＜﹤&]")
 _LOOKS_LIKE_A_TAG = re.compile(
     rf"(?:[<＜﹤]|&(?:lt|#0*+60|#x0*+3c);?)(?={_UNSEEN}[/／⁄∕]?+{_UNSEEN}{_NAME}{_UNSEEN}[-‐‑‒–—−﹣－])", re.IGNORECASE
 )
@@ -84,7 +85,14 @@ def strip_message(message: Message, key: bytes) -> tuple[Message, int]:
 
 def neutralise(text: str) -> str:
     """The text with every `<offbook-…` in it, however disguised, visibly altered to `‹offbook-…`."""
-    return _LOOKS_LIKE_A_TAG.sub("‹", text)
+    kept: list[str] = []
+    end_of_last = 0
+    for opening in _MAY_OPEN.finditer(text):  # far quicker than to look for all of it everywhere
+        tag = _LOOKS_LIKE_A_TAG.match(text, opening.start())
+        if tag is not None:
+            kept += [text[end_of_last : tag.start()], "‹"]
+            end_of_last = tag.end()
+    return "".join([*kept, text[end_of_last:]]) if kept else text
 
 
 def is_framed(text: str) -> bool:

@@ -17,12 +17,11 @@ import msgspec
 
 from offbook import ingest
 from offbook.audit import end_is_whole
-from offbook.contexts import Contexts, what_was_shown
+from offbook.contexts import Contexts
 from offbook.entries import CrossSearch, Pinned, Reach, Recollection, TurnMemories
 from offbook.errors import NotFound, WrongShape
 from offbook.followers import Followers
 from offbook.protocols import Blobs, Store
-from offbook.reading import SessionReader
 from offbook.recollection import Recollections
 from offbook.redact import redact_text
 from offbook.scope import checked_key, checked_text, resolve_agent, resolve_scope
@@ -37,6 +36,7 @@ from offbook.summaries import (
     Swap,
     Usage,
 )
+from offbook.swapping import what_was_shown
 from offbook.types import (
     EMBEDDED,
     MAX_KEY_BYTES,
@@ -72,6 +72,8 @@ EVENTS_VERIFIED = 1_000
 """How much of the chain the `audit` verb verifies: as much as it can show. All of it: `offbook audit --verify`."""
 SESSIONS_IN_STATUS = 20
 LONGEST_WAIT_SECONDS = 60.0
+CLAIM_PAUSE_SECONDS = 0.1
+"""How often a host that waits for a job is looked for one."""
 
 
 class Memory:
@@ -84,8 +86,8 @@ class Memory:
         self._frame_key = frame_key
         self._background = background
         self._started_at = now()
-        self._reader = SessionReader(store, blobs, settings, background.standings, frame_key)
-        self._contexts = Contexts(store, settings, self._reader)
+        self._reader = background.reader
+        self._contexts = Contexts(store, self._reader)
         self._recollections = Recollections(store, settings, background)
         self._followers = Followers()
 
@@ -162,7 +164,7 @@ class Memory:
     ) -> Swap:
         """Hand over the context that stands by, where the one in use has reached the threshold, or with `force`.
         Atomic; asked again with nothing new it is the same answer."""
-        return await self._contexts.swap(
+        return await self._background.swapping.swap(
             scope, used_tokens=used_tokens, context_window=context_window, force=force, by=by
         )
 
@@ -177,6 +179,8 @@ class Memory:
         by: Caller = EMBEDDED,
     ) -> Expansion:
         """The source messages behind a summary or a span, verbatim, a page at a time."""
+        if span is not None:
+            checked_key(span.session_id, "sessionId", MAX_KEY_BYTES)
         return await self._contexts.expand(agent_id, summary_id=summary_id, span=span, after=after, limit=limit, by=by)
 
     async def summaries(
@@ -190,6 +194,8 @@ class Memory:
         by: Caller = EMBEDDED,
     ) -> SummaryPage:
         """The agent's summaries, the newest first."""
+        if session_id is not None:
+            checked_key(session_id, "sessionId", MAX_KEY_BYTES)
         return await self._contexts.summaries(
             agent_id, level=level, session_id=session_id, before=before, limit=limit, by=by
         )
@@ -198,12 +204,15 @@ class Memory:
         self, agent_id: str, *, session_id: str | None = None, dry_run: bool = False, by: Caller = EMBEDDED
     ) -> CompressionEstimate:
         """Look for what is to be summarised, in one session or in all, and say what that takes."""
+        if session_id is not None:
+            checked_key(session_id, "sessionId", MAX_KEY_BYTES)
         estimate = await self._background.compression_estimate(agent_id, session_id)
         details = {"dryRun": dry_run, "sourceTokens": estimate.source_tokens, "dollars": estimate.dollars}
         await self._store.record(
             agent_id, AuditDraft(verb="compress", actor=by.name, session_id=session_id, details=details)
         )
         if not dry_run:
+            self._reader.forget(agent_id)
             await self._background.compress(agent_id, session_id)
         return estimate
 
@@ -214,7 +223,13 @@ class Memory:
     # ── summaries that the host's model writes ──
 
     async def claim_job(self, agent_id: str, *, wait_seconds: float = 0.0, by: Caller = EMBEDDED) -> ClaimedJob:
-        job = await self._background.claim_job(agent_id, min(wait_seconds, LONGEST_WAIT_SECONDS))
+        """The host's next job, if there is one within `wait_seconds`."""
+        deadline = time.monotonic() + min(wait_seconds, LONGEST_WAIT_SECONDS)
+        # No thread waits for it: there are few of them, and hosts that wait would leave none for the other verbs.
+        while (job := self._background.host.claim(agent_id)) is None:
+            if time.monotonic() >= deadline or self._followers.is_stopping:
+                break
+            await asyncio.sleep(CLAIM_PAUSE_SECONDS)
         await self._store.record(
             agent_id, AuditDraft(verb="jobs/claim", actor=by.name, details={"job": job.id if job else None})
         )
@@ -223,14 +238,15 @@ class Memory:
     async def complete_job(
         self, agent_id: str, job_id: str, text: str, *, usage: Usage | None = None, by: Caller = EMBEDDED
     ) -> None:
-        if not self._background.host.complete(agent_id, job_id, redact_text(text)[0], usage):
+        said, _ = await asyncio.to_thread(redact_text, text) if len(text) > HEAVY_CHARS else redact_text(text)
+        if not self._background.host.complete(agent_id, job_id, said, usage):
             raise NotFound(f"there is no job {job_id!r} to complete: it was given to somebody else, or given up")
         await self._store.record(
             agent_id, AuditDraft(verb="jobs/complete", actor=by.name, details={"job": job_id, "chars": len(text)})
         )
 
     async def fail_job(self, agent_id: str, job_id: str, *, reason: str = "", by: Caller = EMBEDDED) -> None:
-        if not self._background.host.fail(agent_id, job_id, reason):
+        if not self._background.host.fail(agent_id, job_id, redact_text(reason)[0]):
             raise NotFound(f"there is no job {job_id!r} to fail: it was given to somebody else, or given up")
         await self._store.record(agent_id, AuditDraft(verb="jobs/fail", actor=by.name, details={"job": job_id}))
 
@@ -302,6 +318,7 @@ class Memory:
             checked_text(keyword, "keyword")
         if session_id is not None:
             checked_key(session_id, "sessionId", MAX_KEY_BYTES)
+        self._reader.forget(agent_id)
         return await self._recollections.pin(
             agent_id, keyword=keyword, session_id=session_id, entry_ids=entry_ids, pinned=pinned, by=by
         )
@@ -327,12 +344,13 @@ class Memory:
         if session is None or not session.last_seq:
             await self._mark(scope, "start", _event("hooks/session-start", by, scope, {"context": None}))
             return None
-        return await self._contexts.started(scope, session, max_chars or self._default_chars(scope), by)
+        return await self._background.swapping.started(scope, session, max_chars or self._default_chars(scope), by)
 
     async def session_end(self, scope: Scope, *, reason: str | None = None, by: Caller = EMBEDDED) -> None:
         reason = redact_text(reason)[0] if reason else None
         details = {"reason": reason} if reason else {}
         await self._mark(scope, "end", _event("hooks/session-end", by, scope, details), reason=reason)
+        self._reader.forget(scope.agent_id)
         self._background.notify_session(scope)
 
     async def pre_compaction(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -23,11 +24,11 @@ from offbook.compression.fit import (
     planned,
 )
 from offbook.compression.ledger import ledger_of
-from offbook.compression.tail import Piece, Tail, cost, fitting, piece_of, shown, tail_of, verbatim_room
+from offbook.compression.tail import Piece, Tail, fitting, piece_of, shown, tail_of, verbatim_room
 from offbook.content import internalise
 from offbook.continuity.working_state import WorkingState, rendered
 from offbook.errors import StoreCorrupt
-from offbook.protocols import Blobs, Store
+from offbook.protocols import Blobs, ExaminedMessage, Store
 from offbook.retrieval.whole import readable
 from offbook.settings import Settings
 from offbook.standing import ON_THE_SPOT_CHARS, Standings
@@ -54,6 +55,8 @@ PINNED_SHARE, MOST_PINNED_CHARS = 0.1, 6_000
 MOST_PINNED = 50
 PINNED_TEXT_CHARS = 500
 STRETCHES_KEPT = 32
+CONTEXTS_KEPT = 16
+SAME_SECONDS = 60.0
 STATE_NOTE = "workingState"
 
 T = TypeVar("T")
@@ -66,6 +69,7 @@ class SessionReader:
         self._settings = settings
         self._standings = standings
         self._key = frame_key
+        self._kept_contexts: OrderedDict[tuple[Scope, int, int, int], tuple[Built, float]] = OrderedDict()
         self._read_again: OrderedDict[tuple[Scope, int, int], Digested] = OrderedDict()
 
     async def context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
@@ -75,6 +79,25 @@ class SessionReader:
         return (await self.built(scope, session, max_chars)).context
 
     async def built(self, scope: Scope, session: Session, max_chars: int) -> Built:
+        """The same for as long as nothing is said, and a minute at the most: what the background does meanwhile would
+        change it, and whoever asks twice wants the same twice."""
+        key = (scope, session.last_seq, session.generation, max_chars)
+        kept = self._kept_contexts.get(key)
+        if kept is not None and time.monotonic() < kept[1]:
+            return kept[0]
+        built = await self._built(scope, session, max_chars)
+        self._kept_contexts[key] = built, time.monotonic() + SAME_SECONDS
+        self._kept_contexts.move_to_end(key)
+        while len(self._kept_contexts) > CONTEXTS_KEPT:
+            self._kept_contexts.popitem(last=False)
+        return built
+
+    def forget(self, agent_id: str) -> None:
+        """Something of the agent's has changed that is no message: pins, or what is to be summarised."""
+        for key in [key for key in self._kept_contexts if key[0].agent_id == agent_id]:
+            del self._kept_contexts[key]
+
+    async def _built(self, scope: Scope, session: Session, max_chars: int) -> Built:
         """Reads as much of the log's end as can fit, and of the summaries."""
         pieces = Pieces(self, scope, session.last_seq, max_chars)
         if session.chars <= max_chars and await pieces.read(max_chars):
@@ -86,18 +109,13 @@ class SessionReader:
         for _ in range(MOST_REFINEMENTS):
             await pieces.read(room, turns=budget.recent_turns_always_full)
             newest_first = pieces.newest_first
-            tail = await _aside(
-                len(newest_first), partial(tail_of, newest_first, room, max_chars, budget, self._key)
-            )
+            tail = await _aside(len(newest_first), partial(tail_of, newest_first, room, max_chars, budget, self._key))
             older = await self._older(scope, session, tail, max_chars)
-            context = await _aside(
-                len(tail.pieces), partial(self._composed, session, tail, older, max_chars, pieces.built_at)
-            )
-            left_over = max_chars - context.chars
-            if left_over < max_chars * WORTH_REFINING or not tail.pieces:
+            if older.plan.left_over < max_chars * WORTH_REFINING or not tail.pieces:
                 break
-            room = max(room, tail.chars) + int(left_over * REFINED_SHARE)
-        return Built(context, older)
+            room = max(room, tail.chars) + int(older.plan.left_over * REFINED_SHARE)
+        compose = partial(self._composed, session, tail, older, max_chars, pieces.built_at)
+        return Built(await asyncio.to_thread(compose), older)
 
     async def ledger(self, scope: Scope, session: Session, built: Built) -> Ledger:
         """What the context keeps of the session and what it leaves out."""
@@ -107,6 +125,13 @@ class SessionReader:
             losses = await asyncio.to_thread(standing.losses, scope.session_id, before)
         state = await self.state(scope)
         return await asyncio.to_thread(ledger_of, built.context, built.older.texts, losses, state)
+
+    async def chars_after(self, scope: Scope, seq: int) -> int:
+        """How many characters have come after this message."""
+        session = await self._store.session(scope)
+        examined = await self._store.examined_messages(scope, after_seq=seq - 1, limit=1) if seq else []
+        through = examined[0].chars_through if examined and isinstance(examined[0], ExaminedMessage) else 0
+        return max(0, session.chars - through) if session else 0
 
     async def state(self, scope: Scope) -> list[StateRecord]:
         note = await self._store.session_note(scope, STATE_NOTE)
@@ -249,7 +274,7 @@ class SessionReader:
 class Older(NamedTuple):
     """What stands for the messages before the tail."""
 
-    plan: Plan = Plan([], [], 0)
+    plan: Plan = Plan([], [], 0, 0)
     texts: Mapping[str, SummaryText] = MappingProxyType({})
     digested: Sequence[Digested] = ()
     kept: Kept = Kept()
@@ -319,7 +344,7 @@ def _as_many_as_fit(texts: Sequence[str], max_chars: int) -> str:
 
 
 def _cost_of(pieces: Sequence[Piece]) -> int:
-    return sum(map(cost, pieces))
+    return sum(piece.cost for piece in pieces)
 
 
 async def _aside(pieces: int, work: Callable[[], T]) -> T:

@@ -18,15 +18,30 @@ import msgspec
 
 from offbook.client.endpoint import Endpoint
 from offbook.content import render, tool_calls, tool_results
-from offbook.errors import Forbidden, OffbookError, TooLarge, Unauthorized, UnknownVerb, WrongMethod
-from offbook.scope import resolve_agent, resolve_scope
+from offbook.errors import (
+    Forbidden,
+    NotFound,
+    OffbookError,
+    TooLarge,
+    Unauthorized,
+    UnknownVerb,
+    WrongMethod,
+    WrongShape,
+)
+from offbook.scope import checked_key, resolve_agent, resolve_scope
+from offbook.summaries import Expansion, Ledger, SourceLine, SourceSpan, Swap
 from offbook.surfaces import wire
 from offbook.types import AuditEvent, AuditHead, AuditReport, CompressedContext, Message, Part, Receipt, Scope, Span
 
 TOKEN = "the-right-token"
 MOST_BYTES = 16 * 1024 * 1024
 BEGINNING = datetime(2024, 1, 1, tzinfo=UTC)
-NOT_IN_THE_CONTRACT = {"cross", "reindex", "log"}
+NOT_IN_THE_CONTRACT = {
+    *("cross", "reindex", "log", "summaries", "compress", "replay"),
+    *("jobs/claim", "jobs/complete", "jobs/fail"),
+}
+DUE_SHARE, TARGET_SHARE = 0.85, 0.4
+CHARS_PER_TOKEN = 4
 
 
 class BrokenProvider:
@@ -37,6 +52,10 @@ class BrokenProvider:
         self.log: dict[Scope, list[Message]] = {}
         self.chains: dict[str, list[AuditEvent]] = {}
         self.pinned: set[str] = set()
+        self.swaps: dict[Scope, tuple[Any, Swap]] = {}
+        """The last one of each session, with what it was asked for."""
+        self.summaries: dict[tuple[str, str], SourceSpan] = {}
+        """What each stands for, by agent and id."""
         self.messages_ever = self.retries_ever = 0
 
     # ── HTTP ──
@@ -109,6 +128,8 @@ class BrokenProvider:
                 self.log[next(reversed(self.log))].append(Message(role="user", content="garbage"))
             if self.defect == "pins what it refuses" and verb == "pin":
                 self.pinned |= {_name(scope, seq) for scope, log in self.log.items() for seq, _ in enumerate(log, 1)}
+            if self.defect == "swaps what it refuses" and verb == "swap":
+                self.take(next(reversed(self.log)), 1, 1)
             raise
 
     # ── the record ──
@@ -212,7 +233,7 @@ class BrokenProvider:
         if self.defect == "summarises where there is room" and len(shown) > 10 and max_chars > 50_000:
             first, shown = first + 5, shown[5:]
         text = "\n".join(map(_line, shown))
-        parts = [Part(kind="summary", first_seq=1, last_seq=first, chars=0)] if first else []
+        parts = [self.summary(scope, first)] if first else []
         if self.defect == "leaves a gap" and first > 1:
             parts = [Part(kind="summary", first_seq=1, last_seq=first - 1, chars=0)]
         if self.defect == "overlaps" and first and shown:
@@ -222,7 +243,7 @@ class BrokenProvider:
         return CompressedContext(
             session_id=scope.session_id,
             agent_id=agent_id,
-            generation=self.generation(),
+            generation=self.generation(scope),
             text=text,
             messages=shown,
             chars=len(text.encode()) if self.defect == "counts bytes" else len(text),
@@ -246,12 +267,28 @@ class BrokenProvider:
         is_orphan = "never-called" in tool_results(message) and not tool_calls(message)
         if is_orphan and self.defect != "shows results nobody asked for":
             return Message(role="user", content=render(message))
+        if isinstance(message.content, list) and self.defect != "hands on signed reasoning":
+            kept = [block for block in message.content if block.get("type") != "thinking"]
+            return msgspec.structs.replace(message, content=kept)
         return message
 
-    def generation(self) -> int:
+    def summary(self, scope: Scope, last_seq: int) -> Part:
+        """A name for what is not shown, the same whenever it is asked for."""
+        span = SourceSpan(session_id=scope.session_id, first_seq=1, last_seq=last_seq)
+        ids = [summary_id for (agent_id, summary_id), known in self.summaries.items()
+               if (agent_id, known) == (scope.agent_id, span)]  # fmt: skip
+        summary_id = ids[0] if ids else f"L1-{len(self.summaries) + 1:04}"
+        self.summaries[scope.agent_id, summary_id] = span
+        return Part(kind="summary", first_seq=1, last_seq=last_seq, chars=0, id=summary_id, level=1)
+
+    def generation(self, scope: Scope) -> int:
         if self.defect == "counts other sessions in":
             return self.messages_ever
-        return self.retries_ever if self.defect == "counts retries in" else 0
+        if self.defect == "counts retries in":
+            return self.retries_ever
+        if self.defect == "counts the swaps of all agents":
+            return sum(swap.generation for _, swap in self.swaps.values())
+        return self.swaps[scope][1].generation if scope in self.swaps else 0
 
     async def session_start(self, request: wire.SessionStart) -> CompressedContext | None:
         scope = self.scope(request)
@@ -269,6 +306,111 @@ class BrokenProvider:
         if self.defect == "stores the new context" and request.new_context:
             await self.store(self.scope(request), [Message(role="system", content=str(request.new_context))])
         return {"ok": True}
+
+    # ── swaps, and what is behind them ──
+
+    async def swap(self, request: wire.TakeSwap) -> Swap:
+        scope = self.scope(request)
+        for _ in range(2 if self.defect == "records two events of a swap" else 1):
+            self.chain(self.agent(request), "swap", scope.session_id)
+        share = request.used_tokens / request.context_window
+        is_due = share >= (0.4 if self.defect == "swaps too early" else DUE_SHARE)
+        is_forced = request.force and self.defect != "cannot be forced"
+        if not self.log.get(scope) or not (is_due or is_forced):
+            reason = "" if self.defect == "gives no reason" else "it is not due"
+            shown = self.log.get(scope, []) if self.defect == "hands over what it did not swap" else []
+            return _swap(False, reason, self.generation(scope), shown, request.used_tokens, request.used_tokens)
+        asked = (len(self.log[scope]), request.used_tokens, request.context_window)
+        known, answer = self.swaps.get(scope, (None, None))
+        if answer is not None and self.defect == "swaps once only":
+            return answer
+        if answer is None or known != asked or self.defect == "swaps again and again":
+            answer = self.take(scope, request.used_tokens, request.context_window)
+        return answer
+
+    def take(self, scope: Scope, used_tokens: int, context_window: int) -> Swap:
+        log = self.log[scope]
+        share = 1.0 if self.defect == "swaps in nearly everything" else TARGET_SHARE
+        context = self.context(scope, int(context_window * share * CHARS_PER_TOKEN), scope.agent_id)
+        messages, parts = context.messages, context.parts
+        if self.defect == "hands over everything":
+            messages = log
+        elif self.defect == "hands over what others said" and (others := self.others(scope)):
+            messages = [*others, *messages]
+        elif self.defect == "leaves out the newest":
+            messages = messages[:-1]
+        elif self.defect == "hands over results without calls":
+            messages = [message for message in messages if not tool_calls(message)]
+        elif self.defect == "accounts for half of it":
+            parts = parts[1:]
+        answer = _swap(
+            True,
+            "it is due",
+            self.generation(scope) + (0 if self.defect == "stays at its generation" else 1),
+            messages,
+            0 if self.defect == "does not know what was in use" else used_tokens,
+            context.chars // CHARS_PER_TOKEN,
+            Ledger(
+                verbatim=[part for part in parts if part.kind == "verbatim"],
+                summaries=[part for part in parts if part.kind == "summary"],
+            ),
+        )
+        self.swaps[scope] = (len(log), used_tokens, context_window), answer
+        if self.defect == "drops what it swapped out":
+            self.log[scope] = log[-len(messages) :]
+        return answer
+
+    def others(self, scope: Scope) -> list[Message]:
+        """What other agents said in sessions of the same key."""
+        logs = [log for other, log in self.log.items() if other != scope and other.session_id == scope.session_id]
+        return [message for log in logs for message in log]
+
+    async def expand(self, request: wire.Expand) -> Expansion:
+        span = request.source()
+        agent_id = resolve_agent(span.session_id if span else None, request.agent_id, "nobody")
+        if (span is None) == (request.summary_id is None):
+            raise WrongShape("one of them")
+        if span is None:
+            span = self.behind(agent_id, request.summary_id or "")
+        checked_key(span.session_id, "sessionId", 512)
+        lines = self.lines(agent_id, span)
+        if request.after is not None:
+            if not request.after.isdigit():
+                raise WrongShape("nowhere")
+            lines = [line for line in lines if line.seq > int(request.after)]
+        if self.defect != "records no expansions":
+            self.chain(agent_id, "expand", span.session_id)
+        shown = lines if self.defect == "gives all pages at once" else lines[: request.limit]
+        has_more = len(shown) < len(lines) and self.defect != "ends after a page"
+        return Expansion(spans=[span], messages=shown, next=str(shown[-1].seq) if has_more else None)
+
+    def behind(self, agent_id: str, summary_id: str) -> SourceSpan:
+        owners = [agent_id]
+        if self.defect == "expands for anybody":
+            owners += [owner for owner, known in self.summaries if known == summary_id]
+        found = [self.summaries[owner, summary_id] for owner in owners if (owner, summary_id) in self.summaries]
+        if not found:
+            raise NotFound(summary_id)
+        return found[0]
+
+    def lines(self, agent_id: str, span: SourceSpan) -> list[SourceLine]:
+        log = self.log.get(Scope(agent_id=agent_id, session_id=span.session_id), [])
+        if not log and self.defect == "expands for anybody":
+            log = next((log for scope, log in self.log.items() if scope.session_id == span.session_id), [])
+        first = span.first_seq
+        if self.defect == "expands to half of it" and span.last_seq - first > 100:
+            first = span.last_seq // 2
+        lines = [
+            SourceLine(session_id=span.session_id, seq=seq, received_at=BEGINNING, message=self.expanded(message))
+            for seq, message in enumerate(log, 1)
+            if first <= seq <= span.last_seq
+        ]
+        return lines[::-1] if self.defect == "expands backwards" else lines
+
+    def expanded(self, message: Message) -> Message:
+        if self.defect != "expands to plain text":
+            return message
+        return msgspec.structs.replace(message, content=render(message))
 
     # ── what is known ──
 
@@ -403,6 +545,27 @@ class BrokenProvider:
 
 def _name(scope: Scope, seq: int) -> str:
     return sha256(f"{scope}#{seq}".encode()).hexdigest()[:32]
+
+
+def _swap(
+    swapped: bool,
+    reason: str,
+    generation: int,
+    messages: list[Message],
+    before: int,
+    after: int,
+    ledger: Ledger | None = None,
+) -> Swap:
+    return Swap(
+        swapped=swapped,
+        reason=reason,
+        generation=generation,
+        messages=messages,
+        tokens_before=before,
+        tokens_after=after,
+        ledger=ledger or Ledger(),
+        took_ms=0.1,
+    )
 
 
 def _line(message: Message) -> str:

@@ -32,6 +32,8 @@ HANDED = {
     "start": "given at a start at {at}, and what was said since",
     "log": "nothing was handed over before: what had been said is all there was",
 }
+TIMEOUT_SECONDS = 60.0
+"""A long session without a swap is read from its beginning."""
 TOLD_FIRST: tuple[str, ...] = ("reason", "generation")
 """Of an event's details: the rest may be cut."""
 
@@ -53,7 +55,7 @@ def command(invocation: Invocation, session: str, at: datetime) -> None:
     from offbook.cli.output import print_json
     from offbook.summaries import Replay
 
-    with invocation.client() as client:
+    with invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client:
         document = asked(client, "replay", sessionId=session, at=at)
     if invocation.is_json:
         print_json(document)

@@ -11,6 +11,8 @@ from offbook.cli.options import UTF8, Invocation, common_options, pass_invocatio
 if TYPE_CHECKING:
     from offbook.summaries import Dropped, Ledger, Swap
 
+TIMEOUT_SECONDS = 60.0
+"""What was begun is done and recorded, whether or not anybody waits for it."""
 DROPPED_SHOWN = 20
 
 EPILOG = """\b
@@ -53,7 +55,7 @@ def command(
     from offbook.cli.output import print_json
     from offbook.summaries import Swap
 
-    with invocation.client() as client:
+    with invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client:
         document = asked(
             client,
             "swap",

@@ -28,7 +28,7 @@ from offbook.client.async_client import AsyncClient
 from offbook.client.messages import message_of
 from offbook.client.outgoing import MessageLike
 from offbook.client.own_compaction import OwnCompaction, compacted, newest_messages
-from offbook.client.slot import Slot
+from offbook.client.slot import Slot, tokens_of
 from offbook.client.swap_checks import not_smaller, wrong_with
 from offbook.client.swap_events import EventKind, Meter, SwapEvent, SwapStats
 from offbook.client.swap_question import Outcome, Questions
@@ -47,6 +47,7 @@ REST_SECONDS = 5.0
 GROWTH_BEFORE_NEXT = 0.05
 """Share of the window that must have come before the provider is asked again: swaps are rare and large, or the prompt
 cache is never warm."""
+TROUBLES: tuple[EventKind, ...] = ("kept", "away", "slow", "refused", "wrong")
 EVENTS_KEPT = 1_000
 
 
@@ -173,12 +174,11 @@ class HotSwapSession:
 
     @property
     def stats(self) -> SwapStats:
-        troubles = ("kept", "away", "slow", "refused", "wrong", "compacted")
         return SwapStats(
             swaps=self._counts["swapped"],
             generation=self._generation,
             compactions=self._counts["compacted"],
-            fallbacks={kind: self._counts[kind] for kind in troubles if self._counts[kind]},
+            fallbacks={kind: self._counts[kind] for kind in TROUBLES if self._counts[kind]},
             waited_ms=round(self._waited_seconds * 1_000, 3),
             used_tokens=self.used_tokens,
             last_ledger=self._last_ledger,
@@ -270,6 +270,7 @@ class HotSwapSession:
             wrong = wrong or (not_smaller(before, after) if is_swap else None)
             if wrong is None:
                 self._slot = after
+        self._awaits_start = False
         if wrong is not None:
             self._rest_until = time.monotonic() + REST_SECONDS
             self._ask_later()
@@ -277,7 +278,6 @@ class HotSwapSession:
             # It believes that its answer is in use.
             self._tell(self._memory.post_compaction(self.session_id, {"kept": wrong}, agent_id=self._agent_id))
             return
-        self._awaits_start = False
         self._lost = outcome.lost
         self._known_ids.update(message.id for message in answer.messages if message.id is not None)
         self._generation = answer.generation
@@ -292,14 +292,17 @@ class HotSwapSession:
     # ── without a provider ──
 
     async def _compact_here(self, until: float) -> None:
-        why = self.events[-1].reason if self.events else "no provider answered"
+        why = self._why_not_swapped()
+        before, lost = self._slot, self._questions.lost()
+        covered = before.settled
+        messages = before.up_to(covered)
+        if tokens_of(messages) <= self._target_tokens:  # what takes the room is of a tool that is still at work
+            return
         if self._asking is not None:  # what it answers is about messages that are gone by then
             self._asking.cancel()
             self._asking = None
         saving = self._tell(self._memory.pre_compaction(self.session_id, agent_id=self._agent_id))
         await self._wait_for(saving, until)
-        before, lost = self._slot, self._questions.lost()
-        messages = before.messages
         try:
             fewer = await compacted(self._compact, messages) if self._compact else None
         # The host's own function may raise anything; the agent has to go on with something.
@@ -308,13 +311,19 @@ class HotSwapSession:
         if fewer is None:
             fewer = newest_messages(messages, self._fallback_messages, self._target_tokens)
         with self._changing:
-            self._slot = self._slot.compacted(fewer, before.total)
+            self._slot = self._slot.compacted(fewer, covered)
         self._lost = lost
         self._ask_later()
         self._compact_again_tokens = self._ask_again_tokens
         self._note("compacted", why, before)
         told = {"messages": len(fewer), "tokens": self._slot.base_tokens}
         self._tell(self._memory.post_compaction(self.session_id, told, agent_id=self._agent_id), after=saving)
+
+    def _why_not_swapped(self) -> str:
+        if self._slot.has_open_calls:
+            return "a tool is still at work"
+        troubles = [event for event in [*self.events][-1:] if event.kind in TROUBLES]
+        return f"{troubles[0].kind}: {troubles[0].reason}" if troubles else "a swap left it full"
 
     def _tell(self, telling: Coroutine[Any, Any, Any], after: asyncio.Task[None] | None = None) -> asyncio.Task[None]:
         task = asyncio.create_task(_told(telling, after))
@@ -323,10 +332,9 @@ class HotSwapSession:
         return task
 
     def _note(self, kind: EventKind, reason: str, before: Slot | None = None) -> None:
-        after = self._slot
-        before = before or after
+        before, after = before or self._slot, self._slot
         self._counts[kind] += 1
-        sizes = (before.tokens, after.tokens, len(before.messages), len(after.messages))
+        sizes = (before.tokens, after.tokens, len(before.whole), len(after.whole))
         self.events.append(SwapEvent(kind, now(), reason, self._generation, *sizes))
 
 

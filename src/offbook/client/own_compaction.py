@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from offbook.client.messages import message_of
 from offbook.client.outgoing import MessageLike
-from offbook.client.slot import tokens_of
-from offbook.client.swap_checks import orphan_in
+from offbook.client.slot import orphan_in, tokens_of
 from offbook.compression.pairs import leading_orphans, with_orphans_quoted
 from offbook.content import text_of
 from offbook.errors import WrongShape

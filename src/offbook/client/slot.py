@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from offbook.compression.pairs import has_orphan, with_orphans_quoted
 from offbook.content import render, tool_calls, tool_results
 from offbook.tokens import estimate_tokens
 from offbook.types import Message
 
 MESSAGE_TOKENS = 4
 """What a provider counts for a message besides its text."""
+AWAITED_FOR_MESSAGES = 20
+"""A call that so many messages came after without a result is not waited for: its tool was cancelled, or crashed."""
 
 
 def tokens_of(messages: Iterable[Message]) -> int:
     return sum(estimate_tokens(render(message)) + MESSAGE_TOKENS for message in messages)
+
+
+def orphan_in(messages: Sequence[Message]) -> int | None:
+    """Where a tool's result stands whose call does not come before it: most providers of models refuse that."""
+    called: set[str] = set()
+    for index, message in enumerate(messages):
+        if has_orphan(message, called):
+            return index
+        called.update(tool_calls(message))
+    return None
 
 
 class Added(NamedTuple):
@@ -45,18 +58,33 @@ class Slot(NamedTuple):
 
     @property
     def messages(self) -> list[Message]:
-        return [*self.base, *(one.message for one in self.added)]
+        """What a model can be given: a result whose call is no longer there is quoted."""
+        whole = self.whole
+        return whole if orphan_in(whole) is None else with_orphans_quoted(whole)
+
+    @property
+    def whole(self) -> list[Message]:
+        return self.up_to(self.total)
 
     @property
     def tokens(self) -> int:
         return self.base_tokens + sum(one.tokens for one in self.added)
 
     @property
+    def settled(self) -> int:
+        """The position up to which no tool is still at work: its result will need its call."""
+        answered = {call_id for one in self.added for call_id in tool_results(one.message)}
+        for one in self.added[-AWAITED_FOR_MESSAGES:]:
+            if not answered.issuperset(tool_calls(one.message)):
+                return one.position - 1
+        return self.total
+
+    @property
     def has_open_calls(self) -> bool:
-        """Whether a tool still works: its result will need its call."""
-        messages = self.messages
-        answered = {call_id for message in messages for call_id in tool_results(message)}
-        return any(call_id not in answered for message in messages for call_id in tool_calls(message))
+        return self.settled < self.total
+
+    def up_to(self, position: int) -> list[Message]:
+        return [*self.base, *(one.message for one in self.added if one.position <= position)]
 
     def with_added(self, message: Message, message_id: str) -> Slot:
         one = Added(self.total + 1, message_id, message, tokens_of([message]))
@@ -76,7 +104,7 @@ class Slot(NamedTuple):
         """`base` in the place of everything up to `covered`, except of what the provider never took."""
         last_id = next((one.id for one in self.added if one.position == covered), self.last_id)
         kept = [
-            one._replace(is_unrecorded=one.position <= covered)
+            one if one.position > covered else one._replace(is_unrecorded=True, message=_as_text(one.message))
             for one in self.added
             if one.position > covered or one.is_unrecorded or one.id in unrecorded
         ]
@@ -89,3 +117,15 @@ class Slot(NamedTuple):
     def compacted(self, base: Sequence[Message], covered: int) -> Slot:
         """The agent's own: it has seen all of them, and what it leaves out it leaves out."""
         return self.replaced(base, covered)._replace(added=tuple(one for one in self.added if one.position > covered))
+
+
+def _as_text(message: Message) -> Message:
+    """A call or a result whose other half is shown elsewhere, and as text there too."""
+    if not tool_calls(message) and not tool_results(message) and message.role != "tool":
+        return message
+    return Message(
+        role="assistant" if message.role == "assistant" else "user",
+        content=render(message),
+        id=message.id,
+        ts=message.ts,
+    )

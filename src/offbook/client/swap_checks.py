@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from offbook.client.slot import Slot
-from offbook.compression.pairs import has_orphan
+from offbook.client.slot import Slot, orphan_in
 from offbook.compression.validity import faults
-from offbook.content import tool_calls
 from offbook.types import Message
-
-
-def orphan_in(messages: Sequence[Message]) -> int | None:
-    """Where a tool's result stands whose call does not come before it: most providers of models refuse that."""
-    called: set[str] = set()
-    for index, message in enumerate(messages):
-        if has_orphan(message, called):
-            return index
-        called.update(tool_calls(message))
-    return None
 
 
 def wrong_with(answer: Sequence[Message], reach: int | None, arrived: int, before: Slot, after: Slot) -> str | None:
@@ -33,9 +21,8 @@ def wrong_with(answer: Sequence[Message], reach: int | None, arrived: int, befor
     refused = faults(answer)
     if refused:
         return f"a model would refuse it: {refused[0]}"
-    index = orphan_in(after.messages)
-    if index is not None:
-        return f"a tool's result would lose its call, at message {index}"
+    if orphan_in(after.whole) is not None and orphan_in(before.whole) is None:
+        return "a tool's result would lose its call"
     return None
 
 

@@ -32,7 +32,7 @@ class SwapStats(NamedTuple):
     compactions: int
     """How often the agent had to do without."""
     fallbacks: Mapping[str, int]
-    """How often what the agent had was left as it was, or compacted by itself, and why."""
+    """How often the agent went on with what it had, by why."""
     waited_ms: float
     """What the agent has waited for the provider, in all."""
     used_tokens: int

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from offbook.compression.prompts import LONGEST_IDENTIFIER_CHARS, MANAGER, MOST_IDENTIFIERS
+from offbook.compression.prompts import LONGEST_IDENTIFIER_CHARS, MOST_IDENTIFIERS
 from offbook.frames import SHOWN, neutralise
 from offbook.tokens import estimate_tokens
 
@@ -45,7 +45,10 @@ _TEMPLATE = re.compile(r"<\|(?:im_|start|end|user|assistant|system)|\[/?INST\]|<
 
 
 def faults(text: str, *, source_chars: int, identifiers: Sequence[str], max_tokens: int) -> list[str]:
-    """What is wrong with it, in sentences; none where nothing is. `max_tokens` is the length that was asked for."""
+    """What is wrong with it, in sentences; none where nothing is. `max_tokens` is the length that was asked for.
+
+    Nothing is quoted: a sentence may be shown to who may not read the conversation.
+    """
     words = text.split()
     if not words:
         return ["it is empty"]
@@ -66,13 +69,11 @@ def _lost(text: str, identifiers: Sequence[str]) -> str | None:
     lost = [name for name in listed if name not in text]
     if len(listed) < FEWEST_JUDGED or len(lost) <= MOST_LOST_SHARE * len(listed):
         return None
-    examples = ", ".join(lost[:3])
-    return f"it loses {len(lost)} of {len(listed)} identifiers that it was to keep, such as {examples}"
+    return f"it loses {len(lost)} of {len(listed)} identifiers that it was to keep"
 
 
 def _refused(text: str) -> str | None:
-    match = _REFUSAL.search(text[:REFUSAL_CHARS])
-    return f"it is a refusal: {_excerpt(text, match)}" if match else None
+    return "it is a refusal" if _REFUSAL.search(text[:REFUSAL_CHARS]) else None
 
 
 def _repeated(words: Sequence[str]) -> str | None:
@@ -80,10 +81,10 @@ def _repeated(words: Sequence[str]) -> str | None:
     runs = Counter(tuple(words[at : at + REPEATED_WORDS]) for at in range(len(words) - REPEATED_WORDS + 1))
     if not runs:
         return "it says one word over and over" if len(words) > FEWEST_WORDS and len(set(words)) == 1 else None
-    run, times = runs.most_common(1)[0]
+    [(_, times)] = runs.most_common(1)
     again = sum(count - 1 for count in runs.values())
     if again > MOST_REPEATED_SHARE * runs.total() or times >= FEWEST_REPEATS:
-        return f"it repeats itself: “{' '.join(run)[:80]}” {times} times"
+        return f"it repeats itself: {REPEATED_WORDS} words in a row {times} times"
     return None
 
 
@@ -94,16 +95,12 @@ def _echoed(text: str) -> str | None:
         (_TEMPLATE, "it holds marks of the model's own"),
         (_PREFACE, "it begins with a preface"),
     ):
-        if match := pattern.search(text):
-            return f"{what}: {_excerpt(text, match)}"
-    return f"it echoes {MANAGER}" if MANAGER in text else None
+        if pattern.search(text):
+            return what
+    return None
 
 
 def _framed(text: str) -> str | None:
     """What looks like something that Offbook injected would be taken out, or believed, later."""
     is_framed = neutralise(text) != text or SHOWN in text
     return "it holds the marks of what Offbook shows" if is_framed else None
-
-
-def _excerpt(text: str, match: re.Match[str]) -> str:
-    return f"“{' '.join(text[match.start() : match.start() + 60].split())}”"

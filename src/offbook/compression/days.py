@@ -17,12 +17,16 @@ _RELATIVE = re.compile(
     r"(?:(yesterday|tomorrow)|(last|next) (month|year)|(\d|two|three|four|five) days ago)\b",
     re.IGNORECASE,
 )
+_SIGNS = ("esterday", "omorrow", "ast month", "ast year", "ext month", "ext year", "days ago")
+"""One of these is in every such phrase, and looking for them is many times as fast."""
 _SMALL_NUMBERS = {"two": 2, "three": 3, "four": 4, "five": 5}
 _HEADING = re.compile(rf"\[(\d{{1,2}}) ({'|'.join(MONTH_NAMES)})(?: (\d{{1,4}}))?\]")
 
 
 def with_dates(line: str, day: date) -> str:
     """Words that mean another day later are replaced by the day they meant."""
+    if not any(sign in line for sign in _SIGNS):
+        return line
     try:
         return _RELATIVE.sub(lambda match: _resolved(match, day), line)
     except (OverflowError, ValueError):  # the first or the last day there is

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from offbook.compression.layout import filled
 from offbook.compression.lines import Lines, brief, cut, merged, ranked
 from offbook.compression.lines import laid_out as _laid_out
-from offbook.compression.ranking import Candidate, Line, ranking
+from offbook.compression.ranking import Candidate, Line, Ranking, ranking
 from offbook.compression.telegraph import Clause, clauses
 
 __all__ = [
@@ -34,11 +34,14 @@ __all__ = [
     "written",
 ]
 
-TOOL = "tool "
+OWN, TOOL = "I", "tool "
+"""Who speaks: the agent itself, a tool; anybody else is somebody."""
 TOOL_FACTOR = 0.2
 """What a tool printed counts less than what somebody said: it can be asked again."""
 TROUBLE_FACTOR = 4.0
 """But for what went wrong."""
+OWN_FACTOR = 0.8
+"""What the agent said itself counts less than what it was told."""
 ORDINARY_CHARS = 2_000
 """Longer messages say more in all, but less with each of their words: paste, listings, essays."""
 
@@ -63,10 +66,8 @@ class Analysis(NamedTuple):
     clauses: tuple[Clause, ...]
 
 
-class Digest(NamedTuple):
-    """A stretch of messages as ranked lines: every shorter form is a beginning of the ranking."""
-
-    lines: tuple[Line, ...]
+Digest = Ranking
+"""A stretch of messages as ranked lines: every shorter form is a beginning of the ranking."""
 
 
 def analyse(said: Said) -> Analysis:
@@ -75,15 +76,17 @@ def analyse(said: Said) -> Analysis:
     found = clauses(said.text, day)
     share = min(1.0, (ORDINARY_CHARS / max(1, len(said.text))) ** 0.5)
     if said.speaker.startswith(TOOL):
-        found = [_printed(clause, share * TOOL_FACTOR) for clause in found]
-    elif share < 1:
-        found = [clause._replace(factor=clause.factor * share) for clause in found]
+        share *= TOOL_FACTOR
+        found = [_weighed(clause, TROUBLE_FACTOR) if _TROUBLE.search(clause.text) else clause for clause in found]
+    elif said.speaker == OWN:
+        share *= OWN_FACTOR
+    if share < 1:
+        found = [_weighed(clause, share) for clause in found]
     return Analysis(said.seq, " ".join(said.speaker.split()), day, tuple(found))
 
 
-def _printed(clause: Clause, share: float) -> Clause:
-    is_trouble = _TROUBLE.search(clause.text) is not None
-    return clause._replace(factor=clause.factor * share * (TROUBLE_FACTOR if is_trouble else 1.0))
+def _weighed(clause: Clause, share: float) -> Clause:
+    return Clause(clause.text, clause.terms, clause.factor * share)
 
 
 def digest(analyses: Sequence[Analysis]) -> Digest:
@@ -92,7 +95,7 @@ def digest(analyses: Sequence[Analysis]) -> Digest:
         for one in analyses
         for place, clause in enumerate(one.clauses)
     ]
-    return Digest(tuple(ranking(candidates)))
+    return ranking(candidates)
 
 
 def fit(
@@ -102,11 +105,10 @@ def fit(
 
     Lines are chosen over all digests by what they add. With `before_seq`, only of messages before that one.
     """
-    rankings = [one.lines for one in digests]
-    pages, _ = filled(rankings, max_chars, before_seq=before_seq, separator_chars=separator_chars)
+    pages, _ = filled(digests, max_chars, before_seq=before_seq, separator_chars=separator_chars)
     return [page.text() for page in pages]
 
 
 def written(one: Digest, max_chars: int) -> Lines:
     """A digest as the text of a summary."""
-    return _laid_out(one.lines, max_chars)
+    return _laid_out(one, max_chars)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from offbook.compression.cover import cover, level_budgets
 from offbook.compression.digest import Digest, Lines, cut
 from offbook.compression.digest import fit as fit_digests
-from offbook.compression.tail import SEPARATOR, Tail, shown
+from offbook.compression.tail import SEPARATOR, Tail
 from offbook.content import beginning
 from offbook.frames import frame
 from offbook.summaries import Node, SummaryText
@@ -72,6 +72,8 @@ class Plan(NamedTuple):
     nodes: list[Node]
     sizes: list[int]
     digest_chars: int
+    left_over: int
+    """Of the room, what even the whole of it does not fill."""
 
 
 def planned(
@@ -92,7 +94,7 @@ def planned(
     nodes = cover(levels, summarised_through, level_budgets(totals, for_nodes, caps))
     sizes = allotted([node.chars + len(node.id) + 3 for node in nodes], for_nodes)
     spent = sum(size + len(SEPARATOR) for size in sizes if size)
-    return Plan(nodes, sizes, max(0, room - spent))
+    return Plan(nodes, sizes, max(0, room - spent), max(0, room - spent - wanted))
 
 
 def allotted(chars: Sequence[int], room: int) -> list[int]:
@@ -227,13 +229,12 @@ def _context(
     ]
     texts = [memory] if memory else []
     messages = [Message(role="assistant", content=memory)] if memory else []
-    tail_texts = [shown(message) for message in tail.messages]
     for place in sorted(range(len(tail.order)), key=tail.order.__getitem__):
         piece = tail.pieces[tail.order[place]]
         is_verbatim = piece.is_whole and tail.messages[place] is piece.message
-        _add_piece(parts, piece.seq, is_verbatim=is_verbatim, chars=len(tail_texts[place]))
+        _add_piece(parts, piece.seq, is_verbatim=is_verbatim, chars=len(tail.texts[place]))
     messages += tail.messages
-    text = SEPARATOR.join(texts + tail_texts)
+    text = SEPARATOR.join(texts + tail.texts)
     return CompressedContext(
         session_id=scope.session_id,
         agent_id=scope.agent_id,

@@ -7,11 +7,11 @@ What a clause takes therefore depends on its neighbours, and on nothing else, so
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from heapq import heapify, heappop, heappush, heapreplace
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
 
 from offbook.compression.days import heading, heading_chars
-from offbook.compression.ranking import Line, regained
+from offbook.compression.ranking import Line, Ranking, regained, shared_values
 
 BETWEEN_CLAUSES = "; "
 CLAUSES_PER_LINE = 4
@@ -78,7 +78,7 @@ class Page:
 
 
 def filled(
-    rankings: Sequence[Sequence[Line]],
+    rankings: Sequence[Ranking],
     max_chars: int,
     *,
     before_seq: int | None = None,
@@ -90,40 +90,50 @@ def filled(
     The order does not depend on the room there is, so from where the best line fits, more room only adds lines.
     """
     pages = [Page(separator_chars=separator_chars, is_stored=is_stored) for _ in rankings]
-    shown = [lines if before_seq is None else [one for one in lines if one.seq < before_seq] for lines in rankings]
-    # Gains fall along a ranking, so of each only the next line need wait, besides those that other rankings devalued.
-    waiting = [(-lines[0].gain, which, 0, True) for which, lines in enumerate(shown) if lines]
+    chosen: list[tuple[int, Line]] = []
+    is_best = True
+    for which, line in _in_order(rankings, before_seq):
+        at, chars = pages[which].place_of(line)
+        if chars <= max_chars:
+            # Where the best line does not fit, one that does stands in for it.
+            max_chars = max_chars - chars if is_best else 0
+            pages[which].insert(at, line)
+            chosen.append((which, line))
+        elif chosen:
+            break
+        else:
+            is_best = False
+    return pages, chosen
+
+
+def _in_order(rankings: Sequence[Ranking], before_seq: int | None) -> Iterator[tuple[int, Line]]:
+    """The lines of all rankings by what each adds to those before it; those that add no word come last."""
+    if len(rankings) == 1:
+        yield from ((0, line) for line in rankings[0].lines if before_seq is None or line.seq < before_seq)
+        return
+    values = shared_values(rankings)
+    worth = values.__getitem__
+    waiting = [
+        (-line.rest - line.scale * sum(map(worth, line.stems)), which, rank)
+        for which, one in enumerate(rankings)
+        for rank, line in enumerate(one.lines)
+        if line.stems and (before_seq is None or line.seq < before_seq)
+    ]
     heapify(waiting)
     forms: set[str] = set()
     stems: set[str] = set()
-    chosen: list[tuple[int, Line]] = []
-    is_best = True
     while waiting:
-        known, which, rank, is_next = waiting[0]
-        lines = shown[which]
-        line = lines[rank]
-        gain = regained(line, forms, stems) if len(shown) > 1 else line.gain
-        is_stale = gain < -known * (1 - 1e-9)
-        if is_next and rank + 1 < len(lines):
-            heapreplace(waiting, (-lines[rank + 1].gain, which, rank + 1, True))
-            if is_stale:
-                heappush(waiting, (-gain, which, rank, False))
-        elif is_stale:
-            heapreplace(waiting, (-gain, which, rank, False))
-        else:
-            heappop(waiting)
-        if is_stale:
+        known, which, rank = waiting[0]
+        line = rankings[which].lines[rank]
+        gain = regained(line, values, forms, stems)
+        if gain < -known * (1 - 1e-9):
+            heapreplace(waiting, (-gain, which, rank))
             continue
-        at, chars = pages[which].place_of(line)
-        if chars > max_chars:
-            if chosen:
-                break
-            is_best = False
-            continue
-        # Where the best line does not fit, one that does stands in for it.
-        max_chars = max_chars - chars if is_best else 0
-        pages[which].insert(at, line)
-        chosen.append((which, line))
-        forms.update([form for form, _, _ in line.news])
-        stems.update([root for _, root, _ in line.news])
-    return pages, chosen
+        heappop(waiting)
+        yield which, line
+        forms.update(line.forms)
+        stems.update(line.stems)
+    wordless = ((which, line) for which, one in enumerate(rankings) for line in one.lines if not line.stems)
+    for which, line in sorted(wordless, key=lambda pair: -pair[1].rest):
+        if before_seq is None or line.seq < before_seq:
+            yield which, line

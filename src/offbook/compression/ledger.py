@@ -8,6 +8,7 @@ from offbook.compression.particulars import Particular, missing
 from offbook.summaries import Dropped, Ledger, Loss, StateRecord, SummaryText
 from offbook.types import CompressedContext
 
+SPELLED = frozenset({"identifier", "number", "date", "name"})
 MOST_DROPPED = 200
 """Named in a ledger, the newest; all of them are counted as far as they are known."""
 
@@ -44,8 +45,10 @@ def _dropped(loss: Loss, summary_id: str | None) -> Dropped:
 
 
 def _no_longer_there(lost: Sequence[Dropped], text: str) -> list[Dropped]:
-    """What one summary lost may be said in another, or in the tail."""
-    wanted = set(missing([Particular(one.kind, one.text) for one in lost], text))
+    """A name or number that one summary lost may be said in another, or in the tail. A sentence is not looked for
+    there: in a long text one finds the words of any."""
+    spelled = [Particular(one.kind, one.text) for one in lost if one.kind in SPELLED]
+    wanted = set(missing(spelled, text)) | {Particular(one.kind, one.text) for one in lost if one.kind not in SPELLED}
     seen: set[Particular] = set()
     gone: list[Dropped] = []
     for one in reversed(lost):  # of what is lost twice, where it was said last

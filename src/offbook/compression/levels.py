@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from offbook.compression.spans import Stretch
 from offbook.summaries import Summary
 
-SHORTEST_REST_TOKENS = 50
+SHORTEST_REST_TOKENS = 20
 """What is left of a session that is over becomes a summary of its own, unless it is next to nothing."""
 
 

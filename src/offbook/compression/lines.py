@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from offbook.compression.days import day_of_heading, heading
 from offbook.compression.layout import BETWEEN_CLAUSES, filled
-from offbook.compression.ranking import Candidate, Line, ranking
+from offbook.compression.ranking import Candidate, Ranking, ranking
 from offbook.compression.telegraph import as_clause, whole_letters
 
 BRIEF_CHARS = 300
@@ -35,9 +35,9 @@ class Lines(NamedTuple):
     """Their indexes, best first; a heading comes right before the best line under it."""
 
 
-def laid_out(lines: Sequence[Line], max_chars: int) -> Lines:
+def laid_out(one: Ranking, max_chars: int) -> Lines:
     """Ranked clauses as a text to be stored."""
-    pages, chosen = filled([lines], max_chars, is_stored=True)
+    pages, chosen = filled([one], max_chars, is_stored=True)
     order = {(line.seq, line.place): at for at, (_, line) in enumerate(chosen)}
     rows = pages[0].rows()
     best = [min([order[line.seq, line.place] for line in clauses], default=-1) for _, clauses in rows]
@@ -51,7 +51,7 @@ def ranked(text: str) -> Lines:
     rows = [part for row in text.splitlines() for part in _sentences(row.strip())]
     is_heading = [_is_heading(row) for row in rows]
     candidates = [Candidate(at, 0, "", None, as_clause(row)) for at, row in enumerate(rows) if not is_heading[at]]
-    by_rank = [line.seq for line in ranking(candidates)]
+    by_rank = [line.seq for line in ranking(candidates).lines]
     seen = set(by_rank)
     by_rank += [one.seq for one in candidates if one.seq not in seen]
     headed = _headed(is_heading)
@@ -188,6 +188,8 @@ def _dated(
 
 def _beginning(row: str, max_chars: int) -> str:
     """What fits of a line, ending at a word where one ends in the second half."""
+    if len(row) <= max_chars:
+        return row
     head = row[: whole_letters(row, max_chars - 1)]
-    words = head.rsplit(None, 1)[0]
-    return (words if len(words) * 2 > len(head) else head).rstrip() + "…" if len(row) > max_chars else row
+    words = head if row[len(head)].isspace() else head.rsplit(None, 1)[0]
+    return (words if len(words) * 2 > len(head) else head).rstrip() + "…"

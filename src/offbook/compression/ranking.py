@@ -2,28 +2,30 @@
 
 A word is worth what its kind is worth, and more the more often it comes up, but only once: the first clause that says
 it earns that. Choosing greedily, clause after clause, gives a ranking of which every beginning is a good summary of its
-length. Words that come up again in another form earn a part. (What idf does, preferring words that come up once, loses
-two points of LoCoMo's answers: what is asked about later is what was talked about.)
+length. Words that come up again in another form earn a part. (To value words less the more often they come up, as idf
+does, loses two to four points of LoCoMo's answers: what is asked about later is what was talked about.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from heapq import heapify, heappop, heapreplace
+from math import sqrt
 from typing import NamedTuple
 
-from offbook.compression.shapes import stem
+from offbook.compression.shapes import OPENING_CAPITAL_WEIGHT, stem
 from offbook.compression.telegraph import Clause
 
-RISE = 0.45
-"""A word that comes up n times is worth n to this power."""
-ANOTHER_FORM = 0.4
+RISE = 0.5
+"""A word that comes up n times is worth n to this power; so the squares of what it is worth here and there add up."""
+ANOTHER_FORM = 0.6
 """What the second form of a word is worth of the first: `painted` once there was `painting`."""
 REPEATED = 0.02
 """What words are worth that are all there already: enough to fill room that is left in a sensible order."""
 CLAUSE_CHARS = 7
 """What a clause takes besides its words: a separator, its share of headings, and a reader's attention."""
+SHORTEST_NICKNAME_CHARS = 3
 SPEAKER_SHARE = 0.5
 """How many clauses begin with the name of their speaker, about."""
 
@@ -38,10 +40,6 @@ class Candidate(NamedTuple):
     clause: Clause
 
 
-News = tuple[str, str, float]
-"""A form, its stem, and what saying it first adds per character."""
-
-
 class Line(NamedTuple):
     """A clause in its ranking. `gain` is what it adds per character to the lines ranked before it."""
 
@@ -53,20 +51,32 @@ class Line(NamedTuple):
     gain: float
     rest: float
     """The part of the gain that does not depend on other lines."""
-    news: tuple[News, ...]
-    """What the lines ranked before it do not say. Enough to weigh it among the lines of other stretches."""
+    scale: float
+    """What a word's value is multiplied by: the clause's factor, per character."""
+    forms: tuple[str, ...]
+    """Those that the lines ranked before it do not say."""
+    stems: tuple[str, ...]
+    """Of these forms, each in its place."""
+
+
+class Ranking(NamedTuple):
+    """The clauses of a stretch, best first, and what each stem is worth in it."""
+
+    lines: tuple[Line, ...]
+    values: dict[str, float]
 
 
 def cost_chars(speaker: str, text: str) -> float:
     return len(text) + CLAUSE_CHARS + SPEAKER_SHARE * len(speaker)
 
 
-def ranking(candidates: Sequence[Candidate]) -> list[Line]:
+def ranking(candidates: Sequence[Candidate]) -> Ranking:
     """Every clause that says something, best first."""
     values = _values(candidates)
     scales = [one.clause.factor / cost_chars(one.speaker, one.clause.text) for one in candidates]
     sums = [sum([values[term[1]] for term in one.clause.terms]) for one in candidates]
-    waiting = [(-scale * total, index) for index, (scale, total) in enumerate(zip(scales, sums, strict=True)) if total]
+    most = [(1 + REPEATED) * scale * total for scale, total in zip(scales, sums, strict=True)]
+    waiting = [(-gain, index) for index, gain in enumerate(most) if gain]
     heapify(waiting)
     forms = named(one.speaker for one in candidates)
     stems = set(forms)
@@ -79,28 +89,29 @@ def ranking(candidates: Sequence[Candidate]) -> list[Line]:
             heappop(waiting)
             continue
         scale = scales[index]
-        news = []
+        new_forms: list[str] = []
+        new_stems: list[str] = []
         gain = rest = REPEATED * scale * sums[index]
         for form, root, _ in one.clause.terms:
             if form not in forms:
-                value = scale * values[root]
-                gain += ANOTHER_FORM * value if root in stems else value
-                news.append((form, root, value))
-        # Gains only fall as more is said, so one that is still what it was is the best of all.
+                gain += scale * values[root] * (ANOTHER_FORM if root in stems else 1.0)
+                new_forms.append(form)
+                new_stems.append(root)
+        # Gains only fall as more is said, so one that is no less than what the next could be is the best of all.
         if gain < -known * (1 - 1e-9) and len(waiting) > 1 and gain < -min(waiting[1:3])[0]:
             heapreplace(waiting, (-gain, index))
             continue
         heappop(waiting)
-        lines.append(Line(one.seq, one.place, one.speaker, one.day, one.clause.text, gain, rest, tuple(news)))
+        where = (one.seq, one.place, one.speaker, one.day)
+        lines.append(Line(*where, one.clause.text, gain, rest, scale, tuple(new_forms), tuple(new_stems)))
         said.add(one.clause.text)
-        for form, root, _ in news:
-            forms.add(form)
-            stems.add(root)
-    return lines
+        forms.update(new_forms)
+        stems.update(new_stems)
+    return Ranking(tuple(lines), values)
 
 
 def _values(candidates: Sequence[Candidate]) -> dict[str, float]:
-    """What each stem is worth. One that begins a speaker's name is that name, called: nothing."""
+    """What each stem is worth. The beginning of a speaker's name, written as a name, is that speaker: nothing."""
     counts: dict[str, int] = {}
     weights: dict[str, float] = {}
     for one in candidates:
@@ -113,7 +124,10 @@ def _values(candidates: Sequence[Candidate]) -> dict[str, float]:
                 weights[root] = weight
     values = {root: weights[root] * count ** (RISE - 1) for root, count in counts.items()}
     for name in named(one.speaker for one in candidates):
-        values.update((name[:end], 0.0) for end in range(3, len(name) + 1) if name[:end] in values)
+        for end in range(SHORTEST_NICKNAME_CHARS, len(name) + 1):
+            root = name[:end]
+            if root in values and weights[root] > OPENING_CAPITAL_WEIGHT * counts[root]:
+                values[root] = 0.0
     return values
 
 
@@ -122,10 +136,22 @@ def named(speakers: Iterable[str]) -> set[str]:
     return {word for speaker in set(speakers) for part in speaker.lower().split() for word in (part, stem(part))}
 
 
-def regained(line: Line, forms: set[str], stems: set[str]) -> float:
-    """What a line adds per character where other stretches have said those words already."""
-    gain = line.rest
-    for form, root, value in line.news:
+def shared_values(rankings: Sequence[Ranking]) -> dict[str, float]:
+    """What each stem is worth in several stretches together, as if they were one."""
+    squares: dict[str, float] = {}
+    for one in rankings:
+        for root, value in one.values.items():
+            if root in squares:
+                squares[root] += value * value
+            else:
+                squares[root] = value * value
+    return {root: sqrt(square) for root, square in squares.items()}
+
+
+def regained(line: Line, values: Mapping[str, float], forms: set[str], stems: set[str]) -> float:
+    """What a line adds per character where other stretches have said some of its words already."""
+    total = 0.0
+    for form, root in zip(line.forms, line.stems, strict=True):
         if form not in forms:
-            gain += ANOTHER_FORM * value if root in stems else value
-    return gain
+            total += ANOTHER_FORM * values[root] if root in stems else values[root]
+    return line.rest + line.scale * total

@@ -21,8 +21,16 @@ class Piece(Value, frozen=True):
 
     seq: int
     message: Message
+    text: str
+    """As it stands in a context's text."""
     received_at: datetime
     is_whole: bool = True
+
+    @property
+    def cost(self) -> int:
+        """About as many characters as it takes, however its neighbours are cut."""
+        extra = len(QUOTED_RESULT) if self.message.role == "tool" or tool_results(self.message) else 0
+        return len(self.text) + len(SEPARATOR) + extra
 
 
 class Tail(NamedTuple):
@@ -33,18 +41,21 @@ class Tail(NamedTuple):
 
     pieces: list[Piece]
     messages: list[Message]
+    texts: list[str]
     order: list[int]
     chars: int
 
 
-NO_TAIL = Tail([], [], [], 0)
+NO_TAIL = Tail([], [], [], [], 0)
 
 
 def piece_of(logged: LoggedMessage, message: Message | None = None) -> Piece:
     """`message` is given where its large parts were put back in."""
+    message_shown = message or logged.message
     return Piece(
         seq=logged.seq,
-        message=message or logged.message,
+        message=message_shown,
+        text=shown(message_shown),
         received_at=logged.received_at,
         is_whole=message is not None or not logged.entry.blobs,
     )
@@ -53,12 +64,6 @@ def piece_of(logged: LoggedMessage, message: Message | None = None) -> Piece:
 def shown(message: Message) -> str:
     speaker = f"{message.role} ({message.name})" if message.name else message.role
     return f"{speaker}: {render(message)}"
-
-
-def cost(piece: Piece) -> int:
-    """About as many characters as the piece takes, however its neighbours are cut."""
-    extra = len(QUOTED_RESULT) if piece.message.role == "tool" or tool_results(piece.message) else 0
-    return len(shown(piece.message)) + len(SEPARATOR) + extra
 
 
 def verbatim_room(max_chars: int, session_chars: int) -> int:
@@ -78,12 +83,12 @@ def tail_of(newest_first: Sequence[Piece], room: int, max_chars: int, budget: Co
         allowed = max(room, max_chars * 3 // 5) if is_recent else room
         if not taken:
             allowed = max_chars
-            limit = max_chars if cost(piece) <= max_chars + len(SEPARATOR) else max_chars * 3 // 5
-        one = piece if cost(piece) <= max(limit, room // 10) else excerpt(piece, max(limit, room // 10), key)
-        if one is None or chars + cost(one) > allowed + (0 if taken else len(SEPARATOR)):
+            limit = max_chars if piece.cost <= max_chars + len(SEPARATOR) else max_chars * 3 // 5
+        one = piece if piece.cost <= max(limit, room // 10) else excerpt(piece, max(limit, room // 10), key)
+        if one is None or chars + one.cost > allowed + (0 if taken else len(SEPARATOR)):
             break
         taken.append(one)
-        chars += cost(one)
+        chars += one.cost
         turns += piece.message.role in ("user", "assistant")
     taken.reverse()
     return fitting(taken[leading_orphans([piece.message for piece in taken]) :], max_chars)
@@ -94,9 +99,12 @@ def fitting(pieces: Sequence[Piece], max_chars: int) -> Tail:
     pieces = list(pieces)
     while pieces:
         valid = placed([piece.message for piece in pieces])
-        chars = sum(len(shown(message)) for _, message in valid) + len(SEPARATOR) * (len(pieces) - 1)
+        texts = [
+            pieces[index].text if message is pieces[index].message else shown(message) for index, message in valid
+        ]
+        chars = sum(map(len, texts)) + len(SEPARATOR) * (len(pieces) - 1)
         if chars <= max_chars:
-            return Tail(pieces, [message for _, message in valid], [index for index, _ in valid], chars)
+            return Tail(pieces, [message for _, message in valid], texts, [index for index, _ in valid], chars)
         pieces = pieces[1:]
         pieces = pieces[leading_orphans([piece.message for piece in pieces]) :]
     return NO_TAIL
@@ -122,9 +130,11 @@ def excerpt(piece: Piece, max_chars: int, key: bytes) -> Piece | None:
         return None
     head = room * 2 // 3
     content = frame(text[:head] + note + text[len(text) - (room - head) :], kind="memory", key=key)
+    shortened = Message(role=bare.role, content=content, id=message.id, ts=message.ts, name=message.name)
     return Piece(
         seq=piece.seq,
-        message=Message(role=bare.role, content=content, id=message.id, ts=message.ts, name=message.name),
+        message=shortened,
+        text=shown(shortened),
         received_at=piece.received_at,
         is_whole=False,
     )

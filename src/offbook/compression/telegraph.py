@@ -48,7 +48,7 @@ EMPTY_FACTOR = 0.5
 LISTING_FACTOR = 0.5
 """For lines that are not prose: every word of a listing is rare."""
 TABLE_FACTOR = 0.4
-"""For lines that are mostly numbers: one of them says much, thirty say little more."""
+"""For clauses of nothing but numbers, and for lines that are mostly numbers: thirty say little more than one."""
 
 _LONG_UNSPACED = re.compile(f"[{UNSPACED}]")
 _UNSPACED_END = re.compile("(?<=[。！？；，、：])(?![。！？；，、：」』）])")
@@ -57,6 +57,7 @@ _CODE = re.compile(
     r"^\s*(?:[{}\[\]<>+|$#@/\\;=*]|(?:def|class|import|from|return|if|for|while|const|let|var|function)\b)"
     r"|[{};=]\s*$|\w\(|=>|->|::|==|://"
 )
+_LIST_MARK = re.compile(r"^\s*(?:(?:[-*•+>]|#{1,6}|\*{0,2}\(?(?:\d{1,3}|[a-z]|[IVX]{1,4})[.)]\*{0,2})\s+)+(?=\S)")
 _PROMPTS = ("$ ", ">>> ")
 _SIGN_CHARS = 12
 """Prose has a sign in more characters than this."""
@@ -81,7 +82,8 @@ def clauses(text: str, day: date | None = None) -> list[Clause]:
         if not line or line.isspace():
             continue
         if _is_prose(line):
-            _add_prose(found, with_dates(line, day) if day is not None else line)
+            said = _LIST_MARK.sub("", line, count=1)
+            _add_prose(found, with_dates(said, day) if day is not None else said)
         else:
             _add_listing(found, line)
     return found
@@ -169,7 +171,8 @@ def _factor(terms: tuple[Term, ...], *, is_deciding: bool) -> float:
         if term[2] >= TELLING_WEIGHT:
             substance += 2 if term[2] >= TIME_WEIGHT else 1
     factor = DECISION_FACTOR if is_deciding else 1.0
-    if len(terms) >= TABLE_WORDS and 2 * sum([term[0][0].isdigit() for term in terms]) > len(terms):
+    numbers = sum([term[0][0].isdigit() for term in terms])
+    if numbers == len(terms) or (len(terms) >= TABLE_WORDS and 2 * numbers > len(terms)):
         factor *= TABLE_FACTOR
     return factor if substance > 1 else factor * EMPTY_FACTOR
 

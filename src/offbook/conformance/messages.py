@@ -49,6 +49,17 @@ def conversation(turns: int) -> list[dict[str, Any]]:
     return messages
 
 
+def long_talk(messages: int, chars: int) -> list[dict[str, Any]]:
+    """User and assistant in turn, every text as long as the other, and no two the same."""
+    filler = "The harbour is quiet, the nets are dry, and somebody has painted the boat that lies at the pier. " * 9
+    talk = []
+    for number in range(messages):
+        at = number * 7 % 97
+        text = f"Number {number} is about {unique_word()}. {filler[at:]}"
+        talk.append(said(text[: chars - 1] + ".", "assistant" if number % 2 else "user"))
+    return talk
+
+
 def with_parallel_calls(prefix: str) -> list[dict[str, Any]]:
     """Several calls in one message, answered one by one, in both ways of answering; then the talk goes on."""
     first, second, third, fourth = (f"{prefix}-{number}" for number in range(4))

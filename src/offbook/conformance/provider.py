@@ -13,6 +13,7 @@ from offbook.client.endpoint import Endpoint
 from offbook.client.transport import Answer, Transport
 from offbook.conformance.raw import RawAnswer, exchange, request_bytes
 from offbook.entries import MemoryEntry, Recollection
+from offbook.summaries import Expansion, Swap
 from offbook.types import AuditReport, CompressedContext, Message, Receipt, Scope
 
 T = TypeVar("T")
@@ -79,6 +80,13 @@ class Provider:
     async def messages(self, scope: Scope) -> list[Message]:
         """What the provider holds of a session, as a context with room for all of it shows."""
         return (await self.context(scope)).messages
+
+    async def swap(self, scope: Scope, used_tokens: int, context_window: int, **fields: Any) -> Swap:
+        asked = {**named(scope), "usedTokens": used_tokens, "contextWindow": context_window, **fields}
+        return await self.ask_value("swap", Swap, asked)
+
+    async def expand(self, agent_id: str, **fields: Any) -> Expansion:
+        return await self.ask_value("expand", Expansion, {"agentId": agent_id, **fields})
 
     async def recall(self, scope: Scope, query: str, /, **fields: Any) -> list[MemoryEntry]:
         asked = {**named(scope), "query": query, **fields}

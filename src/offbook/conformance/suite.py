@@ -16,6 +16,7 @@ from offbook.conformance.checks import (
     answers,
     content,
     context,
+    expand,
     isolation,
     recall,
     record,
@@ -23,6 +24,7 @@ from offbook.conformance.checks import (
     refused_recall,
     refused_requests,
     stability,
+    swap,
     trail,
 )
 from offbook.conformance.provider import NotOffered, Provider
@@ -54,7 +56,9 @@ CHECKS = _checks_of(
     record,
     content,
     recall,
+    expand,
     context,
+    swap,
     isolation,
     stability,
     trail,

@@ -193,7 +193,8 @@ class HttpSurface:
 
     async def _complete_job(self, request: wire.CompleteJob, call: Call) -> wire.Done:
         agent_id = self._agent(request.agent_id, call)
-        await self._memory.complete_job(agent_id, request.job_id, request.text, usage=request.usage, by=call.caller)
+        usage = request.usage.as_usage() if request.usage else None
+        await self._memory.complete_job(agent_id, request.job_id, request.text, usage=usage, by=call.caller)
         return wire.Done()
 
     async def _fail_job(self, request: wire.FailJob, call: Call) -> wire.Done:

@@ -55,6 +55,8 @@ EntryId = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": ENTRY
 SummaryId = Annotated[str, Meta(pattern=r"^L[1-9]-[0-9]{4,15}$", description="As in `L1-0003`.")]
 MaxChars = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER, description="The context is at most this many characters.")]
 Messages = Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
+JobTokens = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+"""More than any model reads; what all jobs used is summed up."""
 Limit = Annotated[int, Meta(ge=1, le=1_000)]
 Seq = Annotated[int, Meta(ge=0, le=LARGEST_INTEGER)]
 
@@ -155,13 +157,25 @@ class ClaimJob(Value, frozen=True):
     wait_ms: Annotated[int, Meta(ge=0, le=60_000)] = 0
 
 
+class HostUsage(Value, frozen=True):
+    """What the host's model read and wrote for a job, and what that cost. `cached_tokens` are part of `input_tokens`."""
+
+    input_tokens: JobTokens = 0
+    cached_tokens: JobTokens = 0
+    output_tokens: JobTokens = 0
+    dollars: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
+
+    def as_usage(self) -> Usage:
+        return Usage(**msgspec.structs.asdict(self))
+
+
 class CompleteJob(Value, frozen=True):
     """What the host's model wrote for a job. Given twice, the first holds."""
 
     job_id: Annotated[str, Meta(min_length=1, max_length=64)]
     text: Annotated[str, Meta(max_length=1_000_000)]
     agent_id: AgentId | None = None
-    usage: Usage | None = None
+    usage: HostUsage | None = None
 
 
 class FailJob(Value, frozen=True):

@@ -20,11 +20,13 @@ from offbook.errors import ModelUnavailable, OffbookError, StoreError
 from offbook.models.opening import NO_MODEL
 from offbook.models.summarizers.host import HostSummarizer
 from offbook.protocols import Blobs, Store
+from offbook.reading import SessionReader
 from offbook.retrieval.asked import Ask
 from offbook.retrieval.recall import Recall
 from offbook.settings import Settings
 from offbook.standing import Standings
 from offbook.summaries import CompressionEstimate, Job
+from offbook.swapping import Swapping
 from offbook.types import IndexStatus, Scope, SummaryStatus, Tiers
 from offbook.worker import ageing
 from offbook.worker.compressing import Compressing
@@ -84,7 +86,9 @@ class Turns:
 
 
 class Background:
-    def __init__(self, store: Store, blobs: Blobs, settings: Settings, *, indexes: Path, models: Path) -> None:
+    def __init__(
+        self, store: Store, blobs: Blobs, settings: Settings, *, indexes: Path, models: Path, frame_key: bytes
+    ) -> None:
         self._store = store
         self._settings = settings
         self.embedders = Embedders(settings.embedding, models)
@@ -92,10 +96,12 @@ class Background:
             store, blobs, indexes, silence=lambda agent_id: settings.for_agent(agent_id).session.interrupted_gap
         )
         self._embedding = EmbeddingStep(store, blobs, self.indexes, threads=settings.embedding.threads)
-        self.standings = Standings(store, blobs, settings)
+        standings = Standings(store, blobs, settings)
+        self.reader = SessionReader(store, blobs, settings, standings, frame_key)
+        self.swapping = Swapping(store, settings, self.reader)
         self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
         self._writer = Writer(store, settings, models=models, host=self.host)
-        self._compressing = Compressing(store, settings, self.standings, self._writer)
+        self._compressing = Compressing(store, settings, standings, self._writer, self.swapping)
         self._to_compress = Turns()
         self._recall = Recall(store, blobs, self.indexes, self.embedders, settings)
         self._to_follow = Turns()
@@ -159,7 +165,7 @@ class Background:
             counts={f"L{level}": count for level, count in sorted(counts.items())},
             waiting=self._compressing.waiting(agent_id),
             summarizers=self._writer.names(agent_id),
-            troubles=self._writer.troubles(),
+            troubles=self._writer.troubles(agent_id),
         )
 
     async def claim_job(self, agent_id: str, wait_seconds: float) -> Job | None:

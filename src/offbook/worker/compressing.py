@@ -29,6 +29,7 @@ from offbook.reading import STATE_NOTE
 from offbook.settings import Settings
 from offbook.standing import ReadStretch, Standings
 from offbook.summaries import CompressionEstimate, Summary, SummaryDraft
+from offbook.swapping import Swapping
 from offbook.tokens import CHARS_PER_TOKEN
 from offbook.types import AuditDraft, Message, Scope, Session, now
 from offbook.worker.writing import Writer
@@ -46,11 +47,14 @@ log = structlog.get_logger("offbook.worker")
 
 
 class Compressing:
-    def __init__(self, store: Store, settings: Settings, standings: Standings, writer: Writer) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, standings: Standings, writer: Writer, swapping: Swapping
+    ) -> None:
         self._store = store
         self._settings = settings
         self._standings = standings
         self._writer = writer
+        self._swapping = swapping
         self._waiting: dict[str, dict[str, None]] = {}
         self._in_hand: str | None = None
 
@@ -159,7 +163,10 @@ class Compressing:
         merged = await self._merge(scope.agent_id, scope.session_id)
         if has_all and is_over and len(ready) <= 1 and not merged:
             merged = await self._merge_left_over(scope.agent_id)
-        return has_all and has_state and len(ready) <= 1 and not merged
+        is_done = has_all and has_state and len(ready) <= 1 and not merged
+        if is_done and not is_over:
+            await self._swapping.prepare(scope, session)
+        return is_done
 
     def _is_over(self, session: Session) -> bool:
         if session.ended_at is not None:

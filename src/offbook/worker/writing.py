@@ -30,8 +30,8 @@ from offbook.types import Value, now
 FAILURES_THAT_OPEN = 3
 FIRST_PAUSE_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 3_600.0
-ESTIMATE_MARGIN = 1.1
-"""Tokens are estimated within a tenth; a prompt that is too long is refused after it was sent."""
+ESTIMATE_MARGIN = 1.15
+"""Tokens are estimated, for small models up to a seventh too low; a prompt that is too long is sent for nothing."""
 LEAST_OUTPUT_SHARE = 0.5
 """Of its target, what must be left for an answer: below that a model cannot say what it should."""
 
@@ -126,11 +126,12 @@ class Writer:
                     return found
         return None
 
-    def troubles(self) -> dict[str, str]:
-        """Of those in the order that do not write now, why."""
+    def troubles(self, agent_id: str | None = None) -> dict[str, str]:
+        """Of those in the order that do not write now, why: for this agent, or for any. Quotes no conversation."""
         found = {}
-        for (spec, _), line in self._lines.items():
-            if line.trouble is not None:
+        for (spec, whose), line in self._lines.items():
+            is_concerned = agent_id is None or self._line_key(spec, agent_id) == (spec, whose)
+            if line.trouble is not None and is_concerned:
                 seconds = line.breaker.seconds_left(self._monotonic())
                 found[spec] = f"{line.trouble} (asked again in {seconds:.0f} seconds)" if seconds else line.trouble
         return found
@@ -273,9 +274,11 @@ class Writer:
     # ── what is known of them ──
 
     def _line(self, spec: str, agent_id: str) -> Line:
+        return self._lines.setdefault(self._line_key(spec, agent_id), Line())
+
+    def _line_key(self, spec: str, agent_id: str) -> tuple[str, str]:
         """Agents share a model, its pauses and its turn; but one agent's host says nothing of another's."""
-        whose = agent_id if spec == "host" else self._settings.for_agent(agent_id).model or ""
-        return self._lines.setdefault((spec, whose), Line())
+        return spec, agent_id if spec == "host" else self._settings.for_agent(agent_id).model or ""
 
     def _note_failure(self, line: Line, spec: str, agent_id: str, detail: str) -> None:
         line.breaker = line.breaker.after_failure(self._monotonic())

@@ -97,7 +97,12 @@ def test_nothing_there_says_where_to_look(run: Run, provider: Answering) -> None
 
 
 def test_a_summary_that_is_not_there_is_one_line(run: Run, provider: Answering) -> None:
-    refusal = {"type": "urn:offbook:problem:not-found", "title": "Not there.", "status": 404, "detail": "there is no summary"}
+    refusal = {
+        "type": "urn:offbook:problem:not-found",
+        "title": "Not there.",
+        "status": 404,
+        "detail": "there is no summary",
+    }
     provider.with_answers("expand", ProviderRefused(refusal))
     result = run("expand", "L1-9999")
     assert (result.exit_code, result.stderr) == (1, "offbook: Not there. there is no summary\n")

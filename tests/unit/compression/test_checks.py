@@ -74,9 +74,7 @@ def test_longer_than_its_source() -> None:
 
 def test_a_few_identifiers_may_go_and_many_not() -> None:
     assert found(GOOD, "OPS-412", "host-7", "14 March", "OPS-9") == ""
-    assert "loses 2 of 4 identifiers that it was to keep, such as OPS-9, eu-1" in found(
-        GOOD, "OPS-412", "host-7", "OPS-9", "eu-1"
-    )
+    assert found(GOOD, "OPS-412", "host-7", "OPS-9", "eu-1") == "it loses 2 of 4 identifiers that it was to keep"
     assert found(GOOD, "OPS-9", "eu-1") == ""  # too few to judge by
 
 

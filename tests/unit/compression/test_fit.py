@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from offbook.compression.digest import Said, analyse, digest
 from offbook.compression.fit import Digested, Kept, composed, overhead, planned
-from offbook.compression.tail import Piece, fitting, tail_of, verbatim_room
+from offbook.compression.tail import Piece, fitting, shown, tail_of, verbatim_room
 from offbook.compression.validity import faults
 from offbook.content import render, tool_calls, tool_results
 from offbook.settings import ContextBudget
@@ -38,7 +38,7 @@ def user(text: str) -> Message:
 
 def fitted(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> CompressedContext:
     """A session without summaries, all of it digested: what the reader does, without a store."""
-    pieces = [Piece(seq=seq, message=message, received_at=NOON) for seq, message in enumerate(messages, 1)]
+    pieces = [Piece(seq=seq, message=message, text=shown(message), received_at=NOON) for seq, message in enumerate(messages, 1)]
     last_seq = len(messages)
     tail = fitting(pieces, max_chars)
     digested: list[Digested] = []

@@ -51,6 +51,16 @@ def test_a_sentence_is_cut_into_clauses() -> None:
     ]
 
 
+@pytest.mark.parametrize("mark", ["- ", "* ", "3. ", "(b) ", "## ", "**IV.** ", "> - "])
+def test_the_marks_of_lists_and_headings_are_left_out(mark: str) -> None:
+    assert texts(f"{mark}Bob paints pots in Berlin") == ["Bob paints pots in Berlin"]
+
+
+def test_numbers_alone_say_little() -> None:
+    alone, told = clauses("1250 90. Bob scored 1250.")
+    assert alone.factor < told.factor
+
+
 def test_a_list_stays_together() -> None:
     assert texts("I have dogs, cats, and birds.") == ["dogs, cats, birds"]
 

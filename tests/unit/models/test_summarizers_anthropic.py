@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from offbook.errors import ModelUnavailable
-from offbook.models.summarizers.anthropic import Anthropic
 from offbook.models.summarizers.answers import Prices
+from offbook.models.summarizers.anthropic import Anthropic
 from offbook.tokens import estimate_tokens
 
 from .chat_server import KEY, TEXT, Answer, Server, prompt, reply, serving

