@@ -13,7 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from offbook.client.blocking_hot_swap import BlockingHotSwapSession
     from offbook.client.clients import AsyncClient, Client
+    from offbook.client.hot_swap import HotSwapSession
     from offbook.embedded import open_memory
     from offbook.errors import OffbookError
     from offbook.memory import Memory
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncClient",
+    "BlockingHotSwapSession",
     "Client",
     "CompressedContext",
+    "HotSwapSession",
     "Memory",
     "Message",
     "OffbookError",
@@ -36,8 +40,10 @@ __all__ = [
 
 _HOMES = {
     "AsyncClient": "offbook.client.clients",
+    "BlockingHotSwapSession": "offbook.client.blocking_hot_swap",
     "Client": "offbook.client.clients",
     "CompressedContext": "offbook.types",
+    "HotSwapSession": "offbook.client.hot_swap",
     "Memory": "offbook.memory",
     "Message": "offbook.types",
     "OffbookError": "offbook.errors",

@@ -115,7 +115,7 @@ def test_the_blocking_session_is_the_same(daemon: Daemon) -> None:
         Client(str(daemon.socket_endpoint), agent_id="blocking", home=daemon.home) as memory,
         BlockingHotSwapSession(memory, "chat", context_window=2_000, deadline_seconds=5.0) as session,
     ):
-        for number in range(60):
+        for number in range(80):
             session.add(("user", line(number)))
             assert session.messages()[-1].content == line(number)
         assert session.stats.swaps >= 1

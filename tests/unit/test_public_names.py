@@ -9,8 +9,10 @@ import offbook
 def test_the_public_names_are_these() -> None:
     assert sorted(offbook.__all__) == [
         "AsyncClient",
+        "BlockingHotSwapSession",
         "Client",
         "CompressedContext",
+        "HotSwapSession",
         "Memory",
         "Message",
         "OffbookError",

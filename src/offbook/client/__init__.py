@@ -1,6 +1,8 @@
 """The provider from Python: verbs over a socket or TCP, and an outbox for what is only told.
 
-`clients` is what people use. Beneath it: `endpoint` (where), `transport` and `answers` (asking);
-`outgoing` and `recorder` (telling), `outbox`, `outbox_folder` and `segment` (what is kept on disk until it
-has arrived), `courier`, `delivery` and `outboxes` (bringing it there).
+`clients` is what people use (`async_client`, `blocking` and the verbs of contexts beside them), and `hot_swap`, a
+session whose context never overflows: `slot` is what the agent runs on, `swap_question` asks, `swap_checks` judges the
+answer, `own_compaction` is what is left without one. Beneath: `endpoint` (where), `transport`, `answers` and `asking`;
+`outgoing` and `recorder` (telling), `outbox`, `outbox_folder` and `segment` (what is kept on disk until it has
+arrived), `courier`, `delivery` and `outboxes` (bringing it there).
 """
