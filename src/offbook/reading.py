@@ -31,7 +31,7 @@ from offbook.errors import StoreCorrupt
 from offbook.protocols import Blobs, ExaminedMessage, Store
 from offbook.retrieval.whole import readable
 from offbook.settings import Settings
-from offbook.standing import ON_THE_SPOT_CHARS, Standings
+from offbook.standing import Standings, digested, said_before
 from offbook.summaries import Ledger, Node, StateRecord, SummaryText
 from offbook.tokens import CHARS_PER_TOKEN
 from offbook.types import CompressedContext, LoggedMessage, LogLine, Message, Scope, Session, Span
@@ -57,6 +57,8 @@ PINNED_TEXT_CHARS = 500
 STRETCHES_KEPT = 32
 CONTEXTS_KEPT = 16
 SAME_SECONDS = 60.0
+ASKED_SECONDS = 600.0
+SIZES_PREPARED = 2
 STATE_NOTE = "workingState"
 
 T = TypeVar("T")
@@ -69,24 +71,39 @@ class SessionReader:
         self._settings = settings
         self._standings = standings
         self._key = frame_key
-        self._kept_contexts: OrderedDict[tuple[Scope, int, int, int], tuple[Built, float]] = OrderedDict()
+        self._kept_contexts: OrderedDict[tuple[Scope, int, int, int], KeptContext] = OrderedDict()
+        self._asked: OrderedDict[Scope, dict[int, float]] = OrderedDict()
         self._read_again: OrderedDict[tuple[Scope, int, int], Digested] = OrderedDict()
 
     async def context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
         """The whole session in at most `max_chars`."""
         if session is None or not session.last_seq:
             return empty_context(scope, max_chars)
+        sizes = self._asked.setdefault(scope, {})
+        sizes[max_chars] = time.monotonic()
+        self._asked.move_to_end(scope)
+        while len(self._asked) > CONTEXTS_KEPT:
+            self._asked.popitem(last=False)
         return (await self.built(scope, session, max_chars)).context
 
+    async def prepare(self, scope: Scope, session: Session) -> None:
+        """The contexts that were asked for lately, made anew after news: so they stand by."""
+        sizes = self._asked.get(scope, {})
+        for max_chars in [size for size, at in sizes.items() if time.monotonic() - at > ASKED_SECONDS]:
+            del sizes[max_chars]
+        for max_chars in list(sizes)[-SIZES_PREPARED:]:
+            await self.built(scope, session, max_chars)
+
     async def built(self, scope: Scope, session: Session, max_chars: int) -> Built:
-        """The same for as long as nothing is said, and a minute at the most: what the background does meanwhile would
-        change it, and whoever asks twice wants the same twice."""
+        """The same for as long as nothing is said, or for a minute where the background has gone on meanwhile: whoever
+        asks twice wants the same twice."""
         key = (scope, session.last_seq, session.generation, max_chars)
         kept = self._kept_contexts.get(key)
-        if kept is not None and time.monotonic() < kept[1]:
-            return kept[0]
+        version = self._standings.version(scope.agent_id)
+        if kept is not None and (kept.version == version or time.monotonic() < kept.until):
+            return kept.built
         built = await self._built(scope, session, max_chars)
-        self._kept_contexts[key] = built, time.monotonic() + SAME_SECONDS
+        self._kept_contexts[key] = KeptContext(built, version, time.monotonic() + SAME_SECONDS)
         self._kept_contexts.move_to_end(key)
         while len(self._kept_contexts) > CONTEXTS_KEPT:
             self._kept_contexts.popitem(last=False)
@@ -121,8 +138,8 @@ class SessionReader:
         """What the context keeps of the session and what it leaves out."""
         verbatim_from = next((part.first_seq for part in built.context.parts if part.kind == "verbatim"), None)
         before = verbatim_from or session.last_seq + 1
-        async with self._standings.following(scope, session, most_chars=ON_THE_SPOT_CHARS) as (standing, _):
-            losses = await asyncio.to_thread(standing.losses, scope.session_id, before)
+        standing = await self._standings.at_once(scope, session)
+        losses = await asyncio.to_thread(said_before, standing.stretches(), scope.session_id, before)
         state = await self.state(scope)
         return await asyncio.to_thread(ledger_of, built.context, built.older.texts, losses, state)
 
@@ -144,21 +161,21 @@ class SessionReader:
         room = max_chars - tail.chars - overhead(session.last_seq, max_chars, kept)
         if before <= 1 or room < LEAST_CHARS:
             return Older(kept=kept)
-        async with self._standings.following(scope, session, most_chars=ON_THE_SPOT_CHARS) as (standing, _):
-            through = standing.summarised_through
-            digested = await asyncio.to_thread(standing.digested, before) if before - 1 > through else []
+        standing = await self._standings.at_once(scope, session)
+        through, stretches = standing.summarised_through, standing.stretches()
+        read = await asyncio.to_thread(digested, stretches, before) if before - 1 > through else []
         levels = await self._levels(scope, min(through, before - 1), max_chars)
         if before - 1 < through:
             split = await self._split(scope, before)
             if split is not None:
-                digested = [split]
+                read = [split]
                 levels = await self._levels(scope, split.first_seq - 1, max_chars)
                 through = split.first_seq - 1
         caps = self._caps(scope.agent_id)
-        plan = planned(levels, digested, summarised_through=min(through, before - 1), room=room, caps=caps)
+        plan = planned(levels, read, summarised_through=min(through, before - 1), room=room, caps=caps)
         shown = [node.id for node, size in zip(plan.nodes, plan.sizes, strict=True) if size > len(node.brief)]
         texts = await self._store.summary_texts(scope.agent_id, shown) if shown else {}
-        return Older(plan, texts, digested, kept)
+        return Older(plan, texts, read, kept)
 
     async def _levels(self, scope: Scope, through_seq: int, max_chars: int) -> dict[int, list[Node]]:
         """As many summaries of each level as could be shown; of the coarsest, as many as could at their shortest."""
@@ -285,6 +302,14 @@ class Built(NamedTuple):
 
     context: CompressedContext
     older: Older
+
+
+class KeptContext(NamedTuple):
+    """A context that is given again. `version` is that of what it was made of."""
+
+    built: Built
+    version: int
+    until: float
 
 
 class Pieces:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import pkgutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +22,7 @@ from msgspec import inspect
 import offbook
 from offbook import audit, errors
 from offbook.cli.root import root
+from offbook.reference_settings import settings_in_effect
 from offbook.reference_shapes import code, fields_table, struct_info, structs_of, table, told_on_the_wire, type_in_words
 from offbook.settings import RESERVED_VARIABLES, SHORT_NAMES, catalogue
 from offbook.settings.values import Setting, as_text
@@ -136,28 +136,6 @@ def _settings_table(settings: Iterable[Setting]) -> str:
             for setting in settings
         ],
     )
-
-
-@cache
-def settings_in_effect() -> frozenset[str]:
-    """The settings some module reads: `….server.port`, or `port` of something called `server` or `settings`."""
-    package = Path(offbook.__file__).parent
-    sources = [path for path in package.rglob("*.py") if path.parent != package / "settings"]
-    read = {pair for path in sources for pair in _attributes(ast.parse(path.read_text(encoding="utf-8")))}
-    return frozenset(
-        setting.name
-        for setting in catalogue()
-        if {("settings", setting.attributes[-1]), ("settings", *setting.attributes)[-2:]} & read
-    )
-
-
-def _attributes(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """What is read of what: `server`, `port` for `self._settings.server.port`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            holder = node.value
-            name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
-            yield name.lstrip("_"), node.attr
 
 
 # ── verbs ─────────────────────────────────────────────────────────────────────────────────────
@@ -355,9 +333,10 @@ def _prose(text: str) -> Iterator[str]:
 
 AUDIT = """
 Every verb that reads or writes leaves one event in the chain of its agent, durable before the answer leaves; `ping`
-leaves none. Two kinds of event are nobody's request, and their `actor` is `offbook`: `supersede`, where a message
-replaced earlier ones, and `offload`, where the oldest went to cold storage. `offbook audit` and the verb
-[`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves all of it. What that can and cannot show:
+leaves none. Three kinds of event are nobody's request, and their `actor` is `offbook`: `supersede`, where a message
+replaced earlier ones, `offload`, where the oldest went to cold storage, and `compress`, where a summary was made. (A
+`compress` with another actor is the request for it.) `offbook audit` and the verb [`audit`](verbs.md#post-v1audit) show
+events; `offbook audit --verify` proves all of it. What that can and cannot show:
 [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
 """
 EVENTS = """
@@ -370,7 +349,7 @@ value is `null`. `blobs` are objects with `path`, `sha256`, `chars` and `bytes`,
 """
 DETAIL_MEANINGS = {
     "accepted": "messages stored",
-    "chars": "characters stored, or shown",
+    "chars": "characters stored, shown, or written by the host's model",
     "firstSeq": "number of the first message stored",
     "lastSeq": "number of the last message stored, or of the newest one shown",
     "hash": "SHA-256 of the row hashes of the messages stored, one after the other: it vouches for them",
@@ -382,18 +361,34 @@ DETAIL_MEANINGS = {
     "redactions": "secrets taken out, by kind",
     "given": "messages that came with `hooks/pre-compaction`, stored before or not",
     "maxChars": "characters the context was allowed",
-    "generation": "generation of the context",
+    "generation": "generation of the context; of a swap, the one from then on",
     "sha256": "SHA-256 of the text that was handed out, or of the context the host went on with",
     "context": "null: nothing was known of the session",
     "bytes": "size of the context the host went on with, as JSON",
-    "reason": "why the session ended",
+    "reason": "why the session ended, or why contexts were swapped or not",
     "afterSeq": "what was read begins after this message",
-    "messages": "how many messages were read",
+    "messages": "how many messages were read, or given by `expand`",
     "limit": "how many events were asked for",
+    "swapped": "whether `swap` handed a context over",
+    "usedTokens": "tokens that the host said were in use",
+    "contextWindow": "tokens that its model can hold",
+    "summary": "id of the summary that `expand` was asked for",
+    "span": "numbers of the first and the last message that it was asked for",
+    "summaries": "how many summaries were shown",
+    "level": "level of the summary that was made, or of those that were asked for",
+    "id": "id of the summary that was made",
+    "dryRun": "whether `compress` was only to say what it would take",
+    "spans": "what the summary stands for: sessions, with the numbers of first and last messages",
+    "summarizer": "who wrote it",
+    "sourceTokens": "tokens it stands for; in a request, those still to be summarised",
+    "tokens": "tokens it has",
+    "lost": "particulars of the source that it does not say",
+    "dollars": "what it cost; in a request, about what it will",
+    "job": "id of the host's job; null where there was none to claim",
     "query": "SHA-256 of what was asked",
     "scope": "how far `recall` looked: `session`, `agent` or `all`",
     "entries": "ids of the entries that were shown",
-    "at": "as of when, where `recall` was asked for another time than now",
+    "at": "as of when, where `recall` was asked for another time than now; the moment that `replay` was asked for",
     "by": "the other agent that was shown these entries",
     "asked": "entries that `pin` or `unpin` meant",
     "changed": "those of them that were not so before",
@@ -423,7 +418,7 @@ def audit_page() -> str:
         *paragraphs[paragraphs.index(formula) + 1 :],
         FORMULA,
         "## Fields of `details`",
-        "An event never holds what was said. A count that is 0 is left out.",
+        "An event never holds what was said. Of what was stored, a count that is 0 is left out.",
         table(["field", ""], [[code(name), meaning] for name, meaning in DETAIL_MEANINGS.items()]),
     )
 

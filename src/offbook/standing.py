@@ -32,7 +32,7 @@ from offbook.types import LoggedMessage, Message, Scope, Session
 PAGE = 64
 MOST_SESSIONS = 64
 """Kept in memory, those used last; some 0.5 MB each."""
-ON_THE_SPOT_CHARS = 16_000
+ON_THE_SPOT_CHARS = 8_000
 """Read while somebody waits for a context: some milliseconds."""
 HEAVY_CHARS = 4_000
 """From here on reading is done in a thread, so that it does not hold up the others."""
@@ -138,28 +138,34 @@ class Standing:
             self._open = ReadStretch(rest, self._rest)
         return self._finished + ([self._open] if self._open and rest is not None else [])
 
-    def warm(self) -> None:
-        """Makes what a context and its ledger will be asked for."""
-        for one in self.stretches():
-            _ = one.digest, one.particulars
-
-    def losses(self, session_id: str, before_seq: int) -> list[Loss]:
-        """Every particular said before this message: what of it is lost, the ledger finds out."""
-        return [
-            Loss(kind=particular.kind, text=particular.text, session_id=session_id, seq=seq)
-            for one in self.stretches()
-            if one.stretch.first_seq < before_seq
-            for particular, seq in one.particulars
-            if seq < before_seq
-        ]
-
-    def digested(self, before_seq: int) -> list[Digested]:
-        """What is before this message; digests are made where they are not there yet."""
-        return [one.digested() for one in self.stretches() if one.stretch.first_seq < before_seq]
-
     def _finish(self, stretch: Stretch) -> None:
         self._finished.append(ReadStretch(stretch, self._rest))
         self._rest = []
+
+
+# ── in threads: a stretch does not change any more ──
+
+
+def warmed(stretches: Sequence[ReadStretch]) -> None:
+    """Makes what a context and its ledger will be asked for."""
+    for one in stretches:
+        _ = one.digest, one.particulars
+
+
+def digested(stretches: Sequence[ReadStretch], before_seq: int) -> list[Digested]:
+    """What is before this message; digests are made where they are not there yet."""
+    return [one.digested() for one in stretches if one.stretch.first_seq < before_seq]
+
+
+def said_before(stretches: Sequence[ReadStretch], session_id: str, before_seq: int) -> list[Loss]:
+    """Every particular said before this message: what of it is lost, the ledger finds out."""
+    return [
+        Loss(kind=particular.kind, text=particular.text, session_id=session_id, seq=seq)
+        for one in stretches
+        if one.stretch.first_seq < before_seq
+        for particular, seq in one.particulars
+        if seq < before_seq
+    ]
 
 
 class Standings:
@@ -168,6 +174,7 @@ class Standings:
         self._blobs = blobs
         self._settings = settings
         self._standings: OrderedDict[Scope, Standing] = OrderedDict()
+        self._versions: dict[str, int] = {}
 
     @asynccontextmanager
     async def following(
@@ -178,6 +185,14 @@ class Standings:
         standing = await self._standing(scope)
         async with standing.busy:
             yield standing, await self._follow(scope, standing, session.last_seq, most_chars)
+
+    async def at_once(self, scope: Scope, session: Session) -> Standing:
+        """As it is, with a little read on the spot; with nothing more where the background is just reading it."""
+        standing = await self._standing(scope)
+        if standing.through_seq < session.last_seq and not standing.busy.locked():
+            async with standing.busy:
+                await self._follow(scope, standing, session.last_seq, ON_THE_SPOT_CHARS)
+        return standing
 
     async def read(self, scope: Scope, first_seq: int, last_seq: int) -> ReadStretch:
         """A stretch of the log that a summary stands for already, read again."""
@@ -191,9 +206,12 @@ class Standings:
             at = page[-1].seq
         return ReadStretch(Stretch(first_seq, last_seq, sum(one.tokens for one in readings)), readings)
 
-    def forget(self, scope: Scope) -> None:
-        """It is made anew when next asked for."""
-        self._standings.pop(scope, None)
+    def version(self, agent_id: str) -> int:
+        """Another one whenever a summary, a state or a pin of the agent's has changed."""
+        return self._versions.get(agent_id, 0)
+
+    def changed(self, agent_id: str) -> None:
+        self._versions[agent_id] = self.version(agent_id) + 1
 
     async def _standing(self, scope: Scope) -> Standing:
         if scope not in self._standings:

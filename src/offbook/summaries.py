@@ -79,6 +79,8 @@ class SummaryDraft(Value, frozen=True):
     usage: Usage = Usage()
     sources: list[str] = msgspec.field(default_factory=list)
     """Ids of the summaries that it merges; none for level 1."""
+    kept: list[Loss] = msgspec.field(default_factory=list)
+    """Particulars that it does have: what a shorter form of it may lose."""
     losses: list[Loss] = msgspec.field(default_factory=list)
     lost: int = 0
     """How many losses there are in all; `losses` holds the first of them."""
@@ -115,6 +117,7 @@ class SummaryText(Value, frozen=True):
 
     text: str
     rank: list[int]
+    kept: list[Loss]
     losses: list[Loss]
     lost: int
 

@@ -21,7 +21,7 @@ from offbook.compression.tail import SEPARATOR
 from offbook.compression.validity import faults
 from offbook.content import render
 from offbook.protocols import Store
-from offbook.reading import SessionReader
+from offbook.reading import Built, SessionReader
 from offbook.settings import Settings
 from offbook.summaries import HandedContext, HandedKind, Ledger, Swap
 from offbook.tokens import CHARS_PER_TOKEN, estimate_tokens
@@ -29,6 +29,8 @@ from offbook.types import AuditDraft, Caller, CompressedContext, Mark, Message, 
 
 MOST_FITTINGS = 4
 """A context is fitted by characters and judged by tokens: a script that takes more of these is fitted again."""
+WELL_FILLED = 0.85
+"""Of the target: a context that leaves more of it empty is fitted again too."""
 MESSAGE_TOKENS = 4
 """What a provider counts for a message besides its text."""
 READY_AT = 0.7
@@ -129,7 +131,9 @@ class Swapping:
     # ── slot B ──
 
     async def prepare(self, scope: Scope, session: Session) -> None:
-        """Make slot B where the session nears a swap, by what a host has said of its window or the settings say."""
+        """Make ready what may be asked for: contexts of sizes that were, and slot B where the session nears a swap, by
+        what a host has said of its window or the settings say."""
+        await self._reader.prepare(scope, session)
         settings = self._settings.for_agent(scope.agent_id)
         window = self._windows.get(scope) or settings.token_budget.context_window
         compaction = settings.memory.compaction
@@ -137,7 +141,7 @@ class Swapping:
         ready = self._ready.get(scope)
         if ready is not None and ready.target_tokens == target_tokens and ready.last_seq == session.last_seq:
             return
-        if session.chars / CHARS_PER_TOKEN < window * compaction.threshold * READY_AT:
+        if session.ended_at is not None or session.chars / CHARS_PER_TOKEN < window * compaction.threshold * READY_AT:
             return  # it has never been that long
         handed = await self._store.handed(scope) if session.generation else None
         if handed is not None and await self._tokens_since(scope, handed) < window * compaction.threshold * READY_AT:
@@ -154,12 +158,17 @@ class Swapping:
 
     async def _made(self, scope: Scope, session: Session, target_tokens: int, max_tokens: int) -> Ready:
         max_chars = max_tokens * CHARS_PER_TOKEN
+        best: tuple[Built, int] | None = None
         for _ in range(MOST_FITTINGS):
             built = await self._reader.built(scope, session, max_chars)
             tokens = await asyncio.to_thread(tokens_of, built.context.messages)
-            if tokens <= max_tokens:
+            if tokens <= max_tokens and (best is None or tokens > best[1]):
+                best = built, tokens
+            is_whole = all(part.kind == "verbatim" for part in built.context.parts)
+            if max_tokens * WELL_FILLED <= tokens <= max_tokens or (tokens <= max_tokens and is_whole):
                 break
-            max_chars = max(1, int(built.context.chars * max_tokens / tokens * 0.97))
+            max_chars = max(1, int(max_chars * min(1.5, max_tokens / max(tokens, 1) * 0.97)))
+        built, tokens = best or (built, tokens)
         ledger = await self._reader.ledger(scope, session, built)
         return Ready(built.context, ledger, tokens, target_tokens, session.last_seq)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import stat
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jsonschema_rs
@@ -15,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from offbook.home import BoundToken, Home, token_digest
 from offbook.surfaces.openapi import openapi_document
 from offbook.surfaces.wire import SHAPES
-from tests.acceptance.daemon import Daemon, assert_problem, bearer, message, running
+from tests.acceptance.daemon import Daemon, Reply, assert_problem, bearer, message, running
 
 PATHS = ["/v1/ping", "/v1/openapi.json", "/metrics", "/v1/noSuchVerb", "/"]
 
@@ -76,6 +78,12 @@ def test_a_bound_token_opens_its_agents_only(daemon: Daemon, bound: str, over_so
     requests: list[tuple[str, dict[str, Any]]] = [
         ("onMessage", {"sessionId": "s", "message": message()}),
         ("getCompressedContext", {"sessionId": "s", "maxChars": 100}),
+        ("swap", {"sessionId": "s", "usedTokens": 900, "contextWindow": 1_000, "force": True}),
+        ("expand", {"span": {"sessionId": "s", "firstSeq": 1, "lastSeq": 9}}),
+        ("summaries", {"sessionId": "s"}),
+        ("compress", {}),
+        ("replay", {"sessionId": "s", "at": "2100-01-01T00:00:00Z"}),
+        ("jobs/claim", {}),
         ("recall", {"sessionId": "s", "query": "Who is it for?", "scope": "all"}),
         ("pin", {"keyword": "only"}),
         ("unpin", {"sessionId": "s"}),
@@ -89,7 +97,11 @@ def test_a_bound_token_opens_its_agents_only(daemon: Daemon, bound: str, over_so
         ("status", {}),
         ("audit", {}),
     ]
-    assert {verb for verb, _ in requests} == SHAPES.keys() - {"ping"}
+    of_a_job: list[tuple[str, dict[str, Any]]] = [
+        ("jobs/complete", {"jobId": "none", "text": "x"}),
+        ("jobs/fail", {"jobId": "none"}),
+    ]
+    assert {verb for verb, _ in [*requests, *of_a_job]} == SHAPES.keys() - {"ping"}
     daemon.ask("onMessage", sessionId="s", agentId="cleo", message=message("Only for Cleo."))
     for verb, fields in requests:
         for agent_id in ("ada", "bea"):
@@ -98,6 +110,19 @@ def test_a_bound_token_opens_its_agents_only(daemon: Daemon, bound: str, over_so
             assert b"Cleo" not in reply.body
         for other in ({"agentId": "cleo"}, {}, {"agentId": "Ada"}):
             assert_problem(daemon.ask(verb, bound, over_socket, **fields, **other), 403)
+    for verb, fields in of_a_job:
+        assert_problem(daemon.ask(verb, bound, over_socket, agentId="ada", **fields), 404)
+        assert_problem(daemon.ask(verb, bound, over_socket, agentId="cleo", **fields), 403)
+    key = {"sessionId": "agent:cleo:s"}
+    by_key: list[tuple[str, dict[str, Any]]] = [
+        ("swap", {**key, "usedTokens": 1, "contextWindow": 1}),
+        ("expand", {"span": {**key, "firstSeq": 1, "lastSeq": 1}}),
+        ("summaries", key),
+        ("compress", key),
+        ("replay", {**key, "at": "2100-01-01T00:00:00Z"}),
+    ]
+    for verb, fields in by_key:
+        assert_problem(daemon.ask(verb, bound, over_socket, **fields), 403)
     assert_problem(daemon.ask("audit", bound, over_socket, sessionId="agent:cleo:s"), 403)
     keyed = {"sessionId": "agent:cleo:s", "maxChars": 100}
     assert_problem(daemon.ask("getCompressedContext", bound, over_socket, **keyed), 403)
@@ -290,6 +315,15 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
         ("onMessage", {**place, "message": message("other content", id="1")}),
         ("getCompressedContext", {**place, "maxChars": 1}),
         ("getCompressedContext", {**place, "maxChars": 10_000}),
+        ("swap", {**place, "usedTokens": 1, "contextWindow": 1_000}),
+        ("swap", {**place, "usedTokens": 900, "contextWindow": 1_000, "force": True}),
+        ("expand", {"agentId": "documented", "span": {"sessionId": "s", "firstSeq": 1, "lastSeq": 3}, "limit": 2}),
+        ("summaries", {"agentId": "documented"}),
+        ("compress", {**place, "dryRun": True}),
+        ("compress", {"agentId": "documented"}),
+        ("replay", {**place, "at": "2100-01-01T00:00:00Z"}),
+        ("replay", {**place, "at": "2001-01-01T00:00:00Z"}),
+        ("jobs/claim", {"agentId": "documented"}),
         ("recall", {**place, "query": "other content", "explain": True}),
         ("recall", {**place, "query": "x", "scope": "all", "at": "2026-01-01T00:00:00Z", "limit": 1}),
         ("pin", {**place, "keyword": "x"}),
@@ -305,13 +339,25 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
         ("status", {"agentId": "documented"}),
         ("audit", {"agentId": "documented"}),
     ]
-    assert {verb for verb, _ in asked} == SHAPES.keys()
+    of_a_job = {"jobs/complete", "jobs/fail"}  # which the flow of a job below answers
+    assert {verb for verb, _ in asked} == SHAPES.keys() - of_a_job
     for verb, fields in asked:
-        reply = daemon.ask(verb, **fields)
-        assert reply.status == 200, (verb, reply.body)
-        validator(verb, 200).validate(reply.json())
+        assert_as_documented(verb, daemon.ask(verb, **fields))
     for verb in SHAPES:
         validator(verb, 422).validate(daemon.ask(verb, surplus=1).json())
+    unknown: list[tuple[str, dict[str, Any]]] = [
+        ("expand", {"summaryId": "L1-0001"}),
+        ("jobs/complete", {"jobId": "none", "text": "x"}),
+        ("jobs/fail", {"jobId": "none"}),
+    ]
+    for verb, fields in unknown:
+        validator(verb, 404).validate(assert_problem(daemon.ask(verb, agentId="documented", **fields), 404))
+
+
+def assert_as_documented(verb: str, reply: Reply) -> Any:
+    assert reply.status == 200, (verb, reply.body)
+    validator(verb, 200).validate(reply.json())
+    return reply.json()
 
 
 def validator(verb: str, status: int) -> Any:
@@ -319,6 +365,140 @@ def validator(verb: str, status: int) -> Any:
     content = document["paths"][f"/v1/{verb}"]["post"]["responses"][str(status)]["content"]
     (schema,) = (each["schema"] for each in content.values())
     return jsonschema_rs.Draft202012Validator({**schema, "components": document["components"]}, validate_formats=True)
+
+
+# ── summaries that the host's model writes ──
+
+HOST_WRITES = {
+    "OFFBOOK_SUMMARIZER_ORDER": "host,extractive",
+    "OFFBOOK_CHUNK_TOKENS": "200",
+    "OFFBOOK_PRUNING_BOUNDARY_TOKENS": "100",
+    "OFFBOOK_SUMMARY_TARGET_TOKENS": "80",
+}
+TALK = [
+    message(f"Alice asks for the report on harbour {number}, with the usual tables and the pictures of the boats.")
+    for number in range(24)
+]
+WRITTEN = "Alice asked again and again for reports on the harbours, with tables and pictures of boats."
+
+
+@pytest.fixture(scope="module")
+def hosted() -> Iterator[Daemon]:
+    with running(HOST_WRITES) as started:
+        yield started
+
+
+def claimed(daemon: Daemon, wait_ms: int = 20_000, **fields: Any) -> dict[str, Any] | None:
+    job: dict[str, Any] | None = assert_as_documented("jobs/claim", daemon.ask("jobs/claim", waitMs=wait_ms, **fields))[
+        "job"
+    ]
+    return job
+
+
+def summarizers(daemon: Daemon, agent_id: str) -> list[str]:
+    """Who wrote the summaries there are, newest first."""
+    page = assert_as_documented("summaries", daemon.ask("summaries", agentId=agent_id))
+    return [summary["summarizer"] for summary in page["summaries"]]
+
+
+def waited_for(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+def test_the_hosts_model_writes_a_summary(hosted: Daemon, bound_to_ada: str) -> None:
+    assert claimed(hosted, wait_ms=0, agentId="ada") is None  # nothing yet; but from now on there is a host
+    hosted.ask("onMessage", agentId="ada", sessionId="s", messages=TALK)
+    job = claimed(hosted, agentId="ada")
+    assert job is not None
+    assert (job["agentId"], job["stable"] < len(job["messages"])) == ("ada", True)
+    assert "harbour 0" in str(job["messages"])
+    given: dict[str, Any] = {"agentId": "ada", "jobId": job["id"]}
+
+    # Nobody else's: neither another agent nor another token gets it or settles it.
+    assert claimed(hosted, wait_ms=0, agentId="bea") is None
+    assert claimed(hosted, wait_ms=0, agentId="ada") is None  # it is in somebody's hands
+    assert_problem(hosted.ask("jobs/complete", **(given | {"agentId": "bea"}), text="x"), 404)
+    assert_problem(hosted.ask("jobs/fail", **(given | {"agentId": "bea"})), 404)
+    assert_problem(hosted.ask("jobs/claim", bound_to_ada, agentId="bea"), 403)
+
+    for wrong in ({"inputTokens": -1}, {"inputTokens": 2**70}, {"dollars": 1e300}, {"dollars": "1"}, {"surplus": 1}):
+        assert_problem(hosted.ask("jobs/complete", **given, text=WRITTEN, usage=wrong), 422)
+    usage = {"inputTokens": 700, "cachedTokens": 100, "outputTokens": 30, "dollars": 0.25}
+    for text in (WRITTEN, "Given twice, the first holds."):
+        done = hosted.ask("jobs/complete", bound_to_ada, **given, text=text, usage=usage)
+        assert assert_as_documented("jobs/complete", done) == {"ok": True}
+
+    assert waited_for(lambda: "host" in summarizers(hosted, "ada"))
+    page = hosted.ask("summaries", agentId="ada").json()["summaries"]
+    (summary,) = [each for each in page if each["summarizer"] == "host"]
+    assert WRITTEN in summary["text"]
+    assert (summary["level"], summary["usage"]) == (1, usage)
+    (span,) = summary["spans"]
+    assert (span["sessionId"], span["firstSeq"]) == ("s", 1)
+    status = hosted.ask("status", agentId="ada").json()
+    assert (status["costs"]["tokens"], status["costs"]["dollars"]) == (730, 0.25)
+
+    # What is behind it, and who did what, can be looked up.
+    expansion = assert_as_documented("expand", hosted.ask("expand", agentId="ada", summaryId=summary["id"]))
+    assert [line["message"]["content"] for line in expansion["messages"]] == [
+        each["content"] for each in TALK[: span["lastSeq"]]
+    ]
+    assert_problem(hosted.ask("expand", agentId="bea", summaryId=summary["id"]), 404)
+    events = [
+        (event["verb"], event["actor"]) for event in hosted.ask("audit", agentId="ada", limit=1_000).json()["events"]
+    ]
+    assert events.count(("jobs/complete", "token:ada")) == 2
+    assert ("compress", "offbook") in events
+
+
+def test_a_job_that_fails_is_written_by_the_next_in_line(hosted: Daemon) -> None:
+    assert claimed(hosted, wait_ms=0, agentId="faye") is None
+    hosted.ask("onMessage", agentId="faye", sessionId="s", messages=TALK)
+    job = claimed(hosted, agentId="faye")
+    assert job is not None
+    reply = hosted.ask("jobs/fail", agentId="faye", jobId=job["id"], reason="overloaded, password: tulip-Harbour-42")
+    assert assert_as_documented("jobs/fail", reply) == {"ok": True}
+    assert waited_for(lambda: "extractive" in summarizers(hosted, "faye"))
+    assert "tulip-Harbour-42" not in hosted.log.read_text()
+    assert b"tulip-Harbour-42" not in hosted.ask("status", agentId="faye").body
+
+
+def test_a_host_that_never_asks_holds_up_nobody(hosted: Daemon) -> None:
+    hosted.ask("onMessage", agentId="gwen", sessionId="s", messages=TALK)
+    assert waited_for(lambda: summarizers(hosted, "gwen")[:1] == ["extractive"])
+
+
+def test_hosts_that_wait_for_jobs_hold_up_nobody() -> None:
+    """More of them than there are threads; and a stop lets them go with an answer."""
+    with running() as daemon:
+        replies: list[Reply] = []
+        waiting = [
+            threading.Thread(target=lambda: replies.append(daemon.ask("jobs/claim", waitMs=25_000))) for _ in range(40)
+        ]
+        for thread in waiting:
+            thread.start()
+        time.sleep(0.5)
+        started = time.monotonic()
+        large = message("All quiet. " * 10_000)
+        assert daemon.ask("onMessage", sessionId="s", message=large).status == 200
+        assert daemon.ask("getCompressedContext", sessionId="s", maxChars=1_000).status == 200
+        assert daemon.stop() == 0
+        assert time.monotonic() - started < 10
+        for thread in waiting:
+            thread.join(10)
+        assert [reply.json() for reply in replies] == [{"job": None}] * len(waiting)
+
+
+@pytest.fixture
+def bound_to_ada(hosted: Daemon) -> Iterator[str]:
+    home, secret = Home(hosted.home), "offbook_bound_for_another_test"
+    digest = token_digest(secret)
+    home.write_bound_tokens([BoundToken(name="ada", digest=digest, agents=["ada"], created_at="2024-01-01T00:00:00Z")])
+    yield secret
+    home.write_bound_tokens([])
 
 
 # ── secrets ──

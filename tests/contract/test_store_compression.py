@@ -123,6 +123,7 @@ async def test_a_summary_comes_back_as_it_was(store: Store) -> None:
         rank=[0, 1],
         brief="你好 \x00 👋",
         usage=Usage(input_tokens=900, cached_tokens=800, output_tokens=70, dollars=0.0123456789),
+        kept=[Loss(kind="name", text="Ada", session_id="chat", seq=2)],
         losses=[Loss(kind="number", text="14:20", session_id="chat", seq=3)],
         lost=7,
         first_at=NOON + timedelta(microseconds=1),
@@ -134,7 +135,7 @@ async def test_a_summary_comes_back_as_it_was(store: Store) -> None:
     assert summary.draft == whole
     assert await store.summary("main", "L1-0001") == summary
     assert await store.summary_texts("main", ["L1-0001"]) == {
-        "L1-0001": SummaryText(text=whole.text, rank=[0, 1], losses=whole.losses, lost=7)
+        "L1-0001": SummaryText(text=whole.text, rank=[0, 1], kept=whole.kept, losses=whole.losses, lost=7)
     }
 
 

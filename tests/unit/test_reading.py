@@ -77,7 +77,7 @@ async def test_what_the_background_has_not_read_yet_is_counted_and_covered(
         return True
 
     monkeypatch.setattr(Compressing, "run", nothing)
-    monkeypatch.setattr("offbook.reading.ON_THE_SPOT_CHARS", 500)
+    monkeypatch.setattr("offbook.standing.ON_THE_SPOT_CHARS", 500)
     scope = await talk(memory, 100)
     context = await memory.get_compressed_context(scope, 3_000)
     assert context_faults(context, scope, 200, 3_000) == []

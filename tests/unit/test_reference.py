@@ -12,8 +12,10 @@ from offbook import Message, open_memory
 from offbook.backup.archive import BackupDamaged
 from offbook.cli.root import COMMANDS
 from offbook.errors import OffbookError
-from offbook.reference import DETAIL_MEANINGS, all_commands, all_errors, main, pages, settings_in_effect
+from offbook.reference import DETAIL_MEANINGS, all_commands, all_errors, main, pages
+from offbook.reference_settings import places_read, settings_in_effect
 from offbook.settings import RESERVED_VARIABLES, Settings, catalogue
+from offbook.summaries import SourceSpan
 from offbook.surfaces.openapi import openapi_document
 from offbook.surfaces.wire import SHAPES
 from offbook.types import now
@@ -103,8 +105,40 @@ def test_the_openapi_file_is_the_document_a_provider_gives(made: dict[str, str])
 
 def test_a_setting_is_in_effect_where_some_module_reads_it() -> None:
     effective = settings_in_effect()
+    every = {setting.name for setting in catalogue()}
     assert {"server.port", "server.tlsKey", "store.readers", "redaction.enabled", "session.newSessionGap"} <= effective
-    assert effective <= {setting.name for setting in catalogue()}
+    assert {"chunkTokens", "model", "injectionBudget.L1", "memory.compaction.threshold", "log.level"} <= effective
+    assert {"contextBudget.midTurnCharLimit", "summarizer.attempts"} <= effective
+    # Of the same name as one that is, as a default of another's, or nowhere at all.
+    idle = {
+        "compaction.threshold",
+        "compaction.fallbackMessages",
+        "anchors.enabled",
+        "contextBudget.olderTurnCharLimit",
+    }
+    assert idle <= every - effective
+    assert effective <= every
+
+
+@pytest.mark.parametrize(
+    ("source", "places"),
+    [
+        ("settings.server.port", {("server", "port")}),
+        ("self._settings.for_agent(agent_id).memory.compaction.threshold", {("memory", "compaction", "threshold")}),
+        ("caps = self._settings.summarizer\ncaps.attempts", {("summarizer", "attempts")}),
+        (
+            "def f(budget: ContextBudget | None):\n    budget.mid_turn_char_limit",
+            {("context_budget", "mid_turn_char_limit")},
+        ),
+        ("def f(self, given: Search):\n    self._given = given\n    self._given.limit", {("search", "limit")}),
+        ("prices = settings.summarizer if x else None\nprices.threads", {("summarizer", "threads")}),
+        ("compaction = other.compaction\ncompaction.threshold", set()),
+        ("Compaction().fallback_messages", set()),
+    ],
+)
+def test_what_is_read_is_found_in_the_source(source: str, places: set[tuple[str, ...]]) -> None:
+    names = {tuple(setting.attributes) for setting in catalogue()}
+    assert places_read(source) & names == places
 
 
 async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made: dict[str, str]) -> None:
@@ -114,6 +148,9 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
         store=msgspec.structs.replace(Settings().store, externalise_chars=99),
         prune_threshold=1,
         prune_keep=0,
+        chunk_tokens=20,
+        pruning_boundary_tokens=0,
+        summarizer=msgspec.structs.replace(Settings().summarizer, order=["host", "extractive"]),
     )
     async with open_memory(tmp_path, settings=settings) as memory:
         chat = memory.scope("chat")
@@ -137,9 +174,25 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
         await memory.pin("main", keyword="cat")
         await memory.pin("main", keyword="cat", pinned=False)
         await memory.reindex("main")
+        await memory.swap(chat, used_tokens=1, context_window=100)
+        await memory.swap(chat, used_tokens=99, context_window=100, force=True)
+        await memory.expand("main", span=SourceSpan(session_id="chat", first_seq=1, last_seq=2))
+        await memory.replay(chat, now())
+        await memory.claim_job("main")
+        for number in range(2):  # the first is failed, the second completed
+            talk = [Message(role="user", content=f"Please look at src/module_{number}.py again. " * 9)] * 9
+            await memory.on_message(memory.scope(f"jobs {number}"), talk)
+            job = (await memory.claim_job("main", wait_seconds=20)).job
+            assert job is not None
+            await (memory.complete_job("main", job.id, "Look at it.") if number else memory.fail_job("main", job.id))
+        await memory.compress("main", dry_run=True)
+        async with asyncio.timeout(20):
+            while not (page := await memory.summaries("main", level=1)).summaries:
+                await asyncio.sleep(0.05)
+        await memory.expand("main", summary_id=page.summaries[0].id)
         events = (await memory.audit("main")).events
         async with asyncio.timeout(20):
-            while "offload" not in {event.verb for event in events}:
+            while not {"offload", "compress"} <= {event.verb for event in events if event.actor == "offbook"}:
                 await asyncio.sleep(0.05)
                 events = (await memory.audit("main", limit=1_000)).events
     assert {event.verb for event in events} == {*SHAPES, "supersede", "offload"} - {"ping"}

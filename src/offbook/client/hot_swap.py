@@ -316,7 +316,7 @@ class HotSwapSession:
         self._ask_later()
         self._compact_again_tokens = self._ask_again_tokens
         self._note("compacted", why, before)
-        told = {"messages": len(fewer), "tokens": self._slot.base_tokens}
+        told = {"messages": len(fewer), "tokens": tokens_of(fewer)}
         self._tell(self._memory.post_compaction(self.session_id, told, agent_id=self._agent_id), after=saving)
 
     def _why_not_swapped(self) -> str:

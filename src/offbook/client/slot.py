@@ -49,26 +49,28 @@ class Slot(NamedTuple):
     """
 
     base: tuple[Message, ...] = ()
-    base_tokens: int = 0
     added: tuple[Added, ...] = ()
     covered: int = 0
     last_id: str | None = None
     total: int = 0
     """How many were added in all."""
-
-    @property
-    def messages(self) -> list[Message]:
-        """What a model can be given: a result whose call is no longer there is quoted."""
-        whole = self.whole
-        return whole if orphan_in(whole) is None else with_orphans_quoted(whole)
+    tokens: int = 0
+    called: frozenset[str] = frozenset()
+    """Every call in it."""
+    has_orphans: bool = False
+    """Whether there is a result in it whose call is not."""
 
     @property
     def whole(self) -> list[Message]:
         return self.up_to(self.total)
 
     @property
-    def tokens(self) -> int:
-        return self.base_tokens + sum(one.tokens for one in self.added)
+    def messages(self) -> list[Message]:
+        """What a model can be given: a result whose call is no longer there is quoted."""
+        return with_orphans_quoted(self.whole) if self.has_orphans else self.whole
+
+    def up_to(self, position: int) -> list[Message]:
+        return [*self.base, *(one.message for one in self.added if one.position <= position)]
 
     @property
     def settled(self) -> int:
@@ -83,12 +85,16 @@ class Slot(NamedTuple):
     def has_open_calls(self) -> bool:
         return self.settled < self.total
 
-    def up_to(self, position: int) -> list[Message]:
-        return [*self.base, *(one.message for one in self.added if one.position <= position)]
-
     def with_added(self, message: Message, message_id: str) -> Slot:
         one = Added(self.total + 1, message_id, message, tokens_of([message]))
-        return self._replace(added=(*self.added, one), total=one.position)
+        calls = tool_calls(message)
+        return self._replace(
+            added=(*self.added, one),
+            total=one.position,
+            tokens=self.tokens + one.tokens,
+            called=self.called.union(calls) if calls else self.called,
+            has_orphans=self.has_orphans or has_orphan(message, set(self.called)),
+        )
 
     def reach_of(self, messages: Sequence[Message]) -> int | None:
         """How far something of the provider's reaches: to the newest message of ours that it shows, where it shows one.
@@ -102,21 +108,31 @@ class Slot(NamedTuple):
 
     def replaced(self, base: Sequence[Message], covered: int, unrecorded: Collection[str] = ()) -> Slot:
         """`base` in the place of everything up to `covered`, except of what the provider never took."""
-        last_id = next((one.id for one in self.added if one.position == covered), self.last_id)
         kept = [
             one if one.position > covered else one._replace(is_unrecorded=True, message=_as_text(one.message))
             for one in self.added
             if one.position > covered or one.is_unrecorded or one.id in unrecorded
         ]
-        if last_id is None:  # nothing of ours yet: the newest of a context that was there before
-            last_id = next((message.id for message in reversed(base) if message.id is not None), None)
-        return self._replace(
-            base=tuple(base), base_tokens=tokens_of(base), added=tuple(kept), covered=covered, last_id=last_id
-        )
+        return self._with_base(base, covered, kept)
 
     def compacted(self, base: Sequence[Message], covered: int) -> Slot:
         """The agent's own: it has seen all of them, and what it leaves out it leaves out."""
-        return self.replaced(base, covered)._replace(added=tuple(one for one in self.added if one.position > covered))
+        return self._with_base(base, covered, [one for one in self.added if one.position > covered])
+
+    def _with_base(self, base: Sequence[Message], covered: int, added: Sequence[Added]) -> Slot:
+        last_id = next((one.id for one in self.added if one.position == covered), self.last_id)
+        if last_id is None:  # nothing of ours yet: the newest of a context that was there before
+            last_id = next((message.id for message in reversed(base) if message.id is not None), None)
+        whole = [*base, *(one.message for one in added)]
+        return self._replace(
+            base=tuple(base),
+            added=tuple(added),
+            covered=covered,
+            last_id=last_id,
+            tokens=tokens_of(base) + sum(one.tokens for one in added),
+            called=frozenset(call_id for message in whole for call_id in tool_calls(message)),
+            has_orphans=orphan_in(whole) is not None,
+        )
 
 
 def _as_text(message: Message) -> Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from offbook.client.slot import Slot, orphan_in
+from offbook.client.slot import Slot
 from offbook.compression.validity import faults
 from offbook.types import Message
 
@@ -21,7 +21,7 @@ def wrong_with(answer: Sequence[Message], reach: int | None, arrived: int, befor
     refused = faults(answer)
     if refused:
         return f"a model would refuse it: {refused[0]}"
-    if orphan_in(after.whole) is not None and orphan_in(before.whole) is None:
+    if after.has_orphans and not before.has_orphans:
         return "a tool's result would lose its call"
     return None
 

@@ -20,7 +20,8 @@ from offbook.types import Scope
 EXTRACTIVE = "extractive"
 EXTRACTIVE_VERSION = "extractive-1"
 MOST_LOSSES = 100
-"""Kept with a summary, the newest; all of them are counted."""
+"""Named with a summary, the newest; all of them are counted."""
+MOST_KEPT = 150
 MOST_READ_CHARS = 30_000
 """Of one message, for its particulars."""
 SHORTEST_SHARE = 3
@@ -53,7 +54,7 @@ def chunk_draft(source: Source, target_tokens: int, authored: Authored | None = 
     chars = sum(len(one.text) for one in source.said)
     room = min(target_tokens * CHARS_PER_TOKEN, max(chars // SHORTEST_SHARE, 200))
     lines = written(source.digest, room) if authored is None else ranked(authored.text)
-    losses, lost = losses_of(source.said, source.scope.session_id, lines.text)
+    account = account_of(source.said, source.scope.session_id, lines.text)
     return _draft(
         lines,
         authored or _by_ourselves([f"{one.speaker}: {one.text}" for one in source.said]),
@@ -68,8 +69,7 @@ def chunk_draft(source: Source, target_tokens: int, authored: Authored | None = 
         source_messages=source.stretch.last_seq - source.stretch.first_seq + 1,
         source_tokens=source.stretch.tokens,
         times=(source.first_at, source.last_at),
-        losses=losses,
-        lost=lost,
+        account=account,
     )
 
 
@@ -81,13 +81,6 @@ def merge_draft(sources: Sequence[Summary], target_tokens: int, authored: Author
         if authored is None
         else ranked(authored.text)
     )
-    said = [Said(draft.spans[0].first_seq, draft.spans[0].session_id, draft.text, draft.first_at) for draft in drafts]
-    newly_lost, count = [], 0
-    for one in said:
-        found, more = losses_of([one], one.speaker, lines.text)
-        newly_lost += found
-        count += more
-    losses = [loss for draft in drafts for loss in draft.losses] + newly_lost
     return _draft(
         lines,
         authored or _by_ourselves([draft.text for draft in drafts]),
@@ -96,25 +89,43 @@ def merge_draft(sources: Sequence[Summary], target_tokens: int, authored: Author
         source_messages=sum(draft.source_messages for draft in drafts),
         source_tokens=sum(draft.tokens for draft in drafts),
         times=(min(draft.first_at for draft in drafts), max(draft.last_at for draft in drafts)),
-        losses=losses[-MOST_LOSSES:],
-        lost=sum(draft.lost for draft in drafts) + count,
+        account=merged_account(drafts, lines.text),
         sources=[source.id for source in sources],
     )
 
 
-def losses_of(said: Sequence[Said], session_id: str, text: str) -> tuple[list[Loss], int]:
-    """The particulars of what was said that the text no longer has: the newest of them, and how many in all."""
+class Account(NamedTuple):
+    """Of the particulars that a source has: those its summary keeps, those it loses (the newest), and how many."""
+
+    kept: list[Loss]
+    losses: list[Loss]
+    lost: int
+
+
+def account_of(said: Sequence[Said], session_id: str, text: str) -> Account:
     found: dict[Particular, int] = {}
     for one in said:
         for particular in particulars(one.text[:MOST_READ_CHARS]):
             found.pop(particular, None)
             found[particular] = one.seq  # where it was said last
-    lost = missing(list(found), text)
-    losses = [
-        Loss(kind=particular.kind, text=particular.text, session_id=session_id, seq=found[particular])
-        for particular in lost
+    gone = set(missing(list(found), text))
+    everything = [
+        (particular in gone, Loss(kind=particular.kind, text=particular.text, session_id=session_id, seq=seq))
+        for particular, seq in found.items()
     ]
-    return losses[-MOST_LOSSES:], len(losses)
+    kept = [loss for is_gone, loss in everything if not is_gone]
+    losses = [loss for is_gone, loss in everything if is_gone]
+    return Account(kept[-MOST_KEPT:], losses[-MOST_LOSSES:], len(losses))
+
+
+def merged_account(drafts: Sequence[SummaryDraft], text: str) -> Account:
+    """What the sources had lost stays lost; what they kept may be lost now."""
+    had = {Particular(loss.kind, loss.text): loss for draft in drafts for loss in draft.kept}
+    gone = set(missing(list(had), text))
+    kept = [loss for particular, loss in had.items() if particular not in gone]
+    losses = [loss for draft in drafts for loss in draft.losses]
+    losses += [loss for particular, loss in had.items() if particular in gone]
+    return Account(kept[-MOST_KEPT:], losses[-MOST_LOSSES:], sum(draft.lost for draft in drafts) + len(gone))
 
 
 def identifiers_of(texts: Sequence[str], most: int = 40) -> list[str]:
@@ -136,8 +147,7 @@ def _draft(
     source_messages: int,
     source_tokens: int,
     times: tuple[datetime, datetime],
-    losses: list[Loss],
-    lost: int,
+    account: Account,
     sources: list[str] | None = None,
 ) -> SummaryDraft:
     return SummaryDraft(
@@ -156,8 +166,9 @@ def _draft(
         fingerprint=author.fingerprint,
         usage=author.usage,
         sources=sources or [],
-        losses=losses,
-        lost=lost,
+        kept=account.kept,
+        losses=account.losses,
+        lost=account.lost,
     )
 
 

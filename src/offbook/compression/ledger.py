@@ -9,6 +9,9 @@ from offbook.summaries import Dropped, Ledger, Loss, StateRecord, SummaryText
 from offbook.types import CompressedContext
 
 SPELLED = frozenset({"identifier", "number", "date", "name"})
+"""What one summary lost of these may be said in another, or in the tail, so it is looked for in the whole text."""
+MOST_CHECKED = 1_000
+"""Looked for, the newest; what is older is counted as if it were gone."""
 MOST_DROPPED = 200
 """Named in a ledger, the newest; all of them are counted as far as they are known."""
 
@@ -16,26 +19,38 @@ MOST_DROPPED = 200
 def ledger_of(
     context: CompressedContext,
     texts: Mapping[str, SummaryText],
-    digest_losses: Sequence[Loss],
+    digested: Sequence[Loss],
     state: Sequence[StateRecord],
 ) -> Ledger:
-    """`texts`: the summaries that are shown, with what each had lost when it was written. `digest_losses`: what was
-    said in stretches that no summary stands for yet; what of it is still in the text is left out here."""
+    """`texts`: the summaries that are shown, with what each lost when it was written and what a shorter form may lose.
+    `digested`: every particular said in stretches that no summary stands for yet."""
     summaries = [part for part in context.parts if part.kind == "summary"]
     lost: list[Dropped] = []
+    doubtful: list[Dropped] = []
     unnamed = 0
     for part in summaries:
         text = texts.get(part.id) if part.id else None
-        if text is not None and part.id is not None:
-            lost += [_dropped(loss, part.id) for loss in text.losses]
-            unnamed += text.lost - len(text.losses)
-    lost += [_dropped(loss, None) for loss in digest_losses]
-    gone = _no_longer_there(lost, context.text)
+        if text is None or part.id is None:
+            continue
+        unnamed += text.lost - len(text.losses)
+        lost += [_dropped(loss, part.id) for loss in text.losses if loss.kind not in SPELLED]
+        doubtful += [_dropped(loss, part.id) for loss in text.losses if loss.kind in SPELLED]
+        if part.chars < len(text.text):
+            doubtful += [_dropped(loss, part.id) for loss in text.kept]
+    doubtful += [_dropped(loss, None) for loss in digested]
+    unchecked = max(0, len(doubtful) - MOST_CHECKED)
+    doubtful = doubtful[unchecked:]
+    spelled = [Particular(one.kind, one.text) for one in doubtful if one.kind in SPELLED]
+    sentences = [Particular(one.kind, one.text) for one in doubtful if one.kind not in SPELLED]
+    memory = context.messages[0].content if context.messages and summaries else ""
+    gone = {*missing(spelled, context.text), *missing(sentences, memory if isinstance(memory, str) else "")}
+    lost += [one for one in doubtful if Particular(one.kind, one.text) in gone]
+    lost = _once_each(lost)
     return Ledger(
         verbatim=[part for part in context.parts if part.kind == "verbatim"],
         summaries=summaries,
-        dropped=gone[-MOST_DROPPED:],
-        dropped_count=len(gone) + unnamed,
+        dropped=lost[-MOST_DROPPED:],
+        dropped_count=len(lost) + unnamed + unchecked,
         state=list(state),
     )
 
@@ -44,16 +59,9 @@ def _dropped(loss: Loss, summary_id: str | None) -> Dropped:
     return Dropped(kind=loss.kind, text=loss.text, session_id=loss.session_id, seq=loss.seq, expand=summary_id)
 
 
-def _no_longer_there(lost: Sequence[Dropped], text: str) -> list[Dropped]:
-    """A name or number that one summary lost may be said in another, or in the tail. A sentence is not looked for
-    there: in a long text one finds the words of any."""
-    spelled = [Particular(one.kind, one.text) for one in lost if one.kind in SPELLED]
-    wanted = set(missing(spelled, text)) | {Particular(one.kind, one.text) for one in lost if one.kind not in SPELLED}
-    seen: set[Particular] = set()
-    gone: list[Dropped] = []
-    for one in reversed(lost):  # of what is lost twice, where it was said last
-        particular = Particular(one.kind, one.text)
-        if particular in wanted and particular not in seen:
-            seen.add(particular)
-            gone.append(one)
-    return gone[::-1]
+def _once_each(lost: Sequence[Dropped]) -> list[Dropped]:
+    """Of what is lost twice, where it was said last; in the order it was said."""
+    newest: dict[Particular, Dropped] = {}
+    for one in sorted(lost, key=lambda one: one.seq):
+        newest[Particular(one.kind, one.text)] = one
+    return sorted(newest.values(), key=lambda one: one.seq)

@@ -9,7 +9,9 @@ what is found here and missing there is only said to be missing.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from offbook.compression.days import MONTH_NAMES
@@ -78,6 +80,7 @@ _CORRECTION = re.compile(
 _TOKEN = re.compile(rf"[^\W_{UNSPACED}]+|[{UNSPACED}]")
 _WITHIN_NUMBERS = re.compile(r"(?<=\d),(?=\d)|(?<=\d)\s+(?=[^\W\d]|[%‰°])|(?<=[€$£¥₦₹])\s+")
 """What stands between digits and before units, or does not: `12 GB`, `12GB`."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)*")
 _INSIDE = frozenset(("of", "de", "van", "von", "der", "la", "del", "di", "da", "al", "bin"))
 
 
@@ -100,11 +103,8 @@ def particulars(text: str) -> list[Particular]:
 
 def missing(found: Sequence[Particular], text: str) -> list[Particular]:
     """Those that the text does not hold any more."""
-    lower = text.casefold()
-    close = _WITHIN_NUMBERS.sub("", lower)
-    tokens = set(_TOKEN.findall(lower))
-    stems = {stem(token) for token in tokens}
-    return [one for one in found if not _holds(one, lower, close, tokens, stems)]
+    held = _Held(text)
+    return [one for one in found if not held.holds(one)]
 
 
 # ── finding ───────────────────────────────────────────────────────────────────────────────────
@@ -197,19 +197,54 @@ def _sentences(text: str) -> Iterator[tuple[int, Particular]]:
 # ── comparing ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _holds(one: Particular, lower: str, close: str, tokens: set[str], stems: set[str]) -> bool:
-    wanted = one.text.casefold()
-    if one.kind in ("question", "decision", "correction"):
-        words = {stem(token) for token in _TOKEN.findall(wanted) if token not in DROPPED and token not in SMALL}
-        return not words or len(words & stems) >= SAME_SENTENCE * len(words)
-    if one.kind == "identifier":
-        return wanted in lower or all(part in lower for part in wanted.split())
-    if one.kind == "date":
-        return wanted in lower or set(_day_tokens(wanted)) <= tokens
-    if one.kind == "name":
-        return wanted in lower or all(token in tokens for token in _TOKEN.findall(wanted))
-    compact = _WITHIN_NUMBERS.sub("", wanted)
-    return re.search(rf"(?<!\d)(?<!\d\.){re.escape(compact)}(?!\d)", close) is not None
+class _Held:
+    """A text made ready to be looked through for many things."""
+
+    def __init__(self, text: str) -> None:
+        self._lower = text.casefold()
+        self._tokens = set(_TOKEN.findall(self._lower))
+
+    @cached_property
+    def _close(self) -> str:
+        return _WITHIN_NUMBERS.sub("", self._lower)
+
+    @cached_property
+    def _numbers(self) -> set[str]:
+        return set(_NUMBER.findall(self._close))
+
+    @cached_property
+    def _lines_with(self) -> dict[str, list[int]]:
+        """For each word, the lines that say it."""
+        found: dict[str, list[int]] = {}
+        for at, line in enumerate(self._lower.split("\n")):
+            for word in {stem(token) for token in _TOKEN.findall(line)}:
+                found.setdefault(word, []).append(at)
+        return found
+
+    def holds(self, one: Particular) -> bool:
+        wanted = one.text.casefold()
+        if one.kind in ("question", "decision", "correction"):
+            return self._says(wanted)
+        if one.kind == "number":
+            compact = _WITHIN_NUMBERS.sub("", wanted)
+            return set(_NUMBER.findall(compact)) <= self._numbers and compact in self._close
+        tokens = _TOKEN.findall(wanted)
+        if one.kind == "date":
+            return self._tokens.issuperset(_day_tokens(wanted)) or (
+                self._tokens.issuperset(tokens) and wanted in self._lower
+            )
+        if one.kind == "name":
+            return self._tokens.issuperset(tokens)
+        # A whole text is only gone through where all its words are there.
+        return self._tokens.issuperset(tokens) and all(part in self._lower for part in wanted.split())
+
+    def _says(self, sentence: str) -> bool:
+        """Whether one line has most of the words: in a long text the words of any sentence are found somewhere."""
+        words = {stem(token) for token in _TOKEN.findall(sentence) if token not in DROPPED and token not in SMALL}
+        if not words:
+            return True
+        counts = Counter(line for word in words for line in self._lines_with.get(word, ()))
+        return max(counts.values(), default=0) >= SAME_SENTENCE * len(words)
 
 
 def _day_tokens(wanted: str) -> list[str]:

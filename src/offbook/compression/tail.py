@@ -99,9 +99,7 @@ def fitting(pieces: Sequence[Piece], max_chars: int) -> Tail:
     pieces = list(pieces)
     while pieces:
         valid = placed([piece.message for piece in pieces])
-        texts = [
-            pieces[index].text if message is pieces[index].message else shown(message) for index, message in valid
-        ]
+        texts = [pieces[index].text if message is pieces[index].message else shown(message) for index, message in valid]
         chars = sum(map(len, texts)) + len(SEPARATOR) * (len(pieces) - 1)
         if chars <= max_chars:
             return Tail(pieces, [message for _, message in valid], texts, [index for index, _ in valid], chars)

@@ -48,6 +48,8 @@ LARGEST_INTEGER = 2**53 - 1
 
 LONGEST_QUERY = 1_000_000
 """A whole message may be the query; how much of it is read is bounded elsewhere."""
+NOT_BLANK = r"[^\s\u001c-\u001f\u0085]"
+"""What Python takes for blank is more than what a JSON schema does."""
 MOST_ENTRIES = 100
 
 EntryId = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": ENTRY_ID})]
@@ -194,7 +196,7 @@ class Recall(Value, frozen=True):
     """
 
     session_id: SessionId
-    query: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY, extra_json_schema={"pattern": r"\S"})]
+    query: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY, extra_json_schema={"pattern": NOT_BLANK})]
     agent_id: AgentId | None = None
     limit: Annotated[int, Meta(ge=1, le=MOST_ENTRIES)] = 5
     scope: Reach = "agent"

@@ -27,7 +27,7 @@ from offbook.continuity.working_state import Turn, WorkingState, advanced
 from offbook.protocols import ExaminedMessage, Prompt, Store
 from offbook.reading import STATE_NOTE
 from offbook.settings import Settings
-from offbook.standing import ReadStretch, Standings
+from offbook.standing import ReadStretch, Standings, warmed
 from offbook.summaries import CompressionEstimate, Summary, SummaryDraft
 from offbook.swapping import Swapping
 from offbook.tokens import CHARS_PER_TOKEN
@@ -154,7 +154,8 @@ class Compressing:
             boundary = 0 if is_over else self._settings.for_agent(scope.agent_id).pruning_boundary_tokens
             rest = standing.rest_tokens
             # So that whoever asks for a context finds the digests made.
-            await asyncio.to_thread(standing.warm)
+            stretches = standing.stretches()
+        await asyncio.to_thread(warmed, stretches)
         ready = finished[: due([one.stretch for one in finished], rest, boundary)]
         if ready:
             await self._summarise(scope, ready[0])
@@ -164,7 +165,7 @@ class Compressing:
         if has_all and is_over and len(ready) <= 1 and not merged:
             merged = await self._merge_left_over(scope.agent_id)
         is_done = has_all and has_state and len(ready) <= 1 and not merged
-        if is_done and not is_over:
+        if is_done:
             await self._swapping.prepare(scope, session)
         return is_done
 
@@ -230,6 +231,7 @@ class Compressing:
         }
         event = AuditDraft(verb="compress", actor=COMPRESSOR, session_id=session_id, details=details)
         summary = await self._store.add_summary(agent_id, draft, event)
+        self._standings.changed(agent_id)
         log.debug("summarised", action="memory.compress", agent=agent_id, summary=summary.id, by=draft.summarizer)
 
     # ── what a model writes ──
@@ -302,4 +304,5 @@ class Compressing:
             if len(page) < STATE_PAGE:
                 break
         await self._store.set_session_note(scope, STATE_NOTE, msgspec.json.encode(state).decode())
+        self._standings.changed(scope.agent_id)
         return state.through_seq >= session.last_seq

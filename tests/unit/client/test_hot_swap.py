@@ -5,6 +5,7 @@ import inspect
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 
 from offbook.client import hot_swap
 from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.client.hot_swap import HotSwapSession
-from offbook.client.slot import orphan_in
+from offbook.client.slot import orphan_in, tokens_of
 from offbook.compression.pairs import with_orphans_quoted
 from offbook.content import tool_results
-from offbook.errors import InvalidInput, WrongShape
+from offbook.errors import InvalidInput, ProviderUnavailable, WrongShape
 from offbook.types import Message
 from tests.unit.client.fake_memory import WRONG_ANSWERS, FakeMemory, breaking, ids_in, memory_of, refusing
 
@@ -317,7 +319,7 @@ async def test_a_compaction_may_wait_and_is_told_before_and_after() -> None:
     assert [message.content for message in messages] == ["all that was said", "yes", "while it compacts"]
     assert seen[-1] == "pre"
     await session.close()
-    assert memory.told[-1] == ("post", {"messages": 2, "tokens": session._slot.base_tokens})
+    assert memory.told[-1] == ("post", {"messages": 2, "tokens": tokens_of(messages[:2])})
 
 
 @pytest.mark.parametrize(
@@ -426,17 +428,6 @@ def test_what_is_no_message_and_no_session_is_said_so() -> None:
             session_of(FakeMemory(), **options)
 
 
-def test_a_message_of_openai_is_understood() -> None:
-    memory = FakeMemory()
-    session = session_of(memory)
-    session.add({"role": "developer", "content": "Be brief.", "name": None})
-    session.add({"role": "assistant", "content": "Hi.", "refusal": None, "annotations": []})
-    assert [(each.role, each.content, each.meta) for each in memory.recorded] == [
-        ("system", "Be brief.", None),
-        ("assistant", "Hi.", {"annotations": []}),
-    ]
-
-
 def test_threads_may_add_together() -> None:
     memory = FakeMemory()
     session = session_of(memory, context_window=1_000_000)
@@ -463,6 +454,23 @@ def test_the_blocking_session_has_the_same_methods() -> None:
         }
 
     assert public(BlockingHotSwapSession) == public(HotSwapSession)
+
+
+def test_a_blocking_compaction_may_use_the_client(tmp_path: Path) -> None:
+    def compact(messages: list[Message]) -> list[Any]:
+        with pytest.raises(ProviderUnavailable):
+            memory.ping()
+        return [("user", "all that was said")]
+
+    with Client(f"unix://{tmp_path}/nobody.sock", home=tmp_path) as memory:
+        session = BlockingHotSwapSession(memory, "s", context_window=800, compact=compact)
+        assert session.start() == []
+        while not session.stats.compactions:
+            session.add(("user", WORDS))
+            messages = session.messages()
+        assert [message.content for message in messages] == ["all that was said"]
+        assert memory.outbox_status()["waiting"] == len(session._session._known_ids)
+        session.close()
 
 
 # ── whatever happens ──

@@ -70,6 +70,7 @@ class _TextOfDraft(msgspec.Struct, rename="camel"):
     rank: list[int]
     losses: list[Loss]
     lost: int
+    kept: list[Loss] = msgspec.field(default_factory=list)
 
 
 draft_decoder = msgspec.json.Decoder(SummaryDraft)
@@ -170,7 +171,9 @@ def summary_texts(connection: apsw.Connection, agent_id: str, ids: Sequence[str]
         if number is not None:
             with reads.reading(f"summary {id_} of agent {agent_id!r}"):
                 kept = _text_of_draft.decode(_draft_at(connection, number))
-                found[id_] = SummaryText(text=kept.text, rank=kept.rank, losses=kept.losses, lost=kept.lost)
+                found[id_] = SummaryText(
+                    text=kept.text, rank=kept.rank, kept=kept.kept, losses=kept.losses, lost=kept.lost
+                )
     return found
 
 
