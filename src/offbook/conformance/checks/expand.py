@@ -89,13 +89,9 @@ async def what_a_context_leaves_out_can_be_expanded(provider: Provider) -> None:
     messages = long_talk(MESSAGES, CHARS)
     for first in range(0, MESSAGES, 100):
         await provider.record(scope, *messages[first : first + 100])
-    parts = await _left_out(provider, scope)
+    parts = await _left_out(provider, scope, SMALL_CHARS)
     await provider.ask("hooks/session-end", named(scope))
-    for _ in range(TRIES):
-        if any(part.id for part in parts):
-            break
-        await asyncio.sleep(PAUSE_SECONDS)
-        parts = await _left_out(provider, scope)
+    parts += await _summarised(provider, scope, SMALL_CHARS)
     with suppress(NotOffered):  # a provider may have one verb and not the other
         parts += (await provider.swap(scope, FULL, WINDOW)).ledger.summaries
     expect_that(bool(parts), "something that is not shown verbatim", parts)
@@ -120,12 +116,7 @@ async def no_expansion_reaches_another_agent(provider: Provider) -> None:
         await provider.record_one(scope, said(f"I say {secret}.", id=message_id))
         await provider.record(scope, *(said(f"Again, {secret}. " + "It goes on. " * 200) for _ in range(30)))
         await provider.ask("hooks/session-end", named(scope))
-    parts: list[Part] = []
-    for _ in range(TRIES):
-        parts = await _left_out(provider, theirs, 1_000)
-        if any(part.id for part in parts):
-            break
-        await asyncio.sleep(PAUSE_SECONDS)
+    parts = await _summarised(provider, theirs, 1_000)
     asked: list[dict[str, Any]] = [{"summaryId": part.id} for part in parts if part.id]
     asked += [{"span": _span(scope, 1, 31)} for scope in (theirs, only_theirs)]
     asked += [{**fields, "sessionId": theirs.session_id} for fields in asked]
@@ -201,8 +192,20 @@ def _span(scope: Scope, first_seq: int, last_seq: int) -> dict[str, Any]:
     return {"sessionId": scope.session_id, "firstSeq": first_seq, "lastSeq": last_seq}
 
 
-async def _left_out(provider: Provider, scope: Scope, max_chars: int = SMALL_CHARS) -> list[Part]:
+async def _left_out(provider: Provider, scope: Scope, max_chars: int) -> list[Part]:
     return [part for part in (await provider.context(scope, max_chars)).parts if part.kind == "summary"]
+
+
+async def _summarised(provider: Provider, scope: Scope, max_chars: int) -> list[Part]:
+    """What is left out, once there are summaries of it, or as it is after a while without."""
+    parts: list[Part] = []
+    for number in range(1, TRIES + 1):
+        # Not the same question twice: a provider may give the same answer to it for some time.
+        parts = await _left_out(provider, scope, max_chars + number)
+        if any(part.id for part in parts):
+            break
+        await asyncio.sleep(PAUSE_SECONDS)
+    return parts
 
 
 async def _all_lines(provider: Provider, agent_id: str, source: dict[str, Any]) -> list[SourceLine]:
