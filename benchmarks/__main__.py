@@ -18,9 +18,12 @@ from benchmarks import (
     acknowledge,
     backup,
     concurrent,
+    conservation,
+    context,
     disk_full,
     durability,
     facts_kept,
+    hot_swap,
     indexing,
     prompt_prefix,
     quality,
@@ -49,6 +52,9 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         recall,
         indexing,
         facts_kept,
+        context,
+        hot_swap,
+        conservation,
         prompt_prefix,
     )
 }

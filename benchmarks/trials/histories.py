@@ -66,7 +66,7 @@ def history_of(seed: int) -> History:
     numbered = _numbered if has_ids else (lambda message, number: message)
     steps: list[Step] = []
     count = 0
-    for _ in range(chance.choice((1, 2, 2, 3, 3, 4))):
+    for _ in range(chance.choice((1, 1, 2, 2, 3, 4))):
         kinds = ("say", "say", "again") if has_ids and count else ("say",)
         kind = chance.choice(kinds)
         if kind == "say":

@@ -50,7 +50,13 @@ async def open_parts(home: Home, settings: Settings) -> AsyncIterator[tuple[Memo
         try:
             frame_key = await store.installation_key()
             background = Background(
-                store, blobs, settings, indexes=home.indexes, models=home.models, frame_key=frame_key
+                store,
+                blobs,
+                settings,
+                indexes=home.indexes,
+                models=home.models,
+                summaries=home.summaries,
+                frame_key=frame_key,
             )
             background.start()
             try:

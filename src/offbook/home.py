@@ -45,6 +45,7 @@ class Home:
         self.outboxes = self.folder / "outbox"
         self.models = self.folder / "models"
         self.indexes = self.folder / "index"
+        self.summaries = self.folder / "summaries"
         self.config = self.folder / "config.toml"
         self.unfinished_restore = self.folder / "restore.json"
 
@@ -163,15 +164,20 @@ def make_private(folder: Path) -> None:
             folder.chmod(mode & 0o700)
 
 
-def write_private(path: Path, text: str) -> None:
-    """Replace a file at once, readable by its owner only."""
+def write_private(path: Path, text: str, *, is_durable: bool = True) -> None:
+    """Replace a file at once, readable by its owner only. What can be made again need not be durable."""
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            if is_durable:
+                os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

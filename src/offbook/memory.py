@@ -201,19 +201,27 @@ class Memory:
         )
 
     async def compress(
-        self, agent_id: str, *, session_id: str | None = None, dry_run: bool = False, by: Caller = EMBEDDED
+        self,
+        agent_id: str,
+        *,
+        session_id: str | None = None,
+        dry_run: bool = False,
+        again: bool = False,
+        by: Caller = EMBEDDED,
     ) -> CompressionEstimate:
-        """Look for what is to be summarised, in one session or in all, and say what that takes."""
+        """Look for what is to be summarised, in one session or in all, and say what that takes; with `again` also for
+        what a lesser summarizer wrote than can be had now."""
         if session_id is not None:
             checked_key(session_id, "sessionId", MAX_KEY_BYTES)
-        estimate = await self._background.compression_estimate(agent_id, session_id)
+        estimate = await self._background.compression_estimate(agent_id, session_id, again=again)
         details = {"dryRun": dry_run, "sourceTokens": estimate.source_tokens, "dollars": estimate.dollars}
+        details |= {"again": True} if again else {}
         await self._store.record(
             agent_id, AuditDraft(verb="compress", actor=by.name, session_id=session_id, details=details)
         )
         if not dry_run:
             self._reader.forget(agent_id)
-            await self._background.compress(agent_id, session_id)
+            await self._background.compress(agent_id, session_id, again=again)
         return estimate
 
     async def replay(self, scope: Scope, at: datetime, *, by: Caller = EMBEDDED) -> Replay:

@@ -58,7 +58,7 @@ STRETCHES_KEPT = 32
 CONTEXTS_KEPT = 16
 SAME_SECONDS = 60.0
 ASKED_SECONDS = 600.0
-SIZES_PREPARED = 2
+SIZES_PREPARED, LARGEST_PREPARED = 2, 100_000
 STATE_NOTE = "workingState"
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ class SessionReader:
         sizes = self._asked.get(scope, {})
         for max_chars in [size for size, at in sizes.items() if time.monotonic() - at > ASKED_SECONDS]:
             del sizes[max_chars]
-        for max_chars in list(sizes)[-SIZES_PREPARED:]:
+        for max_chars in [size for size in sizes if size <= LARGEST_PREPARED][-SIZES_PREPARED:]:
             await self.built(scope, session, max_chars)
 
     async def built(self, scope: Scope, session: Session, max_chars: int) -> Built:

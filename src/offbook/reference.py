@@ -377,6 +377,7 @@ DETAIL_MEANINGS = {
     "summaries": "how many summaries were shown",
     "level": "level of the summary that was made, or of those that were asked for",
     "id": "id of the summary that was made",
+    "again": "true where `compress` was to write summaries again, or did",
     "dryRun": "whether `compress` was only to say what it would take",
     "spans": "what the summary stands for: sessions, with the numbers of first and last messages",
     "summarizer": "who wrote it",

@@ -97,6 +97,10 @@ class Summary(Value, frozen=True):
     """The summary that merges it, where there is one."""
 
 
+def summary_id(level: int, number: int) -> str:
+    return f"L{level}-{number:04}"
+
+
 class Node(Value, frozen=True):
     """What choosing a cover needs to know of a summary that lies in one session."""
 
@@ -294,7 +298,7 @@ class Replay(Value, frozen=True):
     why: list[ReplayEvent]
 
 
-class CompressionEstimate(Value, frozen=True):
+class CompressionEstimate(Value, frozen=True, kw_only=True):
     """What is still to be summarised, and about what it will take."""
 
     agent_id: str
@@ -309,6 +313,8 @@ class CompressionEstimate(Value, frozen=True):
     summarizer: str
     counts: dict[str, int]
     """Summaries there are, by level."""
+    again: int = 0
+    """Summaries there are that would be written again."""
 
 
 class Job(Value, frozen=True):

@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
+import structlog
 
 from offbook.compression.tail import SEPARATOR
 from offbook.compression.validity import faults
 from offbook.content import render
+from offbook.errors import OffbookError
 from offbook.protocols import Store
 from offbook.reading import Built, SessionReader
 from offbook.settings import Settings
@@ -40,6 +42,11 @@ READY_SHARE = 0.95
 MOST_ADDED = 200
 """Messages added to a slot B; with more it is made anew."""
 MOST_READY = 16
+QUIET_SECONDS = 0.3
+MOST_POSTPONED = 20
+"""Times that getting ready waits for a quiet moment."""
+
+log = structlog.get_logger("offbook.swapping")
 
 
 class Ready(NamedTuple):
@@ -51,6 +58,11 @@ class Ready(NamedTuple):
     target_tokens: int
     last_seq: int
 
+    @property
+    def spare_chars(self) -> int:
+        """What may be added, at a token a character: some scripts take that much."""
+        return (self.target_tokens - self.tokens) // 2
+
 
 class Swapping:
     def __init__(self, store: Store, settings: Settings, reader: SessionReader) -> None:
@@ -59,6 +71,7 @@ class Swapping:
         self._reader = reader
         self._swapping: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._ready: OrderedDict[Scope, Ready] = OrderedDict()
+        self._preparing: dict[Scope, asyncio.Task[None]] = {}
         self._windows: OrderedDict[Scope, int] = OrderedDict()
         """Of the hosts that have asked: how large their models' windows are."""
 
@@ -71,8 +84,9 @@ class Swapping:
         async with self._swapping.setdefault(scope, asyncio.Lock()):
             session = await self._store.session(scope)
             handed = await self._store.handed(scope) if session and session.generation else None
-            if handed is not None and session is not None and _is_repeat(handed, session, used_tokens, context_window):
-                answer = _swapped(handed, "swapped before: nothing has come since", started)
+            why = self._why(scope, used_tokens, context_window, force)
+            if why and handed and session and _is_repeat(handed, session, used_tokens, context_window):
+                answer = _swapped(handed, why, started)
             else:
                 answer = await self._swap(scope, session, used_tokens, context_window, force, by, started)
                 if answer.swapped:
@@ -95,9 +109,10 @@ class Swapping:
         generation = session.generation if session else 0
         if session is None or not session.last_seq:
             return _kept(f"nothing is known of the session {scope.session_id!r}", generation, used_tokens, started)
-        threshold = int(context_window * compaction.threshold)
-        if used_tokens < threshold and not force:
-            reason = f"{used_tokens:,} of {context_window:,} tokens are in use; it is due at {threshold:,}"
+        why = self._why(scope, used_tokens, context_window, force)
+        if why is None:
+            due_at = int(context_window * compaction.threshold)
+            reason = f"{used_tokens:,} of {context_window:,} tokens are in use; it is due at {due_at:,}"
             return _kept(reason, generation, used_tokens, started)
         ready = await self._slot_b(scope, session, max(1, int(context_window * compaction.target_size)))
         if not ready.context.messages:
@@ -115,20 +130,52 @@ class Swapping:
             context_window=context_window,
             tokens_after=ready.tokens,
         )
-        reason = "forced" if used_tokens < threshold else f"{used_tokens:,} of {context_window:,} tokens were in use"
         details = {
             **what_was_shown(ready.context),
             "swapped": True,
             "generation": handed.generation,
-            "reason": reason,
+            "reason": why,
             "usedTokens": used_tokens,
             "contextWindow": context_window,
         }
         await self._store.hand_over(scope, handed, _event("swap", by, scope, details))
         self._ready.pop(scope, None)
-        return _swapped(handed, reason, started)
+        return _swapped(handed, why, started)
+
+    def _why(self, scope: Scope, used_tokens: int, context_window: int, force: bool) -> str | None:
+        """Why it is due; None where it is not."""
+        threshold = self._settings.for_agent(scope.agent_id).memory.compaction.threshold
+        if used_tokens >= int(context_window * threshold):
+            return f"{used_tokens:,} of {context_window:,} tokens were in use"
+        return "forced" if force else None
 
     # ── slot B ──
+
+    def prepare_soon(self, scope: Scope) -> None:
+        """Once nothing has been said for a moment: what is made ready is out of date with the next message."""
+        if scope not in self._preparing:
+            self._preparing[scope] = asyncio.create_task(self._prepare_when_quiet(scope))
+
+    async def close(self) -> None:
+        for task in self._preparing.values():
+            task.cancel()
+        await asyncio.gather(*self._preparing.values(), return_exceptions=True)
+
+    async def _prepare_when_quiet(self, scope: Scope) -> None:
+        try:
+            session = await self._store.session(scope)
+            for _ in range(MOST_POSTPONED):
+                last_seq = session.last_seq if session else 0
+                await asyncio.sleep(QUIET_SECONDS)
+                session = await self._store.session(scope)
+                if session is None or session.last_seq == last_seq:
+                    break
+            if session is not None:
+                await self.prepare(scope, session)
+        except OffbookError as error:
+            log.warning("not ready", action="swap.prepare", agent=scope.agent_id, detail=error.detail)
+        finally:
+            self._preparing.pop(scope, None)
 
     async def prepare(self, scope: Scope, session: Session) -> None:
         """Make ready what may be asked for: contexts of sizes that were, and slot B where the session nears a swap, by
@@ -139,8 +186,10 @@ class Swapping:
         compaction = settings.memory.compaction
         target_tokens = max(1, int(window * compaction.target_size))
         ready = self._ready.get(scope)
-        if ready is not None and ready.target_tokens == target_tokens and ready.last_seq == session.last_seq:
-            return
+        if ready is not None and ready.target_tokens == target_tokens:
+            added = session.last_seq - ready.last_seq
+            if added <= MOST_ADDED // 2 and await self._reader.chars_after(scope, ready.last_seq) < ready.spare_chars:
+                return  # what has come since fits behind it
         if session.ended_at is not None or session.chars / CHARS_PER_TOKEN < window * compaction.threshold * READY_AT:
             return  # it has never been that long
         handed = await self._store.handed(scope) if session.generation else None

@@ -55,6 +55,7 @@ DOCUMENTED: dict[str, Any] = {
     "pruningBoundaryTokens": 30000,
     "workerInterval": timedelta(minutes=5),
     "maxLevels": 3,
+    "summaryFiles": True,
     "model": None,
     "injectionBudget.L3": 30000,
     "injectionBudget.L2": 30000,

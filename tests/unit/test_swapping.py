@@ -101,6 +101,9 @@ async def test_slot_b_is_made_ready_and_what_comes_after_is_added_word_for_word(
         await talk(memory, 2, first=80)
         await caught_up(memory)
         swapping = memory._background.swapping
+        async with asyncio.timeout(20):
+            while scope not in swapping._ready:
+                await asyncio.sleep(0.05)
         ready = swapping._ready[scope]
         assert ready.last_seq == 164
         await memory.on_message(scope, [user("One more thing: the code is 4711.")])
@@ -163,7 +166,7 @@ async def test_replay_shows_what_was_in_the_context_then(memory: Memory) -> None
     assert (first.kind, first.generation, len(first.messages)) == ("log", 0, 120)
     then = await memory.replay(scope, between)
     assert (then.kind, then.generation, then.is_exact) == ("swap", 1, True)
-    assert then.messages == [*swapped.messages, *[message for message in then.messages[-2:]]]
+    assert then.messages[:-2] == swapped.messages
     assert contents(then.messages[-2:]) == contents(exchange(60))
     assert then.memory == swapped.messages[0].content
     assert "swap" in [event.verb for event in then.why]

@@ -28,57 +28,75 @@ Examples:
   offbook compress
   offbook compress --session chat
   offbook compress --yes --no-wait   for scripts: pays without asking
+  offbook compress --again --dry-run what a better model would write again
 
 \b
 Not needed in daily life: sessions are summarised as they grow. It is for
 what was recorded before, and for what waited while a model was away.
 Ctrl-C ends the waiting, not the work; the same command again goes on
 waiting, and nothing is paid for twice.
+
+\b
+--again is for a model that came later: what one further back in
+`summarizer.order` wrote (extractive is the last) is written again by the
+first that can. Its id stays. What is not done yet is done by the next.
 """
 
 
 @click.command("compress", epilog=EPILOG)
 @click.option("--session", type=UTF8, metavar="S", help="Only this session.")
 @click.option("--all", "wants_all", is_flag=True, help="Every session of the agent, which is the default.")
+@click.option("--again", is_flag=True, help="Also write again what a lesser summarizer wrote than there is now.")
 @click.option("--dry-run", is_flag=True, help="Only say what it would take.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask, even where it costs money.")
 @click.option("--no-wait", is_flag=True, help="Begin it, and do not wait for its end.")
 @common_options
 @pass_invocation
 def command(
-    invocation: Invocation, session: str | None, wants_all: bool, dry_run: bool, yes: bool, no_wait: bool
+    invocation: Invocation, session: str | None, wants_all: bool, again: bool, dry_run: bool, yes: bool, no_wait: bool
 ) -> None:
     """Summarise what is not summarised yet, in the background, after saying what that takes."""
     from offbook.cli.answered import asked, typed
-    from offbook.cli.output import print_json
+    from offbook.cli.output import counted, print_json
     from offbook.summaries import CompressionEstimate
 
     if wants_all and session is not None:
         raise click.UsageError("either --session or --all")
     with invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client:
-        document = asked(client, "compress", sessionId=session, dryRun=True)
+        asking: dict[str, Any] = {"sessionId": session, "again": again or None}
+        document = asked(client, "compress", **asking, dryRun=True)
         estimate = typed(document, CompressionEstimate)
         if not invocation.is_json:
-            _tell_estimate(estimate, session)
+            _tell_estimate(estimate, session, is_again=again)
         if dry_run:
             if invocation.is_json:
                 print_json(document)
             return
         _agree(estimate, is_agreed=yes, may_ask=not invocation.is_json)
         before = _status(client, estimate.agent_id)
-        asked(client, "compress", sessionId=session)
+        asked(client, "compress", **asking)
         after = _status(client, estimate.agent_id) if no_wait else _waited(client, estimate, before)
+        left = None
+        if again and not no_wait:
+            left = typed(asked(client, "compress", **asking, dryRun=True), CompressionEstimate).again
     if invocation.is_json:
         now = {"counts": after.summaries.counts, "waiting": after.summaries.waiting, "made": _made(before, after)}
-        print_json({**document, **now})
+        told_again = {"writtenAgain": max(0, estimate.again - left)} if left is not None else {}
+        print_json({**document, **now, **told_again})
+    elif no_wait:
+        waiting = counted(after.summaries.waiting, "session")
+        click.echo(f"begun, {waiting} to look at: `offbook status` shows how far it is")
     else:
-        _tell_made(before, after, is_over=not no_wait)
+        _tell_made(before, after)
+        if left is not None:
+            _tell_again(max(0, estimate.again - left), left)
+        _tell_troubles(after)
 
 
 # ── before ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _tell_estimate(estimate: CompressionEstimate, session: str | None) -> None:
+def _tell_estimate(estimate: CompressionEstimate, session: str | None, *, is_again: bool) -> None:
     from offbook.cli.handed import told_levels
     from offbook.cli.output import counted, printable
 
@@ -88,12 +106,20 @@ def _tell_estimate(estimate: CompressionEstimate, session: str | None) -> None:
         if estimate.source_tokens
         else "nothing that is long enough; it is looked through all the same",
         "summaries": f"about {estimate.summaries:,} to be made; there are {told_levels(estimate.counts)}",
+        **({"again": _told_again(estimate)} if is_again else {}),
         "written by": estimate.summarizer,
         "cost": _cost(estimate),
     }
     click.secho(printable(f"Agent {estimate.agent_id}"), bold=True)
     for name, value in facts.items():
         click.echo(printable(f"{name:<14}{value}"))
+
+
+def _told_again(estimate: CompressionEstimate) -> str:
+    from offbook.cli.output import counted
+
+    number = counted(estimate.again, "summary", "summaries")
+    return f"{number} by a lesser summarizer, to be written again" if estimate.again else "none is by a lesser one"
 
 
 def _cost(estimate: CompressionEstimate) -> str:
@@ -134,7 +160,8 @@ def _waited(client: Client, estimate: CompressionEstimate, before: Status) -> St
     pause, shown, moved_at = FIRST_LOOK_SECONDS, 0, time.monotonic()
     status = before
     try:
-        with progress("summarising", estimate.summaries or None) as advance:
+        # What is written again is not counted anywhere, so how long that takes is not known.
+        with progress("summarising", None if estimate.again else estimate.summaries or None) as advance:
             while True:
                 seen, status = _place(status), _status(client, estimate.agent_id)
                 done = sum(_made(before, status).values())
@@ -170,14 +197,10 @@ def _made(before: Status, after: Status) -> dict[str, int]:
 # ── after ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _tell_made(before: Status, after: Status, *, is_over: bool) -> None:
+def _tell_made(before: Status, after: Status) -> None:
     from offbook.cli.handed import told_levels
-    from offbook.cli.output import counted, printable, warn
+    from offbook.cli.output import counted
 
-    waiting = after.summaries.waiting
-    if not is_over:
-        click.echo(f"begun, {counted(waiting, 'session')} to look at: `offbook status` shows how far it is")
-        return
     made = _made(before, after)
     spent = after.costs.dollars - before.costs.dollars
     paid = f" for {_money(spent)}" if spent > 0 else ""
@@ -186,9 +209,25 @@ def _tell_made(before: Status, after: Status, *, is_over: bool) -> None:
         click.echo(f"{number} made{paid}: {told_levels(made)}; `offbook inspect` shows them")
     else:
         click.echo(f"no new summaries{paid}: all that is old enough is summarised")
+
+
+def _tell_again(written: int, left: int) -> None:
+    from offbook.cli.output import counted, warn
+
+    click.echo(f"{counted(written, 'summary', 'summaries')} written again")
+    if left:
+        warn(
+            f"{counted(left, 'summary', 'summaries')} could be written again and {'was' if left == 1 else 'were'} not: "
+            "`offbook compress --again` goes on with them"
+        )
+
+
+def _tell_troubles(after: Status) -> None:
+    from offbook.cli.output import counted, printable, warn
+
     for name, trouble in after.summaries.troubles.items():
         warn(printable(f"{name} is not used now: {trouble}"))
-    if waiting:
+    if waiting := after.summaries.waiting:
         warn(
             f"{counted(waiting, 'session')} still to look at, and nothing moves: it goes on in the background; "
             "`offbook status` shows how far it is, the provider's log has more"

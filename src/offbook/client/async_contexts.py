@@ -64,10 +64,17 @@ class AsyncContexts(Asking):
         return await self._ask("summaries", body, SummaryPage)
 
     async def compress(
-        self, session_id: str | None = None, *, dry_run: bool = False, agent_id: str | None = None
+        self,
+        session_id: str | None = None,
+        *,
+        dry_run: bool = False,
+        again: bool = False,
+        agent_id: str | None = None,
     ) -> CompressionEstimate:
-        """Summarise what is to be summarised, in the background; with `dry_run` only say what that would take."""
-        return await self._ask("compress", self._of(session_id, agent_id, dryRun=dry_run or None), CompressionEstimate)
+        """Summarise what is to be summarised, in the background; with `again` also write again what a lesser
+        summarizer wrote than can be had now. With `dry_run` only say what that would take."""
+        body = self._of(session_id, agent_id, dryRun=dry_run or None, again=again or None)
+        return await self._ask("compress", body, CompressionEstimate)
 
     async def replay(self, session_id: str, at: datetime | str, *, agent_id: str | None = None) -> Replay:
         """What was in the agent's context at a moment, and why."""

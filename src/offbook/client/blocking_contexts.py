@@ -71,9 +71,14 @@ class BlockingContexts:
         )
 
     def compress(
-        self, session_id: str | None = None, *, dry_run: bool = False, agent_id: str | None = None
+        self,
+        session_id: str | None = None,
+        *,
+        dry_run: bool = False,
+        again: bool = False,
+        agent_id: str | None = None,
     ) -> CompressionEstimate:
-        return self._run(self._client.compress(session_id, dry_run=dry_run, agent_id=agent_id))
+        return self._run(self._client.compress(session_id, dry_run=dry_run, again=again, agent_id=agent_id))
 
     def replay(self, session_id: str, at: datetime | str, *, agent_id: str | None = None) -> Replay:
         return self._run(self._client.replay(session_id, at, agent_id=agent_id))

@@ -26,7 +26,8 @@ UNFINISHED_AFTER = timedelta(hours=1)
 
 def private_paths(home: Home) -> list[tuple[Path, int]]:
     """What only the owner may open, and the widest mode it may have."""
-    return [(home.folder, 0o700), (home.token, 0o600), (home.bound_tokens, 0o600), (home.socket, 0o600)]
+    folders = [(folder, 0o700) for folder in (home.folder, home.indexes, home.summaries)]
+    return [*folders, (home.token, 0o600), (home.bound_tokens, 0o600), (home.socket, 0o600)]
 
 
 def check_folder(home: Home) -> Finding:

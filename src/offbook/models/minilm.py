@@ -27,7 +27,8 @@ PIECES_PER_BATCH = 512
 @cache
 def fingerprint() -> str:
     """Of whatever `MiniLM` makes, known without loading it."""
-    made_from = ("all-MiniLM-L6-v2", weights.SHA256, vocabulary_digest(), f"{MAX_PIECES} pieces", "mean", "unit length")
+    weights_digest, pieces = weights.MINILM.sha256, f"{MAX_PIECES} pieces"
+    made_from = ("all-MiniLM-L6-v2", weights_digest, vocabulary_digest(), pieces, "mean", "unit length")
     return f"all-minilm-l6-v2-int8:{sha256(chr(0).join(made_from).encode()).hexdigest()[:16]}"
 
 

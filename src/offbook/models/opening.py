@@ -33,7 +33,7 @@ def open_local(embedding: Embedding, folder: Path) -> Embedder:
     if embedding.dimensions != DIMENSIONS:
         raise ModelUnavailable(wrong_dimensions(embedding, DIMENSIONS))
     try:
-        return MiniLM(weights.ensure(folder), name=embedding.model)
+        return MiniLM(weights.ensure(weights.MINILM, folder), name=embedding.model)
     except ImportError as error:
         raise ModelUnavailable(
             f"what runs the embedding model is not installed, or does not load here ({error}): "

@@ -1,4 +1,4 @@
-"""How it stands with the embedding model, found out without loading it or asking anybody."""
+"""How it stands with the models that run here or are asked elsewhere, found out without loading or asking any."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from offbook.errors import ModelUnavailable
 from offbook.models import weights
 from offbook.models.minilm import DIMENSIONS, fingerprint
 from offbook.models.opening import NO_MODEL, is_local, open_remote, wrong_dimensions
-from offbook.settings import Embedding
+from offbook.settings import Embedding, Summarizer
 from offbook.types import Value
 
 RUNTIME = ("numpy", "onnxruntime", "tokenizers")
@@ -31,27 +31,56 @@ class ModelStatus(Value, frozen=True):
     """Why it cannot be used, and what to do. Of an endpoint: as far as can be told without asking it."""
 
 
+class SummarizerStatus(Value, frozen=True):
+    """Of the small model that writes summaries here."""
+
+    model: str
+    is_wanted: bool
+    """Whether `summarizer.order` names it."""
+    is_runnable: bool
+    """Whether what runs it is installed."""
+    where: str | None = None
+    is_verified: bool | None = None
+    """Whether the file's SHA-256 is right. None: there is no file."""
+    problem: str | None = None
+    """Why it cannot be used, and what to do."""
+
+
 def model_status(embedding: Embedding, folder: Path, *, environ: Mapping[str, str] = os.environ) -> ModelStatus:
     if embedding.model == NO_MODEL:
         return ModelStatus(model=embedding.model, kind="off", dimensions=embedding.dimensions)
     return _of_local(embedding, folder) if is_local(embedding) else _of_endpoint(embedding, environ)
 
 
+def summarizer_status(summarizer: Summarizer, folder: Path) -> SummarizerStatus | None:
+    """None: it is not asked for, and not in `folder`. In its package it may be for somebody else."""
+    from offbook.models.summarizers.llama import NOT_INSTALLED, is_runnable
+    from offbook.models.summarizers.opening import is_small_local
+
+    model = weights.SMOLLM2
+    is_wanted = any(is_small_local(spec) for spec in summarizer.order)
+    if not is_wanted and not weights.cached(model, folder).is_file():
+        return None
+    path, is_verified, problem = _looked_at(model, folder)
+    problems = (problem, None if is_runnable() else NOT_INSTALLED)
+    return SummarizerStatus(
+        model=Path(model.file).stem,
+        is_wanted=is_wanted,
+        is_runnable=is_runnable(),
+        where=str(path) if path else None,
+        is_verified=is_verified,
+        problem="; ".join(filter(None, problems)) or None,
+    )
+
+
 def _of_local(embedding: Embedding, folder: Path) -> ModelStatus:
-    path = weights.find(folder)
-    is_verified = None
+    path, is_verified, problem = _looked_at(weights.MINILM, folder)
     missing = [name for name in RUNTIME if find_spec(name) is None]
-    try:
-        is_verified = weights.are_whole(path) if path else None
-        problem = None if path else weights.MISSING
-    except OSError as error:
-        problem = f"the embedding model cannot be read: {error}"
-    if is_verified is False:
-        problem = weights.DAMAGED.format(path=path)
-    elif missing:
-        problem = f"what runs the embedding model is not installed: run `pip install {' '.join(missing)}`"
-    elif embedding.dimensions != DIMENSIONS:
-        problem = wrong_dimensions(embedding, DIMENSIONS)
+    if is_verified is not False:  # damage is told before all else
+        if missing:
+            problem = f"what runs the embedding model is not installed: run `pip install {' '.join(missing)}`"
+        elif embedding.dimensions != DIMENSIONS:
+            problem = wrong_dimensions(embedding, DIMENSIONS)
     return ModelStatus(
         model=embedding.model,
         kind="local",
@@ -61,6 +90,18 @@ def _of_local(embedding: Embedding, folder: Path) -> ModelStatus:
         is_verified=is_verified,
         problem=problem,
     )
+
+
+def _looked_at(model: weights.PackagedModel, folder: Path) -> tuple[Path | None, bool | None, str | None]:
+    """Where it is, whether it is whole, and what is wrong with it."""
+    path = weights.find(model, folder)
+    if path is None:
+        return None, None, model.missing
+    try:
+        is_verified = weights.is_whole(model, path)
+    except OSError as error:
+        return path, None, f"{model.called} cannot be read: {error}"
+    return path, is_verified, None if is_verified else model.damaged(path)
 
 
 def _of_endpoint(embedding: Embedding, environ: Mapping[str, str]) -> ModelStatus:

@@ -246,6 +246,9 @@ class Settings(Value, frozen=True):
         Meta(description="How often the worker looks for work.", extra={"at_least": timedelta(seconds=1)}),
     ] = timedelta(minutes=5)
     max_levels: Annotated[int, Meta(ge=1, le=9, description="Levels of summaries.")] = 3
+    summary_files: Annotated[
+        bool, Meta(description="Write summaries to files as well, under summaries in the data folder.")
+    ] = True
     model: Annotated[str | None, Meta(description="Model that summarises; null is the agent's own.")] = None
     injection_budget: InjectionBudget = InjectionBudget()
 

@@ -181,6 +181,7 @@ class HttpSurface:
             self._agent(request.agent_id, call, request.session_id),
             session_id=request.session_id,
             dry_run=request.dry_run,
+            again=request.again,
             by=call.caller,
         )
 

@@ -45,6 +45,7 @@ def openapi_document() -> dict[str, Any]:
     _name_times(components, [*shapes, Problem])
     pairs = list(zip(schemas[:-1:2], schemas[1:-1:2], strict=True))
     components["OnMessage"]["oneOf"] = _given(message="object", messages="array")
+    components["Expand"]["oneOf"] = _given(summaryId="string", span="object")
     for name in ("Pin", "Unpin"):
         components[name]["anyOf"] = _given(keyword="string", sessionId="string", entryIds="array")
     return {

@@ -136,12 +136,13 @@ class Summaries(Value, frozen=True):
 
 
 class Compress(Value, frozen=True):
-    """Look through a session, or all of the agent's, for what is to be summarised, in the background; with `dryRun`
-    only say what that would take."""
+    """Look through a session, or all of the agent's, for what is to be summarised, in the background; with `again` also
+    for what a lesser summarizer wrote than can be had now. With `dryRun` only say what that would take."""
 
     agent_id: AgentId | None = None
     session_id: SessionId | None = None
     dry_run: bool = False
+    again: bool = False
 
 
 class GetReplay(Value, frozen=True):
@@ -160,7 +161,7 @@ class ClaimJob(Value, frozen=True):
 
 
 class HostUsage(Value, frozen=True):
-    """What the host's model read and wrote for a job, and what that cost. `cached_tokens` are part of `input_tokens`."""
+    """What the host's model read and wrote for a job, and its price. `cached_tokens` are part of `input_tokens`."""
 
     input_tokens: JobTokens = 0
     cached_tokens: JobTokens = 0

@@ -25,14 +25,17 @@ from offbook.retrieval.asked import Ask
 from offbook.retrieval.recall import Recall
 from offbook.settings import Settings
 from offbook.standing import Standings
-from offbook.summaries import CompressionEstimate, Job
+from offbook.summaries import CompressionEstimate
 from offbook.swapping import Swapping
 from offbook.types import IndexStatus, Scope, SummaryStatus, Tiers
 from offbook.worker import ageing
 from offbook.worker.compressing import Compressing
+from offbook.worker.drafting import Drafting
 from offbook.worker.embedders import Embedders
 from offbook.worker.embedding import EmbeddingStep, embedded_in
 from offbook.worker.indexes import REST_SECONDS, Indexes
+from offbook.worker.rewriting import Rewriting
+from offbook.worker.summary_files import SummaryFiles
 from offbook.worker.writing import Writer
 
 if TYPE_CHECKING:
@@ -87,7 +90,15 @@ class Turns:
 
 class Background:
     def __init__(
-        self, store: Store, blobs: Blobs, settings: Settings, *, indexes: Path, models: Path, frame_key: bytes
+        self,
+        store: Store,
+        blobs: Blobs,
+        settings: Settings,
+        *,
+        indexes: Path,
+        models: Path,
+        summaries: Path,
+        frame_key: bytes,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -101,7 +112,10 @@ class Background:
         self.swapping = Swapping(store, settings, self.reader)
         self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
         self._writer = Writer(store, settings, models=models, host=self.host)
-        self._compressing = Compressing(store, settings, standings, self._writer, self.swapping)
+        self._files = SummaryFiles(store, settings, summaries)
+        drafting = Drafting(store, settings, standings, self._writer, self._files)
+        self._compressing = Compressing(store, settings, standings, self._writer, drafting, self.swapping)
+        self._rewriting = Rewriting(store, standings, self._writer, drafting)
         self._to_compress = Turns()
         self._recall = Recall(store, blobs, self.indexes, self.embedders, settings)
         self._to_follow = Turns()
@@ -129,6 +143,7 @@ class Background:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.swapping.close()
         await self._writer.close()
         await self.embedders.close()  # first: who waits for an endpoint's answer would wait for minutes
         await self._embedding.close()
@@ -145,31 +160,32 @@ class Background:
         self._compressing.note(scope)
         self._to_compress.add(scope.agent_id)
 
-    async def compress(self, agent_id: str, session_id: str | None) -> None:
-        """Look at the session, or at all of the agent's, for what is to be summarised."""
+    async def compress(self, agent_id: str, session_id: str | None, *, again: bool = False) -> None:
+        """Look at the session, or at all of the agent's, for what is to be summarised; with `again` also for what a
+        better one can write now."""
         if session_id is not None:
             self._compressing.note(Scope(agent_id=agent_id, session_id=session_id))
         else:
             await self._compressing.note_all(agent_id)
+        if again:
+            self._rewriting.want(agent_id, session_id)
         self._to_compress.add(agent_id)
 
-    async def compression_estimate(self, agent_id: str, session_id: str | None) -> CompressionEstimate:
-        return await self._compressing.estimate(agent_id, session_id)
+    async def compression_estimate(self, agent_id: str, session_id: str | None, *, again: bool) -> CompressionEstimate:
+        written_again = await self._rewriting.count(agent_id, session_id) if again else 0
+        return await self._compressing.estimate(agent_id, session_id, again=written_again)
 
-    def to_compress(self, agent_id: str) -> int:
-        return self._compressing.waiting(agent_id)
+    def to_compress(self, agent_id: str | None = None) -> int:
+        return self._compressing.waiting(agent_id) + self._rewriting.waiting(agent_id)
 
     async def summary_status(self, agent_id: str) -> SummaryStatus:
         counts = await self._store.summary_counts(agent_id)
         return SummaryStatus(
             counts={f"L{level}": count for level, count in sorted(counts.items())},
-            waiting=self._compressing.waiting(agent_id),
+            waiting=self.to_compress(agent_id),
             summarizers=self._writer.names(agent_id),
             troubles=self._writer.troubles(agent_id),
         )
-
-    async def claim_job(self, agent_id: str, wait_seconds: float) -> Job | None:
-        return await asyncio.to_thread(self.host.claim, agent_id, wait_seconds)
 
     async def recall(self, ask: Ask) -> tuple[Recollection, dict[str, list[int]]]:
         return await self._recall(ask)
@@ -247,8 +263,8 @@ class Background:
 
     def backlog(self) -> int:
         """Messages not yet embedded, and agents not yet looked at."""
-        waiting = self._to_follow.undone + self._to_embed.undone + (not self._has_begun)
-        waiting += self._compressing.waiting()
+        waiting = self._to_follow.undone + self._to_embed.undone + self._to_compress.undone + (not self._has_begun)
+        waiting += self.to_compress()
         model = self.embedders.fingerprint
         for agent_id in self.indexes.open_agents() if not self._is_without_model else ():
             index = self.indexes.peek(agent_id)
@@ -349,10 +365,18 @@ class Background:
 
     async def _compress(self, agent_id: str) -> None:
         until = time.monotonic() + FOLLOW_SECONDS
-        while not await self._compressing.run(agent_id):
+        while not await self._compress_piece(agent_id):
             if time.monotonic() >= until:
                 self._to_compress.add(agent_id)
                 return
+
+    async def _compress_piece(self, agent_id: str) -> bool:
+        """News first; then what is written again; then the files of both."""
+        return (
+            await self._compressing.run(agent_id)
+            and await self._rewriting.run(agent_id)
+            and await self._files.run(agent_id)
+        )
 
     async def _look_on(self) -> None:
         """A session that has fallen silent has no news that would tell of it, so all are looked at now and then."""

@@ -7,53 +7,44 @@ piece that broke off anywhere is done again, and what a model had answered by th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
-import structlog
 
-from offbook.compression.drafts import Authored, Source, chunk_draft, identifiers_of, merge_draft
 from offbook.compression.levels import SHORTEST_REST_TOKENS, due, left_over, next_merge
-from offbook.compression.prompts import (
-    PROMPT_VERSION,
-    Remembered,
-    chunk_prompt,
-    memory_room,
-    merge_prompt,
-    remembered,
-    visible,
-)
 from offbook.continuity.working_state import Turn, WorkingState, advanced
-from offbook.protocols import ExaminedMessage, Prompt, Store
+from offbook.protocols import ExaminedMessage, Store
 from offbook.reading import STATE_NOTE
 from offbook.settings import Settings
-from offbook.standing import ReadStretch, Standings, warmed
-from offbook.summaries import CompressionEstimate, Summary, SummaryDraft
+from offbook.standing import Standings, warmed
+from offbook.summaries import CompressionEstimate, Summary
 from offbook.swapping import Swapping
 from offbook.tokens import CHARS_PER_TOKEN
-from offbook.types import AuditDraft, Message, Scope, Session, now
+from offbook.types import Scope, Session, now
+from offbook.worker.drafting import Drafting
 from offbook.worker.writing import Writer
 
 PIECE_CHARS = 200_000
 """Read of one session before it is another's turn."""
 STATE_PAGE, STATE_PAGES = 200, 50
-SUMMARIES_SHOWN = 100
-"""Of each level, to the model that writes the next: more than it can be shown (see `compression.remembered`)."""
 LEFT_OVER_LOOKED_AT = 100
-COMPRESSOR = "offbook"
-"""The actor of the audit event: nobody asked for it."""
-
-log = structlog.get_logger("offbook.worker")
 
 
 class Compressing:
     def __init__(
-        self, store: Store, settings: Settings, standings: Standings, writer: Writer, swapping: Swapping
+        self,
+        store: Store,
+        settings: Settings,
+        standings: Standings,
+        writer: Writer,
+        drafting: Drafting,
+        swapping: Swapping,
     ) -> None:
         self._store = store
         self._settings = settings
         self._standings = standings
         self._writer = writer
+        self._drafting = drafting
         self._swapping = swapping
         self._waiting: dict[str, dict[str, None]] = {}
         self._in_hand: str | None = None
@@ -73,8 +64,9 @@ class Compressing:
         async for session in self._sessions(agent_id, None):
             self.note(Scope(agent_id=agent_id, session_id=session.session_id))
 
-    async def estimate(self, agent_id: str, session_id: str | None) -> CompressionEstimate:
-        """What is left to summarise, reckoned from characters: it is told before anything is read."""
+    async def estimate(self, agent_id: str, session_id: str | None, *, again: int = 0) -> CompressionEstimate:
+        """What is left to summarise, reckoned from characters: it is told before anything is read. `again` are the
+        summaries that are to be written again besides."""
         settings = self._settings.for_agent(agent_id)
         sessions = source_tokens = chunks = 0
         async for session in self._sessions(agent_id, session_id):
@@ -86,7 +78,7 @@ class Compressing:
                 source_tokens += due_tokens
                 chunks += max(1, due_tokens // settings.chunk_tokens)
         summaries = chunks + chunks // settings.merge_threshold + chunks // settings.merge_threshold**2
-        usage = self._writer.expected(agent_id, summaries)
+        usage = self._writer.expected(agent_id, summaries + again)
         counts = await self._store.summary_counts(agent_id)
         return CompressionEstimate(
             agent_id=agent_id,
@@ -94,6 +86,7 @@ class Compressing:
             waiting=self.waiting(agent_id),
             source_tokens=source_tokens,
             summaries=summaries,
+            again=again,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             dollars=usage.dollars,
@@ -158,7 +151,8 @@ class Compressing:
         await asyncio.to_thread(warmed, stretches)
         ready = finished[: due([one.stretch for one in finished], rest, boundary)]
         if ready:
-            await self._summarise(scope, ready[0])
+            draft = await self._drafting.chunk(scope, ready[0])
+            await self._drafting.keep(scope.agent_id, scope.session_id, draft)
             async with standing.busy:
                 standing.forget_through(ready[0].stretch.last_seq)
         merged = await self._merge(scope.agent_id, scope.session_id)
@@ -166,7 +160,7 @@ class Compressing:
             merged = await self._merge_left_over(scope.agent_id)
         is_done = has_all and has_state and len(ready) <= 1 and not merged
         if is_done:
-            await self._swapping.prepare(scope, session)
+            self._swapping.prepare_soon(scope)
         return is_done
 
     def _is_over(self, session: Session) -> bool:
@@ -174,16 +168,7 @@ class Compressing:
             return True
         return now() - session.last_at >= self._settings.for_agent(session.agent_id).session.new_session_gap
 
-    # ── summaries ──
-
-    async def _summarise(self, scope: Scope, stretch: ReadStretch) -> None:
-        settings = self._settings.for_agent(scope.agent_id)
-        source = await asyncio.to_thread(stretch.source, scope)
-        authored = None
-        if self._writer.has_models(scope.agent_id):
-            authored = await self._authored_chunk(source, [one.message for one in stretch.readings if one.said])
-        draft = await asyncio.to_thread(chunk_draft, source, settings.summary_target_tokens, authored)
-        await self._keep(scope.agent_id, scope.session_id, draft)
+    # ── merging ──
 
     async def _merge(self, agent_id: str, session_id: str) -> bool:
         """Merges once, where a level of the session has gathered enough."""
@@ -214,77 +199,8 @@ class Compressing:
         return False
 
     async def _merge_into_one(self, agent_id: str, session_id: str | None, sources: Sequence[Summary]) -> None:
-        settings = self._settings.for_agent(agent_id)
-        authored = await self._authored_merge(agent_id, sources) if self._writer.has_models(agent_id) else None
-        draft = await asyncio.to_thread(merge_draft, sources, settings.summary_target_tokens, authored)
-        await self._keep(agent_id, session_id, draft)
-
-    async def _keep(self, agent_id: str, session_id: str | None, draft: SummaryDraft) -> None:
-        details = {
-            "level": draft.level,
-            "spans": msgspec.to_builtins(draft.spans),
-            "summarizer": draft.summarizer,
-            "sourceTokens": draft.source_tokens,
-            "tokens": draft.tokens,
-            "lost": draft.lost,
-            "dollars": draft.usage.dollars,
-        }
-        event = AuditDraft(verb="compress", actor=COMPRESSOR, session_id=session_id, details=details)
-        summary = await self._store.add_summary(agent_id, draft, event)
-        self._standings.changed(agent_id)
-        log.debug("summarised", action="memory.compress", agent=agent_id, summary=summary.id, by=draft.summarizer)
-
-    # ── what a model writes ──
-
-    async def _authored_chunk(self, source: Source, turns: Sequence[Message]) -> Authored | None:
-        agent_id = source.scope.agent_id
-        settings = self._settings.for_agent(agent_id)
-        identifiers = await asyncio.to_thread(identifiers_of, [one.text for one in source.said])
-        memories = await self._memories(agent_id)
-
-        def prompt(max_tokens: int) -> Prompt:
-            room = memory_room(max_tokens, chunk_tokens=settings.chunk_tokens)
-            shown = visible(memories, room, target_tokens=settings.summary_target_tokens)
-            return chunk_prompt(
-                agent_id, shown, turns, target_tokens=settings.summary_target_tokens, identifiers=identifiers
-            )
-
-        chars = sum(len(one.text) for one in source.said)
-        return await self._write(agent_id, prompt, chars, identifiers)
-
-    async def _authored_merge(self, agent_id: str, sources: Sequence[Summary]) -> Authored | None:
-        settings = self._settings.for_agent(agent_id)
-        texts = [source.draft.text for source in sources]
-        identifiers = await asyncio.to_thread(identifiers_of, texts)
-        memories = await self._memories(agent_id)
-        merging = [remembered(source) for source in sources]
-
-        def prompt(max_tokens: int) -> Prompt:
-            room = memory_room(max_tokens, chunk_tokens=settings.chunk_tokens)
-            ids = [one.id for one in merging]
-            shown = visible(memories, room, target_tokens=settings.summary_target_tokens, merging=ids)
-            return merge_prompt(
-                agent_id, shown, merging, target_tokens=settings.summary_target_tokens, identifiers=identifiers
-            )
-
-        return await self._write(agent_id, prompt, sum(map(len, texts)), identifiers)
-
-    async def _write(
-        self, agent_id: str, prompt: Callable[[int], Prompt], source_chars: int, identifiers: Sequence[str]
-    ) -> Authored | None:
-        answer = await self._writer.write(agent_id, prompt, source_chars=source_chars, identifiers=identifiers)
-        if answer is None:
-            return None
-        written, summarizer, fingerprint = answer
-        return Authored(written.text, summarizer, PROMPT_VERSION, fingerprint, written.usage)
-
-    async def _memories(self, agent_id: str) -> list[Remembered]:
-        most = self._settings.for_agent(agent_id).max_levels
-        found: list[Remembered] = []
-        for level in range(1, most + 1):
-            newest = await self._store.summaries(agent_id, level=level, limit=SUMMARIES_SHOWN)
-            found += [remembered(summary) for summary in newest]
-        return found
+        draft = await self._drafting.merge(agent_id, sources)
+        await self._drafting.keep(agent_id, session_id, draft)
 
     # ── working state ──
 

@@ -107,10 +107,17 @@ class Writer:
         self._is_closed = False
 
     async def write(
-        self, agent_id: str, prompt: PromptMaker, *, source_chars: int, identifiers: Sequence[str]
+        self,
+        agent_id: str,
+        prompt: PromptMaker,
+        *,
+        source_chars: int,
+        identifiers: Sequence[str],
+        first: int | None = None,
     ) -> tuple[Written, str, str] | None:
-        """What was written, by whom, and the fingerprint of what went into it. None: nobody could."""
-        for spec in self._settings.summarizer.order:
+        """What was written, by whom, and the fingerprint of what went into it. None: nobody could. `first`: of those
+        in line only so many are asked."""
+        for spec in self._settings.summarizer.order[:first]:
             if spec == EXTRACTIVE or self._is_closed:
                 return None
             line = self._line(spec, agent_id)

@@ -7,6 +7,7 @@ import click
 import pytest
 
 from offbook.cli import compress
+from offbook.errors import WrongShape
 from offbook.summaries import CompressionEstimate
 from tests.unit.cli.answering import Answering, status
 from tests.unit.cli.conftest import Run
@@ -154,6 +155,44 @@ def test_what_does_not_move_is_not_waited_for(run: Run, provider: Answering, mon
     result = run("compress")
     assert "! openai gpt is not used now: the key is refused\n" in result.stderr
     assert "2 sessions still to look at, and nothing moves" in result.stderr
+
+
+# ── again ──
+
+
+def test_what_a_better_one_can_write_now_is_told_first(run: Run, provider: Answering) -> None:
+    provider.with_answers("compress", estimate(**PAID, again=3))
+    output = run("compress", "--again", "--dry-run").stdout
+    assert "again         3 summaries by a lesser summarizer, to be written again\nwritten by    openai gpt\n" in output
+    assert provider.bodies("compress") == [{"again": True, "dryRun": True}]
+    provider.with_answers("compress", estimate(**PAID))
+    assert "again         none is by a lesser one\n" in run("compress", "--again", "--dry-run").stdout
+    assert "again" not in run("compress", "--dry-run").stdout
+
+
+def test_what_was_written_again_is_told_and_what_was_not(run: Run, provider: Answering) -> None:
+    provider.with_answers("compress", estimate(again=3), estimate(again=3), estimate(again=1))
+    provider.with_answers("status", status({"L1": 3}, waiting=1), status({"L1": 3}))
+    result = run("compress", "--again", "--session", "chat")
+    assert result.stdout.endswith("\n2 summaries written again\n")
+    assert "1 summary could be written again and was not: `offbook compress --again` goes on" in result.stderr
+    assert started(provider) == [{"sessionId": "chat", "again": True}]
+    provider.with_answers("compress", estimate(again=3), estimate(again=3), estimate(again=0))
+    assert json.loads(run("compress", "--again", "--json").stdout)["writtenAgain"] == 3
+
+
+def test_it_costs_a_yes_and_need_not_be_waited_for(run: Run, provider: Answering) -> None:
+    provider.with_answers("compress", estimate(**PAID, again=3))
+    assert run("compress", "--again").exit_code == 2
+    assert run("compress", "--again", "--no-wait", "--yes").stdout.endswith("`offbook status` shows how far it is\n")
+    assert started(provider) == [{"again": True}]
+
+
+def test_without_a_model_it_is_said_what_to_set(run: Run, provider: Answering) -> None:
+    provider.with_answers("compress", WrongShape("`again` needs a model: name one in the setting summarizer.order"))
+    result = run("compress", "--again")
+    assert result.exit_code != 0
+    assert "name one in the setting summarizer.order" in " ".join(result.stderr.split())
 
 
 def test_one_session_or_all(run: Run, provider: Answering) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from offbook.cli import reindex
@@ -231,7 +232,8 @@ def test_the_doctor_looks_at_the_model_and_the_index(run: Run, stored: Home) -> 
 def test_a_model_that_is_missing_is_a_warning_with_the_command(
     run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weights, "PACKAGE", "no_such_package_of_weights")
+    model = msgspec.structs.replace(weights.MINILM, package="no_such_package_of_weights")
+    monkeypatch.setattr(weights, "MINILM", model)
     finding = findings(run, "model")
     assert (finding["level"], finding["mend"]) == ("warn", f"offbook --home {home.folder} model install")
     assert "recall goes by text" in finding["what"]

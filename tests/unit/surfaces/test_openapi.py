@@ -42,7 +42,11 @@ def test_nothing_else_is_told_as_a_time() -> None:
     timed = {
         field for each in schemas.values() for field, schema in each["properties"].items() if "date-time" in str(schema)
     }
-    assert timed <= {"ts", "since", "at", "lastAt", "lastSeen", "builtAt", "endedAt", "startedAt", "receivedAt"}
+    assert timed <= {"ts", "since", "at", "lastAt", "lastSeen", "builtAt", "endedAt", "startedAt", "receivedAt"} | {
+        "firstAt",
+        "madeAt",
+        "handedAt",
+    }
 
 
 def test_descriptions_have_no_indentation() -> None:

@@ -56,7 +56,15 @@ def open_background(
     store: SqliteStore, blobs: BlobFiles, folder: Path, model: str = "old", **fields: object
 ) -> Background:
     settings = settings_for(model, **fields)  # type: ignore[arg-type]
-    return Background(store, blobs, settings, indexes=folder / "index", models=folder / "models", frame_key=b"k" * 32)
+    return Background(
+        store,
+        blobs,
+        settings,
+        indexes=folder / "index",
+        models=folder / "models",
+        summaries=folder / "summaries",
+        frame_key=b"k" * 32,
+    )
 
 
 async def add(store: SqliteStore, *texts: str | Message, scope: Scope = CHAT, noise: str | None = None) -> None:

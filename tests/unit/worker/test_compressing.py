@@ -126,7 +126,9 @@ async def test_a_session_that_goes_on_after_its_end_is_covered_on(memory: Memory
 async def test_noise_is_in_the_span_and_not_in_the_summary(memory: Memory) -> None:
     scope = memory.scope("chat")
     for number in range(20):
-        await memory.on_message(scope, [*exchange(number), user("[OpenClaw heartbeat poll]"), assistant("HEARTBEAT_OK")])
+        await memory.on_message(
+            scope, [*exchange(number), user("[OpenClaw heartbeat poll]"), assistant("HEARTBEAT_OK")]
+        )
     await memory.session_end(scope)
     await caught_up(memory)
     summaries = await all_summaries(memory)
@@ -134,7 +136,9 @@ async def test_noise_is_in_the_span_and_not_in_the_summary(memory: Memory) -> No
     assert max(one.spans[0].last_seq for one in of_level(summaries, 1)) == 80
 
 
-async def test_what_broke_off_is_done_again_and_leaves_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_broke_off_is_done_again_and_leaves_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failures = iter([True, False, True, True, False, False])
     write = SqliteStore.add_summary
 

@@ -212,7 +212,7 @@ async def test_two_models_beside_each_other(
 
 
 async def test_the_real_model(store: SqliteStore, indexes: Indexes, step: EmbeddingStep) -> None:
-    path = weights.packaged()
+    path = weights.packaged(weights.MINILM)
     assert path is not None
     minilm = MiniLM(path)
     await add(

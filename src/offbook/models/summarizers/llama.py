@@ -36,11 +36,16 @@ MODULE = "offbook.models.summarizers.llama_process"
 NOT_INSTALLED = "what runs local models is not installed: run `pip install 'offbook[local]'`"
 
 
+def is_runnable() -> bool:
+    """Whether what runs a model is installed; found out without loading it."""
+    return find_spec("xllamacpp") is not None
+
+
 class Llama:
     """A `Summarizer`. Its process is started by the first prompt."""
 
     def __init__(self, path: Path, *, threads: int = 1, timeout_seconds: float = 120.0) -> None:
-        if find_spec("xllamacpp") is None:
+        if not is_runnable():
             raise ModelUnavailable(NOT_INSTALLED)
         self._path = path
         self._threads = threads

@@ -16,6 +16,12 @@ EXTRACTIVE = "extractive"
 KINDS = ("host", "local", "openai", "anthropic", EXTRACTIVE)
 
 
+def is_small_local(spec: str) -> bool:
+    """Whether the small model that Offbook knows is meant, not a file of one's own."""
+    kind, _, path = spec.partition(":")
+    return kind == "local" and not path.strip()
+
+
 def open_summarizer(
     spec: str,
     settings: Settings,
@@ -90,6 +96,12 @@ def _anthropic(model: str, settings: Settings, environ: Mapping[str, str]) -> Su
         attempts=given.attempts,
         timeout_seconds=given.timeout.total_seconds(),
     )
+
+
+def open_local(settings: Settings, models: Path) -> Summarizer:
+    """The first of those that `summarizer.order` has here; the small one, where it has none."""
+    specs = [spec for spec in settings.summarizer.order if spec.partition(":")[0] == "local"]
+    return _local(specs[0].partition(":")[2].strip() if specs else "", settings, models)
 
 
 def _local(path: str, settings: Settings, models: Path) -> Summarizer:

@@ -29,6 +29,7 @@ from offbook.summaries import (
     SummaryDraft,
     SummaryText,
     Usage,
+    summary_id,
 )
 from offbook.types import Scope, Session
 
@@ -80,10 +81,6 @@ _context = msgspec.json.Decoder(HandedContext)
 
 
 # ── ids ──
-
-
-def summary_id(level: int, number: int) -> str:
-    return f"L{level}-{number:04}"
 
 
 def summary_number(connection: apsw.Connection, agent: int | None, id_: str) -> int | None:

@@ -21,7 +21,7 @@ from offbook.errors import StoreError
 from offbook.store.sqlite import compression_reads, reads
 from offbook.store.sqlite.recall_reads import agent_number
 from offbook.store.sqlite.rows import AgentRow
-from offbook.summaries import Completion, HandedContext, SourceSpan, Summary, SummaryDraft
+from offbook.summaries import Completion, HandedContext, SourceSpan, Summary, SummaryDraft, summary_id
 from offbook.types import AuditDraft, AuditEvent, Scope, now
 
 _INSERT_SUMMARY = """
@@ -113,7 +113,7 @@ class CompressionLedger:
         self._connection.executemany(
             "UPDATE summaries SET parent = ? WHERE summary = ?", [(summary, source) for source in sources]
         )
-        id_ = compression_reads.summary_id(draft.level, number)
+        id_ = summary_id(draft.level, number)
         self._chain(agent, _with_id(event, id_), at)
         return Summary(id=id_, agent_id=agent_id, made_at=at, draft=draft)
 
