@@ -39,8 +39,6 @@ NOBODY = {
 OWNER = {"sessionId": SCOPE.session_id, "agentId": SCOPE.agent_id}
 ALONE, LIVING, FRESH = "nothing is said", "a message before every 10th call", "a message before each call"
 SAID_EVERY = {ALONE: 0, LIVING: 10, FRESH: 1}
-FRESH_SHARE = 4
-"""Of the rounds, one in so many: each of its calls waits for the background to be done."""
 CAUGHT_UP_SECONDS = 600.0
 ANSWER_SECONDS = 5.0
 """A model's: what is said next in a session comes no sooner."""
@@ -103,7 +101,7 @@ class Timed(NamedTuple):
 
 def measure(run: Run) -> Findings:
     many = run.choose(20_000, 1_000_000)
-    rounds = run.choose(8, 60)
+    rounds, fresh_rounds = run.choose(8, 50), run.choose(2, 5)
     homes = [_copied(run, long_session(run, messages)) for messages in (FEW, many)]
     contexts: dict[tuple[int, str], Timed] = {}
     with ExitStack() as stack:
@@ -114,10 +112,11 @@ def measure(run: Run) -> Findings:
         for how, every in SAID_EVERY.items():
             for max_chars in SIZES:
                 run.say(f"contexts of {max_chars:,} characters, {how}")
-                times = rounds // FRESH_SHARE if how == FRESH else rounds
+                # Each call of these waits for the background to be done, so there are fewer.
+                times = fresh_rounds if how == FRESH else rounds
                 contexts[max_chars, how] = _contexts(sides, max_chars, times, every)
         run.say("swaps")
-        swaps = _swaps(sides, rounds // FRESH_SHARE)
+        swaps = _swaps(sides, fresh_rounds)
         shown = [_parts(side) for side in sides]
         troubles = [side.trouble() for side in sides]
         for side in sides:

@@ -36,7 +36,7 @@ _UNSEEN = (
 _WIDE = 0xFEE0
 """From a letter to its full-width twin."""
 _NAME = _UNSEEN.join(f"[{letter}{chr(ord(letter) + _WIDE)}]" for letter in "offbook")
-_MAY_OPEN = re.compile("[<＜﹤&]")
+_OPENINGS = "<＜﹤&"
 _LOOKS_LIKE_A_TAG = re.compile(
     rf"(?:[<＜﹤]|&(?:lt|#0*+60|#x0*+3c);?)(?={_UNSEEN}[/／⁄∕]?+{_UNSEEN}{_NAME}{_UNSEEN}[-‐‑‒–—−﹣－])", re.IGNORECASE
 )
@@ -87,12 +87,23 @@ def neutralise(text: str) -> str:
     """The text with every `<offbook-…` in it, however disguised, visibly altered to `‹offbook-…`."""
     kept: list[str] = []
     end_of_last = 0
-    for opening in _MAY_OPEN.finditer(text):  # far quicker than to look for all of it everywhere
-        tag = _LOOKS_LIKE_A_TAG.match(text, opening.start())
+    for at in _openings(text):  # far quicker than to look for all of it everywhere
+        tag = _LOOKS_LIKE_A_TAG.match(text, at)
         if tag is not None:
             kept += [text[end_of_last : tag.start()], "‹"]
             end_of_last = tag.end()
     return "".join([*kept, text[end_of_last:]]) if kept else text
+
+
+def _openings(text: str) -> list[int]:
+    """Where a tag could begin."""
+    found: list[int] = []
+    for opening in _OPENINGS:
+        at = text.find(opening)
+        while at >= 0:
+            found.append(at)
+            at = text.find(opening, at + 1)
+    return sorted(found)
 
 
 def is_framed(text: str) -> bool:

@@ -371,7 +371,7 @@ class SummaryStatus(Sparse, frozen=True):
     counts: dict[str, int] = msgspec.field()
     """How many there are, by level."""
     waiting: int = msgspec.field()
-    """Sessions still to be looked at."""
+    """Sessions still to be looked at, and what was asked to be written again."""
     summarizers: list[str] = msgspec.field()
     """Who writes them, in the order they are tried."""
     troubles: dict[str, str] = {}

@@ -50,6 +50,8 @@ def test_a_long_session_is_compressed_inspected_expanded_swapped_and_replayed(pr
     assert (done["waiting"], done["dollars"], done["summarizer"]) == (0, 0.0, "extractive")
     assert done["counts"]["L1"] >= 3
     assert "no new summaries" in told(home, "compress")
+    index = json.loads((home / "summaries/main/index.json").read_text())
+    assert len(index["summaries"]) == sum(done["counts"].values())
 
     # Every summary can be looked at, and the messages behind it are those that were sent.
     found = json.loads(told(home, "inspect", "--all", "--session", "trip", "--json"))
@@ -108,6 +110,8 @@ def test_what_is_not_there_says_what_to_do(provider: Daemon) -> None:
     missing = offbook(home, "expand", "L1-9999", "--agent", "nobody")
     assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
     assert "`offbook inspect` lists them" in missing.stderr
+    again = offbook(home, "compress", "--again")
+    assert (again.returncode, "summarizer.order" in again.stderr) == (1, True)
     assert "no summaries yet" in offbook(home, "inspect", "--agent", "nobody").stderr
     assert "nothing is known of the session" in told(
         home, "swap", "unheard-of", "--used-tokens", "9", "--context-window", "9", "--force"

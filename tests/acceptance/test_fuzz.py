@@ -69,6 +69,8 @@ def test_every_request_is_answered_as_documented(case: schemathesis.Case, daemon
         body = _as_a_client_sends(case.body)
         if case.path == "/v1/expand" and _is_sound(case):
             body = _as_can_be_expanded(body)
+        if case.path == "/v1/compress" and _is_sound(case):
+            body.pop("again", None)  # which needs a model, and none is set here
         if case.path in READING_VERBS and _is_sound(case):
             body = _of_what_is_there(body)
         case.body = body

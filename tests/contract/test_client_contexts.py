@@ -58,6 +58,8 @@ def test_the_verbs_of_contexts(daemon: Daemon) -> None:
         rest = client.expand(span=(3, 5), session_id="chat", limit=2, after=expansion.next)
         assert ([one.seq for one in rest.messages], rest.next) == ([5], None)
         assert client.compress("chat").agent_id == "verbs"
+        with pytest.raises(ProviderRefused, match=r"summarizer\.order"):
+            client.compress("chat", again=True, dry_run=True)
         assert client.summaries(session_id="chat").summaries is not None
         with pytest.raises(ProviderRefused):
             client.expand("L1-9999")

@@ -107,10 +107,13 @@ async def test_what_others_can_open_is_found_and_fixed(home: Home) -> None:
     home.folder.chmod(0o755)
     home.token.chmod(0o644)
     home.bound_tokens.chmod(0o640)
+    for folder in (home.indexes, home.summaries):
+        folder.mkdir(mode=0o755, exist_ok=True)
+        folder.chmod(0o755)
     told = of_folder.check_modes(home)
-    assert [finding.level for finding in told] == ["fail"] * 3
-    assert f"chmod 600 {home.token}" in str(told[1].mend)
-    assert len(fix(home)) == 3
+    assert [finding.level for finding in told] == ["fail"] * 5
+    assert f"chmod 600 {home.token}" in str(told[3].mend)
+    assert len(fix(home)) == 5
     assert [finding.level for finding in of_folder.check_modes(home)] == ["ok"]
     assert fix(home) == []
 

@@ -185,7 +185,7 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
             job = (await memory.claim_job("main", wait_seconds=20)).job
             assert job is not None
             await (memory.complete_job("main", job.id, "Look at it.") if number else memory.fail_job("main", job.id))
-        await memory.compress("main", dry_run=True)
+        await memory.compress("main", dry_run=True, again=True)
         async with asyncio.timeout(20):
             while not (page := await memory.summaries("main", level=1)).summaries:
                 await asyncio.sleep(0.05)

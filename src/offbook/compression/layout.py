@@ -7,8 +7,10 @@ What a clause takes therefore depends on its neighbours, and on nothing else, so
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heapreplace
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace, merge
+from math import hypot
+from typing import NamedTuple
 
 from offbook.compression.days import heading, heading_chars
 from offbook.compression.ranking import Line, Ranking, regained, shared_values
@@ -77,6 +79,20 @@ class Page:
         return chars
 
 
+class Order(NamedTuple):
+    """The lines of several rankings in one order: which ranking each is of, and what it adds to those before it."""
+
+    lines: tuple[tuple[float, int, Line], ...]
+    values: dict[str, float]
+    """What each stem is worth in all of them together."""
+
+
+def ordered(rankings: Sequence[Ranking]) -> Order:
+    """Worth keeping: it takes longer than all the rest."""
+    values = rankings[0].values if len(rankings) == 1 else shared_values(rankings)
+    return Order(tuple(_in_order(rankings, values)), values)
+
+
 def filled(
     rankings: Sequence[Ranking],
     max_chars: int,
@@ -84,15 +100,21 @@ def filled(
     before_seq: int | None = None,
     separator_chars: int = 0,
     is_stored: bool = False,
+    order: Order | None = None,
 ) -> tuple[list[Page], list[tuple[int, Line]]]:
     """A page for each ranking, and all lines as they were chosen: the best of all rankings next, while it fits.
 
     The order does not depend on the room there is, so from where the best line fits, more room only adds lines.
+    `order` is that of the first of the rankings, where it is known; what the others say is then taken between them by
+    what it adds, whatever they say as well.
     """
+    order = order or ordered(rankings)
     pages = [Page(separator_chars=separator_chars, is_stored=is_stored) for _ in rankings]
     chosen: list[tuple[int, Line]] = []
     is_best = True
-    for which, line in _in_order(rankings, before_seq):
+    for _, which, line in _merged(order, rankings):
+        if before_seq is not None and line.seq >= before_seq:
+            continue
         at, chars = pages[which].place_of(line)
         if chars <= max_chars:
             # Where the best line does not fit, one that does stands in for it.
@@ -106,18 +128,29 @@ def filled(
     return pages, chosen
 
 
-def _in_order(rankings: Sequence[Ranking], before_seq: int | None) -> Iterator[tuple[int, Line]]:
+def _merged(order: Order, rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, Line]]:
+    known = 1 + max((which for _, which, _ in order.lines), default=-1)
+    later = rankings[known:] if len(rankings) > known else ()
+    if not later:
+        return iter(order.lines)
+    values = dict(order.values)
+    for root, value in shared_values(later).items():
+        values[root] = hypot(values.get(root, 0.0), value)
+    news = ((gain, known + which, line) for gain, which, line in _in_order(later, values))
+    return merge(order.lines, news, key=lambda one: -one[0])
+
+
+def _in_order(rankings: Sequence[Ranking], values: Mapping[str, float]) -> Iterator[tuple[float, int, Line]]:
     """The lines of all rankings by what each adds to those before it; those that add no word come last."""
-    if len(rankings) == 1:
-        yield from ((0, line) for line in rankings[0].lines if before_seq is None or line.seq < before_seq)
+    if len(rankings) == 1 and values is rankings[0].values:
+        yield from ((line.gain, 0, line) for line in rankings[0].lines)
         return
-    values = shared_values(rankings)
     worth = values.__getitem__
     waiting = [
         (-line.rest - line.scale * sum(map(worth, line.stems)), which, rank)
         for which, one in enumerate(rankings)
         for rank, line in enumerate(one.lines)
-        if line.stems and (before_seq is None or line.seq < before_seq)
+        if line.stems
     ]
     heapify(waiting)
     forms: set[str] = set()
@@ -130,10 +163,9 @@ def _in_order(rankings: Sequence[Ranking], before_seq: int | None) -> Iterator[t
             heapreplace(waiting, (-gain, which, rank))
             continue
         heappop(waiting)
-        yield which, line
+        yield gain, which, line
         forms.update(line.forms)
         stems.update(line.stems)
     wordless = ((which, line) for which, one in enumerate(rankings) for line in one.lines if not line.stems)
     for which, line in sorted(wordless, key=lambda pair: -pair[1].rest):
-        if before_seq is None or line.seq < before_seq:
-            yield which, line
+        yield line.rest, which, line

@@ -7,6 +7,7 @@ written again at the next start, found by names alone: no text is read for it.
 
 from __future__ import annotations
 
+import re
 import string
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,6 +36,8 @@ LONGEST_NAME = 120
 KEPT_OF_A_LONG_NAME = 80
 PLAIN = frozenset(string.ascii_lowercase + string.digits + "_-.")
 """Capitals are not: there are file systems that take them for small letters, and so two agents for one."""
+OURS = re.compile(r"\d{4,}\.md|\.\d{4,}\.md\.[0-9a-f]{8}")
+"""Pages, and unfinished ones."""
 NOT_IN_METADATA = ("text", "losses", "parent")
 
 log = structlog.get_logger("offbook.worker")
@@ -170,14 +173,14 @@ def write_pages(folder: Path, summaries: Sequence[Summary]) -> None:
 
 
 def swept(folder: Path, known: set[str]) -> set[str]:
-    """The pages there are, of these files. What is none of them is removed: what a crash left unfinished, and pages of
-    a store that was here before."""
+    """The pages there are, of these files. Others of ours are removed: what a crash left unfinished, and pages of a
+    store that was here before. Whatever else somebody put there stays."""
     found = set()
     for path in folder.glob("L[1-9]/*"):
         name = f"{path.parent.name}/{path.name}"
         if name in known and path.stat().st_size:  # an empty one is what a power cut leaves
             found.add(name)
-        elif path.suffix == ".md" or path.name.startswith("."):
+        elif OURS.fullmatch(path.name):
             path.unlink(missing_ok=True)
     for path in folder.glob(f".{INDEX}.*"):
         path.unlink(missing_ok=True)

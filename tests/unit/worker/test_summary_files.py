@@ -206,6 +206,16 @@ async def test_what_is_missing_is_written_again_at_the_next_start(tmp_path: Path
     assert set(stamps(folder)) == names
 
 
+async def test_what_somebody_else_put_there_stays(tmp_path: Path, folder: Path) -> None:
+    async with small_memory(tmp_path) as memory:
+        await talk(memory, 30)
+        await caught_up(memory)
+    (folder / "L1/notes.md").write_text("Mine.")
+    async with small_memory(tmp_path) as memory:
+        await caught_up(memory)
+    assert (folder / "L1/notes.md").read_text() == "Mine."
+
+
 async def test_another_store_in_its_place_is_noticed(tmp_path: Path, folder: Path) -> None:
     async with small_memory(tmp_path) as memory:
         await talk(memory, 60)
