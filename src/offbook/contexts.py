@@ -19,19 +19,14 @@ from offbook.summaries import (
     SummaryPage,
     view_of,
 )
-from offbook.types import AuditDraft, Caller, LoggedMessage, Scope
+from offbook.swapping import text_digest
+from offbook.types import AuditDraft, AuditEvent, Caller, LoggedMessage, Scope
 
-MOST_FITTINGS = 4
-"""A context is fitted by characters and judged by tokens: a script that takes more of these is fitted again."""
-MESSAGE_TOKENS = 4
-"""What a provider counts for a message besides its text."""
 REPLAYED_AT_ONCE = 500
 MOST_REPLAYED = 20_000
 EVENTS_LOOKED_AT = 1_000
 EVENTS_TOLD, SUMMARIES_TOLD = 50, 10
-TELLING_VERBS = frozenset(
-    {"swap", "hooks/session-start", "hooks/session-end", "hooks/pre-compaction", "hooks/post-compaction", "compress"}
-)
+TELLING_VERBS = ("swap", "hooks/session-start", "hooks/session-end", "hooks/pre-compaction", "hooks/post-compaction")
 """Events that say why a context was what it was."""
 
 
@@ -111,15 +106,10 @@ class Contexts:
         after_seq = handed.last_seq if handed else 0
         since, is_all = await self._since(scope, after_seq, at)
         whole = [await self._reader.whole(scope, logged) for logged in since]
-        messages = [*(handed.messages if handed else []), *whole]
-        events = await self._store.newest_audit_events(
-            scope.agent_id, session_id=scope.session_id, limit=EVENTS_LOOKED_AT
-        )
-        why = [
-            ReplayEvent(at=event.at, verb=event.verb, actor=event.actor, details=event.details)
-            for event in events
-            if event.verb in TELLING_VERBS and event.at <= at
-        ]
+        events = await self._telling(scope, TELLING_VERBS, at, EVENTS_TOLD)
+        made = await self._telling(scope, ("compress",), at, SUMMARIES_TOLD)
+        own = await self._telling(scope, ("hooks/post-compaction",), at, 1)
+        has_compacted = bool(own) and (handed is None or own[-1].at > handed.at)
         await self._store.record(scope.agent_id, _event("replay", by, scope, {"at": at.isoformat()}))
         return Replay(
             session_id=scope.session_id,
@@ -129,11 +119,33 @@ class Contexts:
             kind=handed.kind if handed else "log",
             handed_at=handed.at if handed else None,
             memory=handed.memory if handed else "",
-            messages=messages,
+            messages=[*(handed.messages if handed else []), *whole],
             last_seq=since[-1].seq if since else after_seq,
-            is_exact=is_all and not _compacted_by_itself(why, handed),
-            why=_telling(why),
+            is_exact=is_all and not has_compacted and await self._is_as_handed(scope, handed),
+            why=sorted(
+                [
+                    ReplayEvent(at=event.at, verb=event.verb, actor=event.actor, details=event.details)
+                    for event in [*events, *made]
+                ],
+                key=lambda event: event.at,
+            ),
         )
+
+    async def _telling(self, scope: Scope, verbs: Sequence[str], at: datetime, limit: int) -> list[AuditEvent]:
+        return await self._store.newest_audit_events(
+            scope.agent_id, session_id=scope.session_id, verbs=verbs, until=at, limit=limit
+        )
+
+    async def _is_as_handed(self, scope: Scope, handed: HandedContext | None) -> bool:
+        """Whether the audit chain vouches for what was kept of it."""
+        if handed is None:
+            return True
+        verb = "swap" if handed.kind == "swap" else "hooks/session-start"
+        events = await self._store.newest_audit_events(
+            scope.agent_id, session_id=scope.session_id, verbs=(verb,), limit=EVENTS_LOOKED_AT
+        )
+        digest = text_digest(handed.memory, handed.messages)
+        return any(event.details.get("sha256") == digest for event in events)
 
     async def _since(self, scope: Scope, after_seq: int, at: datetime) -> tuple[list[LoggedMessage], bool]:
         found: list[LoggedMessage] = []
@@ -166,19 +178,6 @@ def _source_line(line: Any, session_id: str) -> SourceLine:
         noise=line.noise,
         redactions=line.redactions,
     )
-
-
-def _telling(events: Sequence[ReplayEvent]) -> list[ReplayEvent]:
-    """The newest, in order of time; summaries that were made must not push out what they were made for."""
-    handed = [event for event in events if event.verb != "compress"][-EVENTS_TOLD:]
-    made = [event for event in events if event.verb == "compress"][-SUMMARIES_TOLD:]
-    return sorted([*handed, *made], key=lambda event: event.at)
-
-
-def _compacted_by_itself(why: Sequence[ReplayEvent], handed: HandedContext | None) -> bool:
-    """Whether the host went on with something we did not give it and do not have."""
-    since = handed.at if handed else None
-    return any(event.verb == "hooks/post-compaction" and (since is None or event.at > since) for event in why)
 
 
 def _event(verb: str, by: Caller, scope: Scope, details: dict[str, Any]) -> AuditDraft:

@@ -326,10 +326,12 @@ class Memory:
             checked_text(keyword, "keyword")
         if session_id is not None:
             checked_key(session_id, "sessionId", MAX_KEY_BYTES)
-        self._reader.forget(agent_id)
-        return await self._recollections.pin(
+        changed = await self._recollections.pin(
             agent_id, keyword=keyword, session_id=session_id, entry_ids=entry_ids, pinned=pinned, by=by
         )
+        self._reader.forget(agent_id)
+        self._background.swapping.forget(agent_id)
+        return changed
 
     async def cross(self, agent_id: str, *, enabled: bool | None = None, by: Caller = EMBEDDED) -> CrossSearch:
         """Open the agent's memory and that of other agents to each other, close it, or only say how it is."""

@@ -130,9 +130,17 @@ class Store(Protocol):
         """Events after `after_seq`, oldest first."""
 
     async def newest_audit_events(
-        self, agent_id: str, *, session_id: str | None = None, limit: int = 100
+        self,
+        agent_id: str,
+        *,
+        session_id: str | None = None,
+        limit: int = 100,
+        before_seq: int | None = None,
+        verbs: Sequence[str] | None = None,
+        until: datetime | None = None,
     ) -> list[AuditEvent]:
-        """The last `limit` events, oldest first."""
+        """The last `limit` events, oldest first: before that one, of these verbs, at that time or before. Those of a
+        session are found by verb without looking at its others; those of an agent are not."""
 
     # ── what recall follows ──
 
@@ -183,8 +191,8 @@ class Store(Protocol):
     async def holds(self, agent_id: str, places: Sequence[int]) -> dict[int, Hold]:
         """Of these places of the agent, those that were ever retrieved or are pinned."""
 
-    async def pinned(self, agent_id: str, *, limit: int = 100) -> list[int]:
-        """The pinned places, the one pinned last first."""
+    async def pinned(self, agent_id: str, *, limit: int = 100, session_id: str | None = None) -> list[int]:
+        """The pinned places, of the agent or of one session, the one pinned last first."""
 
     async def hold_counts(self, agent_id: str) -> HoldCounts:
         """Exact, and does not grow with history."""
@@ -317,6 +325,10 @@ class Store(Protocol):
     def faults(self) -> AsyncIterator[Fault]:
         """What the store's own integrity check finds. Grows with history; never on a request path."""
 
+    def derived_faults(self) -> AsyncIterator[Fault]:
+        """Which summaries, contexts and answers of models, of all agents, cannot be read. In pages, so that others get
+        their turn; grows with history, and never on a request path."""
+
     async def backup(self, destination: Path) -> None:
         """Write a consistent copy of everything to a new file while messages arrive."""
 
@@ -371,6 +383,9 @@ class Prompt(Value, frozen=True):
     stable: int
     """How many messages at the start are the same in the next call: where a provider's prompt cache is marked."""
     max_output_tokens: int
+    source: str = ""
+    """A digest of what is summarised, and to what length: the memories shown around it are no part of it. Empty where
+    the answer is not kept."""
 
 
 class Written(Value, frozen=True):

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
@@ -13,6 +14,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from offbook.compression.cover import cover
+from offbook.compression.digest import Order
 from offbook.compression.fit import (
     LEAST_CHARS,
     LEAST_FOR_INTRODUCTION_CHARS,
@@ -58,7 +61,10 @@ STRETCHES_KEPT = 32
 CONTEXTS_KEPT = 16
 SAME_SECONDS = 60.0
 ASKED_SECONDS = 600.0
-SIZES_PREPARED, LARGEST_PREPARED = 2, 100_000
+SIZES_PREPARED, SIZES_KEPT, LARGEST_PREPARED = 2, 8, 100_000
+LAGGING_SECONDS = 5.0
+SUMMARIES_ACCOUNTED = 200
+MOST_NODES = 512
 STATE_NOTE = "workingState"
 
 T = TypeVar("T")
@@ -80,7 +86,10 @@ class SessionReader:
         if session is None or not session.last_seq:
             return empty_context(scope, max_chars)
         sizes = self._asked.setdefault(scope, {})
-        sizes[max_chars] = time.monotonic()
+        sizes.pop(max_chars, None)
+        sizes[max_chars] = time.monotonic()  # the last is the one asked for last
+        if len(sizes) > SIZES_KEPT:
+            del sizes[next(iter(sizes))]
         self._asked.move_to_end(scope)
         while len(self._asked) > CONTEXTS_KEPT:
             self._asked.popitem(last=False)
@@ -103,7 +112,10 @@ class SessionReader:
         if kept is not None and (kept.version == version or time.monotonic() < kept.until):
             return kept.built
         built = await self._built(scope, session, max_chars)
-        self._kept_contexts[key] = KeptContext(built, version, time.monotonic() + SAME_SECONDS)
+        seconds = SAME_SECONDS
+        if built.older.is_lagging:  # a better one is on its way
+            version, seconds = -1, LAGGING_SECONDS
+        self._kept_contexts[key] = KeptContext(built, version, time.monotonic() + seconds)
         self._kept_contexts.move_to_end(key)
         while len(self._kept_contexts) > CONTEXTS_KEPT:
             self._kept_contexts.popitem(last=False)
@@ -120,7 +132,7 @@ class SessionReader:
         if session.chars <= max_chars and await pieces.read(max_chars):
             tail = await _aside(len(pieces.newest_first), lambda: fitting(pieces.newest_first[::-1], max_chars))
             if len(tail.pieces) == session.last_seq:
-                return Built(self._composed(session, tail, Older(), max_chars, pieces.built_at), Older())
+                return self._composed(session, tail, Older(), max_chars, pieces.built_at)
         room = verbatim_room(max_chars, session.chars)
         budget = self._settings.for_agent(scope.agent_id).context_budget
         for _ in range(MOST_REFINEMENTS):
@@ -131,17 +143,21 @@ class SessionReader:
             if older.plan.left_over < max_chars * WORTH_REFINING or not tail.pieces:
                 break
             room = max(room, tail.chars) + int(older.plan.left_over * REFINED_SHARE)
-        compose = partial(self._composed, session, tail, older, max_chars, pieces.built_at)
-        return Built(await asyncio.to_thread(compose), older)
+        return await asyncio.to_thread(self._composed, session, tail, older, max_chars, pieces.built_at)
 
     async def ledger(self, scope: Scope, session: Session, built: Built) -> Ledger:
         """What the context keeps of the session and what it leaves out."""
-        verbatim_from = next((part.first_seq for part in built.context.parts if part.kind == "verbatim"), None)
-        before = verbatim_from or session.last_seq + 1
         standing = await self._standings.at_once(scope, session)
-        losses = await asyncio.to_thread(said_before, standing.stretches(), scope.session_id, before)
+        losses = await asyncio.to_thread(said_before, standing.stretches(), scope.session_id, built.tail_from)
+        through = min(standing.summarised_through, built.tail_from - 1)
+        ids = [node.id for node in built.older.plan.nodes]
+        if not ids and through:  # no room for any: what stands for it all the same
+            levels = await self._levels(scope, through, built.context.max_chars)
+            ids = [node.id for node in cover(levels, through, {})]
+        ids += [node.id for node in await self._store.nodes_holding(scope, seq=through) if node.level == 1]
+        texts = await self._texts(scope, list(dict.fromkeys(ids))[-SUMMARIES_ACCOUNTED:]) if ids else {}
         state = await self.state(scope)
-        return await asyncio.to_thread(ledger_of, built.context, built.older.texts, losses, state)
+        return await asyncio.to_thread(ledger_of, built.context, built.memory, texts, losses, state)
 
     async def chars_after(self, scope: Scope, seq: int) -> int:
         """How many characters have come after this message."""
@@ -152,7 +168,7 @@ class SessionReader:
 
     async def state(self, scope: Scope) -> list[StateRecord]:
         note = await self._store.session_note(scope, STATE_NOTE)
-        return msgspec.json.decode(note, type=WorkingState).records if note else []
+        return read_state(note).records
 
     async def _older(self, scope: Scope, session: Session, tail: Tail, max_chars: int) -> Older:
         """What stands for everything before the tail, planned to fit beside it."""
@@ -162,29 +178,44 @@ class SessionReader:
         if before <= 1 or room < LEAST_CHARS:
             return Older(kept=kept)
         standing = await self._standings.at_once(scope, session)
-        through, stretches = standing.summarised_through, standing.stretches()
-        read = await asyncio.to_thread(digested, stretches, before) if before - 1 > through else []
+        through, stretches, order = standing.summarised_through, standing.stretches(), None
+        read: list[Digested] = []
+        if before - 1 > through:
+            read, order = await asyncio.to_thread(digested, stretches, before)
         levels = await self._levels(scope, min(through, before - 1), max_chars)
         if before - 1 < through:
             split = await self._split(scope, before)
             if split is not None:
-                read = [split]
+                read, order = [split], None
                 levels = await self._levels(scope, split.first_seq - 1, max_chars)
                 through = split.first_seq - 1
         caps = self._caps(scope.agent_id)
         plan = planned(levels, read, summarised_through=min(through, before - 1), room=room, caps=caps)
         shown = [node.id for node, size in zip(plan.nodes, plan.sizes, strict=True) if size > len(node.brief)]
-        texts = await self._store.summary_texts(scope.agent_id, shown) if shown else {}
-        return Older(plan, texts, read, kept)
+        texts = await self._texts(scope, shown) if shown else {}
+        return Older(plan, texts, read, kept, order, standing.through_seq < before - 1)
+
+    async def _texts(self, scope: Scope, ids: Sequence[str]) -> dict[str, SummaryText]:
+        """One that is damaged is shown by its brief and keeps none of the others back: `doctor` tells of it."""
+        try:
+            return await self._store.summary_texts(scope.agent_id, ids)
+        except StoreCorrupt:
+            found: dict[str, SummaryText] = {}
+            for summary_id in ids:
+                with suppress(StoreCorrupt):
+                    found.update(await self._store.summary_texts(scope.agent_id, [summary_id]))
+            return found
 
     async def _levels(self, scope: Scope, through_seq: int, max_chars: int) -> dict[int, list[Node]]:
         """As many summaries of each level as could be shown; of the coarsest, as many as could at their shortest."""
         if through_seq < 1:
             return {}
         most = self._settings.for_agent(scope.agent_id).max_levels
-        levels = {}
-        for level in range(1, most + 1):
-            limit = min(512, max_chars // LEAST_CHARS + 1) if level == most else min(128, max_chars // 1_000 + 12)
+        many, few = min(MOST_NODES, max_chars // LEAST_CHARS + 1), min(128, max_chars // 1_000 + 12)
+        levels: dict[int, list[Node]] = {}
+        for level in range(most, 0, -1):
+            reaches_back = any(nodes and nodes[-1].first_seq == 1 for nodes in levels.values())
+            limit = few if reaches_back or (level > 1 and level < most) else many
             levels[level] = await self._store.nodes(scope, level=level, through_seq=through_seq, limit=limit)
         return levels
 
@@ -208,12 +239,12 @@ class SessionReader:
         if max_chars < LEAST_FOR_INTRODUCTION_CHARS:
             return Kept()
         state = rendered(await self.state(scope), min(int(max_chars * STATE_SHARE), MOST_STATE_CHARS))
-        places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED)
+        places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED, session_id=scope.session_id)
         placed = await readable(self._store, scope.agent_id, places) if places else []
         pinned = [
-            f"Pinned, {shown(one.logged.message)[:PINNED_TEXT_CHARS]}"
+            f"Pinned, {_shortened(shown(one.logged.message), PINNED_TEXT_CHARS)}"
             for one in sorted(placed, key=lambda one: one.logged.seq)
-            if one.session_id == scope.session_id and one.logged.seq < before
+            if one.logged.seq < before
         ]
         return Kept(_as_many_as_fit(pinned, min(int(max_chars * PINNED_SHARE), MOST_PINNED_CHARS)), state)
 
@@ -221,10 +252,8 @@ class SessionReader:
         budget = self._settings.for_agent(agent_id).injection_budget
         return {level: tokens * CHARS_PER_TOKEN for level, tokens in ((1, budget.l1), (2, budget.l2), (3, budget.l3))}
 
-    def _composed(
-        self, session: Session, tail: Tail, older: Older, max_chars: int, built_at: datetime
-    ) -> CompressedContext:
-        return composed(
+    def _composed(self, session: Session, tail: Tail, older: Older, max_chars: int, built_at: datetime) -> Built:
+        context, memory = composed(
             Scope(agent_id=session.agent_id, session_id=session.session_id),
             tail,
             older.plan,
@@ -236,7 +265,9 @@ class SessionReader:
             max_chars=max_chars,
             built_at=built_at,
             key=self._key,
+            order=older.order,
         )
+        return Built(context, memory, older, tail.pieces[0].seq if tail.pieces else session.last_seq + 1)
 
     async def page_before(self, scope: Scope, before_seq: int, limit: int) -> list[LoggedMessage]:
         page = await self._store.messages_before(scope, before_seq=before_seq, limit=limit)
@@ -295,13 +326,18 @@ class Older(NamedTuple):
     texts: Mapping[str, SummaryText] = MappingProxyType({})
     digested: Sequence[Digested] = ()
     kept: Kept = Kept()
+    order: Order | None = None
+    is_lagging: bool = False
+    """Not everything before the tail had been read."""
 
 
 class Built(NamedTuple):
-    """A context, and what it was made of."""
+    """A context, its memory section, what that was made of, and where the tail begins."""
 
     context: CompressedContext
+    memory: str
     older: Older
+    tail_from: int
 
 
 class KeptContext(NamedTuple):
@@ -336,7 +372,7 @@ class Pieces:
             page = await self._reader.page_before(self._scope, self._before, size)
             pieces = [await self._reader.piece(self._scope, logged, self._max_chars) for logged in page]
             self._spent += await _aside(len(pieces), partial(_cost_of, pieces))
-            self._turns += sum(piece.message.role in ("user", "assistant") for piece in pieces)
+            self._turns += sum(piece.is_turn for piece in pieces)
             self.newest_first += pieces
             self._before = page[-1].seq
         return self._before <= 1
@@ -355,6 +391,17 @@ def empty_context(scope: Scope, max_chars: int) -> CompressedContext:
         parts=[],
         built_at=_NEVER,
     )
+
+
+def read_state(note: str | None) -> WorkingState:
+    """One that cannot be read is made anew from the log."""
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(note, type=WorkingState) if note else WorkingState()
+    return WorkingState()
+
+
+def _shortened(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def _as_many_as_fit(texts: Sequence[str], max_chars: int) -> str:

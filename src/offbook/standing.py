@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
-from offbook.compression.digest import Analysis, Digest, Said, analyse, digest
+from offbook.compression.digest import Analysis, Digest, Order, Said, analyse, digest, ordered
 from offbook.compression.drafts import MOST_READ_CHARS, Source
 from offbook.compression.fit import Digested
 from offbook.compression.particulars import Particular, particulars
@@ -38,15 +38,14 @@ HEAVY_CHARS = 4_000
 """From here on reading is done in a thread, so that it does not hold up the others."""
 LARGEST_READ_CHARS = 1_000_000
 """Of a text that lies outside the log; of a larger one the stand-in is read."""
-TOOL_CHARS = 4_000
-"""Of what a tool gave: its beginning and its end. The rest is in the log."""
+TOOL_CHARS, SAID_CHARS = 4_000, 32_000
+"""Of what a tool gave, and of what anybody said: its beginning and its end. The rest is in the log."""
 
 
 class Reading(NamedTuple):
-    """One message, read. `said` and `analysis` are None for noise."""
+    """One message, read. `said` and `analysis` are None for noise. The message itself is not kept: it may be large."""
 
     seq: int
-    message: Message
     tokens: int
     at: datetime
     said: Said | None
@@ -60,6 +59,8 @@ class ReadStretch:
         self.stretch = stretch
         self.readings = list(readings)
         self._digest: Digest | None = None
+        self.order: tuple[tuple[int, int], Order] | None = None
+        """That of the lines of this stretch and those before it, and which these were."""
         self._particulars: list[tuple[Particular, int]] | None = None
 
     @property
@@ -101,20 +102,21 @@ class Standing:
         self._open: ReadStretch | None = None
         self.busy = asyncio.Lock()
 
-    def take(self, readings: Sequence[Reading]) -> None:
-        for one in readings:
-            finished = self._cutter.take(one.seq, one.message, one.tokens)
+    def take(self, readings: Sequence[Reading], messages: Sequence[Message]) -> None:
+        for one, message in zip(readings, messages, strict=True):
+            finished = self._cutter.take(one.seq, message, one.tokens)
             if finished is not None:
                 self._finish(finished)
             self._rest.append(one)
             self.through_seq = one.seq
         self._open = None
 
-    def end(self) -> None:
-        """The session is over, for now: what is left is a stretch of its own."""
-        finished = self._cutter.end()
-        if finished is not None:
-            self._finish(finished)
+    def end(self, least_tokens: int) -> None:
+        """The session is over, for now: what is left is a stretch of its own, if it is that long and no call waits."""
+        rest = self._cutter.rest
+        if rest is not None and rest.tokens >= least_tokens and not self._cutter.is_waiting():
+            self._cutter.end()
+            self._finish(rest)
             self._open = None
 
     def forget_through(self, seq: int) -> None:
@@ -150,11 +152,26 @@ def warmed(stretches: Sequence[ReadStretch]) -> None:
     """Makes what a context and its ledger will be asked for."""
     for one in stretches:
         _ = one.digest, one.particulars
+    _order_of(stretches)
 
 
-def digested(stretches: Sequence[ReadStretch], before_seq: int) -> list[Digested]:
-    """What is before this message; digests are made where they are not there yet."""
-    return [one.digested() for one in stretches if one.stretch.first_seq < before_seq]
+def digested(stretches: Sequence[ReadStretch], before_seq: int) -> tuple[list[Digested], Order | None]:
+    """What is before this message, and the order of the lines of all but the newest of it. Both are made where they
+    are not there yet."""
+    read = [one for one in stretches if one.stretch.first_seq < before_seq]
+    return [one.digested() for one in read], _order_of(read)
+
+
+def _order_of(stretches: Sequence[ReadStretch]) -> Order | None:
+    """The newest stretch still grows, so it is taken in anew each time. Kept with the last of the others: for as long
+    as these are the same."""
+    if len(stretches) < 3:
+        return None
+    *earlier, last = stretches[:-1]
+    key = (stretches[0].stretch.first_seq, len(stretches))
+    if last.order is None or last.order[0] != key:
+        last.order = key, ordered([one.digest for one in [*earlier, last]])
+    return last.order[1]
 
 
 def said_before(stretches: Sequence[ReadStretch], session_id: str, before_seq: int) -> list[Loss]:
@@ -175,6 +192,8 @@ class Standings:
         self._settings = settings
         self._standings: OrderedDict[Scope, Standing] = OrderedDict()
         self._versions: dict[str, int] = {}
+        self.when_behind: Callable[[Scope], None] = lambda scope: None
+        """Told of a session that nobody has read to its end: it was let go of, or the background lags."""
 
     @asynccontextmanager
     async def following(
@@ -191,20 +210,33 @@ class Standings:
         standing = await self._standing(scope)
         if standing.through_seq < session.last_seq and not standing.busy.locked():
             async with standing.busy:
-                await self._follow(scope, standing, session.last_seq, ON_THE_SPOT_CHARS)
+                if not await self._follow(scope, standing, session.last_seq, ON_THE_SPOT_CHARS):
+                    self.when_behind(scope)
         return standing
+
+    def forget(self, scope: Scope) -> None:
+        """It is read anew when next asked for: something else has summarised of it, or its settings have changed."""
+        self._standings.pop(scope, None)
 
     async def read(self, scope: Scope, first_seq: int, last_seq: int) -> ReadStretch:
         """A stretch of the log that a summary stands for already, read again."""
         readings: list[Reading] = []
         at = first_seq - 1
         while at < last_seq:
-            page = await self._store.messages(scope, after_seq=at, limit=min(PAGE, last_seq - at))
-            if not page:
-                raise StoreCorrupt(f"message {at + 1} of {scope.session_id!r} is missing: run `offbook doctor`")
+            page = await self._page(scope, at, last_seq)
             readings += await self._readings(scope, page)
             at = page[-1].seq
         return ReadStretch(Stretch(first_seq, last_seq, sum(one.tokens for one in readings)), readings)
+
+    async def turns(self, scope: Scope, stretch: ReadStretch) -> list[Message]:
+        """What was said in it, as it came: for a model that summarises it."""
+        said = {one.seq for one in stretch.readings if one.said is not None}
+        turns: list[Message] = []
+        at, last_seq = stretch.stretch.first_seq - 1, stretch.stretch.last_seq
+        while at < last_seq and (page := await self._page(scope, at, last_seq)):
+            turns += [await self._whole(scope, logged) for logged in page if logged.seq in said]
+            at = page[-1].seq
+        return turns
 
     def version(self, agent_id: str) -> int:
         """Another one whenever a summary, a state or a pin of the agent's has changed."""
@@ -218,8 +250,9 @@ class Standings:
             summarised_through = await self._store.summarised_through(scope)
             chunk_tokens = self._settings.for_agent(scope.agent_id).chunk_tokens
             self._standings.setdefault(scope, Standing(chunk_tokens, summarised_through))
-            while len(self._standings) > MOST_SESSIONS:
-                self._standings.popitem(last=False)
+            idle = [one for one, kept in self._standings.items() if one != scope and not kept.busy.locked()]
+            for one in idle[: len(self._standings) - MOST_SESSIONS]:
+                del self._standings[one]
         self._standings.move_to_end(scope)
         return self._standings[scope]
 
@@ -228,16 +261,18 @@ class Standings:
         while standing.through_seq < last_seq:
             if most_chars is not None and read >= most_chars:
                 return False
-            page = await self._store.messages(scope, after_seq=standing.through_seq, limit=PAGE)
-            if not page:
-                raise StoreCorrupt(
-                    f"message {standing.through_seq + 1} of {scope.session_id!r} is missing: run `offbook doctor`"
-                )
+            page = await self._page(scope, standing.through_seq, last_seq)
             if most_chars is not None:
                 page = _within(page, most_chars - read)
             read += sum(one.entry.chars for one in page) + len(page)
-            standing.take(await self._readings(scope, page))
+            standing.take(await self._readings(scope, page), [logged.message for logged in page])
         return True
+
+    async def _page(self, scope: Scope, after_seq: int, last_seq: int) -> list[LoggedMessage]:
+        page = await self._store.messages(scope, after_seq=after_seq, limit=min(PAGE, last_seq - after_seq))
+        if not page:
+            raise StoreCorrupt(f"message {after_seq + 1} of {scope.session_id!r} is missing: run `offbook doctor`")
+        return page
 
     async def _readings(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[Reading]:
         whole = [(logged, await self._whole(scope, logged)) for logged in page]
@@ -274,10 +309,10 @@ def _within(page: Sequence[LoggedMessage], chars: int) -> list[LoggedMessage]:
 def _reading(logged: LoggedMessage, message: Message) -> Reading:
     at = message.ts or logged.received_at
     if logged.entry.noise is not None:
-        return Reading(logged.seq, message, 0, at, None, None)
+        return Reading(logged.seq, 0, at, None, None)
     text = said_text(message)
     said = Said(logged.seq, speaker_of(message), text, at)
-    return Reading(logged.seq, message, estimate_tokens(text), at, said, analyse(said))
+    return Reading(logged.seq, estimate_tokens(text), at, said, analyse(said))
 
 
 def speaker_of(message: Message) -> str:
@@ -299,6 +334,5 @@ def said_text(message: Message) -> str:
         kept = [block for block in content if block.get("type") not in REASONING_TYPES]
         message = msgspec.structs.replace(message, content=kept)
     text = render(message)
-    if message.role == "tool" and len(text) > TOOL_CHARS:
-        return f"{text[: TOOL_CHARS * 3 // 4]} … {text[-TOOL_CHARS // 4 :]}"
-    return text
+    most = TOOL_CHARS if message.role == "tool" else SAID_CHARS
+    return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"

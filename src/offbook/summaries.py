@@ -75,7 +75,7 @@ class SummaryDraft(Value, frozen=True):
     """Who wrote it: `extractive`, or the kind of endpoint and the model's name."""
     prompt_version: str
     fingerprint: str
-    """Of everything that went into it: the same input is never paid for twice."""
+    """Of what it was written of, by whom and how it was asked for: the same stretch is never paid for twice."""
     usage: Usage = Usage()
     sources: list[str] = msgspec.field(default_factory=list)
     """Ids of the summaries that it merges; none for level 1."""
@@ -83,7 +83,7 @@ class SummaryDraft(Value, frozen=True):
     """Particulars that it does have: what a shorter form of it may lose."""
     losses: list[Loss] = msgspec.field(default_factory=list)
     lost: int = 0
-    """How many losses there are in all; `losses` holds the first of them."""
+    """How many losses there are in all; `losses` holds the newest of them."""
 
 
 class Summary(Value, frozen=True):
@@ -197,7 +197,6 @@ class HandedContext(Value, frozen=True):
     max_chars: int
     memory: str
     """The part that stays the same until the next swap."""
-    text: str
     messages: list[Message]
     parts: list[Part]
     ledger: Ledger

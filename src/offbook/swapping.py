@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -18,10 +19,10 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from offbook.compression.tail import SEPARATOR
+from offbook.compression.tail import SEPARATOR, shown
 from offbook.compression.validity import faults
 from offbook.content import render
-from offbook.errors import OffbookError
+from offbook.errors import OffbookError, StoreCorrupt
 from offbook.protocols import Store
 from offbook.reading import Built, SessionReader
 from offbook.settings import Settings
@@ -53,6 +54,7 @@ class Ready(NamedTuple):
     """A slot B, made when the session ended at its `last_seq`."""
 
     context: CompressedContext
+    memory: str
     ledger: Ledger
     tokens: int
     target_tokens: int
@@ -71,6 +73,7 @@ class Swapping:
         self._reader = reader
         self._swapping: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._ready: OrderedDict[Scope, Ready] = OrderedDict()
+        self._one_at_a_time = asyncio.Lock()
         self._preparing: dict[Scope, asyncio.Task[None]] = {}
         self._windows: OrderedDict[Scope, int] = OrderedDict()
         """Of the hosts that have asked: how large their models' windows are."""
@@ -83,7 +86,7 @@ class Swapping:
         _keep(self._windows, scope, context_window)
         async with self._swapping.setdefault(scope, asyncio.Lock()):
             session = await self._store.session(scope)
-            handed = await self._store.handed(scope) if session and session.generation else None
+            handed = await self._handed(scope, session)
             why = self._why(scope, used_tokens, context_window, force)
             if why and handed and session and _is_repeat(handed, session, used_tokens, context_window):
                 answer = _swapped(handed, why, started)
@@ -123,6 +126,7 @@ class Swapping:
             return _kept(reason, generation, used_tokens, started)
         handed = handed_of(
             ready.context,
+            ready.memory,
             "swap",
             generation + 1,
             ready.ledger,
@@ -171,7 +175,8 @@ class Swapping:
                 if session is None or session.last_seq == last_seq:
                     break
             if session is not None:
-                await self.prepare(scope, session)
+                async with self._one_at_a_time:
+                    await self.prepare(scope, session)
         except OffbookError as error:
             log.warning("not ready", action="swap.prepare", agent=scope.agent_id, detail=error.detail)
         finally:
@@ -192,10 +197,23 @@ class Swapping:
                 return  # what has come since fits behind it
         if session.ended_at is not None or session.chars / CHARS_PER_TOKEN < window * compaction.threshold * READY_AT:
             return  # it has never been that long
-        handed = await self._store.handed(scope) if session.generation else None
+        handed = await self._handed(scope, session)
         if handed is not None and await self._tokens_since(scope, handed) < window * compaction.threshold * READY_AT:
             return
         _keep(self._ready, scope, await self._made(scope, session, target_tokens, int(target_tokens * READY_SHARE)))
+
+    def forget(self, agent_id: str) -> None:
+        """Something of the agent's has changed that a slot B should show."""
+        for scope in [scope for scope in self._ready if scope.agent_id == agent_id]:
+            del self._ready[scope]
+
+    async def _handed(self, scope: Scope, session: Session | None) -> HandedContext | None:
+        """One that is damaged keeps nobody from the next."""
+        if session is None or not session.generation:
+            return None
+        with suppress(StoreCorrupt):
+            return await self._store.handed(scope)
+        return None
 
     async def _slot_b(self, scope: Scope, session: Session, target_tokens: int) -> Ready:
         ready = self._ready.get(scope)
@@ -219,7 +237,7 @@ class Swapping:
             max_chars = max(1, int(max_chars * min(1.5, max_tokens / max(tokens, 1) * 0.97)))
         built, tokens = best or (built, tokens)
         ledger = await self._reader.ledger(scope, session, built)
-        return Ready(built.context, ledger, tokens, target_tokens, session.last_seq)
+        return Ready(built.context, built.memory, ledger, tokens, target_tokens, session.last_seq)
 
     async def _extended(self, scope: Scope, session: Session, ready: Ready) -> Ready | None:
         """With what has come since, word for word; None where that is too much, or does not go on from it."""
@@ -238,7 +256,7 @@ class Swapping:
         context = _with_added(ready.context, messages, [piece.text for piece in pieces], page[-1].received_at)
         verbatim = [part for part in context.parts if part.kind == "verbatim"]
         ledger = msgspec.structs.replace(ready.ledger, verbatim=verbatim, state=await self._reader.state(scope))
-        return Ready(context, ledger, tokens, ready.target_tokens, session.last_seq)
+        return ready._replace(context=context, ledger=ledger, tokens=tokens, last_seq=session.last_seq)
 
     async def _tokens_since(self, scope: Scope, handed: HandedContext) -> float:
         chars = await self._reader.chars_after(scope, handed.last_seq)
@@ -248,17 +266,20 @@ class Swapping:
 
     async def started(self, scope: Scope, session: Session, max_chars: int, by: Caller) -> CompressedContext:
         """What the agent goes on with, kept so that it can be shown again."""
-        built = await self._reader.built(scope, session, max_chars)
-        handed = handed_of(
-            built.context,
-            "start",
-            session.generation,
-            Ledger(),
-            used_tokens=0,
-            context_window=0,
-            tokens_after=await asyncio.to_thread(tokens_of, built.context.messages),
-        )
-        await self._store.hand_over(scope, handed, None)
+        async with self._swapping.setdefault(scope, asyncio.Lock()):
+            session = await self._store.session(scope) or session
+            built = await self._reader.built(scope, session, max_chars)
+            handed = handed_of(
+                built.context,
+                built.memory,
+                "start",
+                session.generation,
+                Ledger(),
+                used_tokens=0,
+                context_window=0,
+                tokens_after=await asyncio.to_thread(tokens_of, built.context.messages),
+            )
+            await self._store.hand_over(scope, handed, None)
         event = _event("hooks/session-start", by, scope, what_was_shown(built.context))
         await self._store.mark(scope, Mark(kind="start", at=now()), event)
         return built.context
@@ -280,8 +301,15 @@ def what_was_shown(context: CompressedContext) -> dict[str, Any]:
     }
 
 
+def text_digest(memory: str, messages: Sequence[Message]) -> str:
+    """The same, of a context's memory section and messages."""
+    texts = [memory, *map(shown, messages[1:])] if memory else list(map(shown, messages))
+    return sha256(SEPARATOR.join(texts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def handed_of(
     context: CompressedContext,
+    memory: str,
     kind: HandedKind,
     generation: int,
     ledger: Ledger,
@@ -290,8 +318,6 @@ def handed_of(
     context_window: int,
     tokens_after: int,
 ) -> HandedContext:
-    has_memory = bool(context.parts) and context.parts[0].kind == "summary" and bool(context.messages)
-    first = context.messages[0].content if has_memory else ""
     return HandedContext(
         kind=kind,
         generation=generation,
@@ -301,8 +327,7 @@ def handed_of(
         context_window=context_window,
         tokens_after=tokens_after,
         max_chars=context.max_chars,
-        memory=first if isinstance(first, str) else "",
-        text=context.text,
+        memory=memory,
         messages=context.messages,
         parts=context.parts,
         ledger=ledger,

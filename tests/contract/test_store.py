@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -298,6 +299,43 @@ async def test_events_can_be_asked_for_by_session_and_from_a_place(store: Store)
     assert [event.seq for event in await store.audit_events("main", session_id="a")] == [1, 3]
     assert [event.seq for event in await store.audit_events("main", after_seq=1, limit=1)] == [2]
     assert [event.seq for event in await store.newest_audit_events("main", limit=2)] == [2, 3]
+
+
+async def test_the_newest_events_of_some_verbs_before_an_event_and_a_time(store: Store) -> None:
+    said_in = {"a": ["onMessage", "swap", "recall", "onMessage", "compress", "swap"], "b": ["swap", "compress"]}
+    for session_id, verbs in said_in.items():
+        for verb in verbs:
+            await store.record("main", AuditDraft(verb=verb, actor="test", session_id=session_id))
+    await store.record("main", AuditDraft(verb="compress", actor="test"))
+
+    async def seqs(**asked: Any) -> list[int]:
+        return [event.seq for event in await store.newest_audit_events("main", **asked)]
+
+    assert await seqs() == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert await seqs(before_seq=4) == [1, 2, 3]
+    assert await seqs(before_seq=4, limit=2) == [2, 3]
+    assert await seqs(before_seq=1) == await seqs(before_seq=-1) == await seqs(limit=0) == []
+    assert await seqs(before_seq=2**70) == await seqs()
+    assert await seqs(verbs=["swap", "compress"]) == [2, 5, 6, 7, 8, 9]
+    assert await seqs(verbs=["swap", "compress"], session_id="a") == [2, 5, 6]
+    assert await seqs(verbs=["compress", "swap", "swap"], session_id="a", limit=2) == [5, 6]
+    assert await seqs(verbs=["swap"], session_id="a", before_seq=6) == [2]
+    assert await seqs(verbs=["onMessage", "swap"], session_id="a") == [1, 2, 4, 6]
+    assert await seqs(verbs=["onMessage"], session_id="a", limit=1) == [4]
+    assert await seqs(verbs=["swap"], session_id="a", limit=0) == []
+    for nothing in ([], ["unheard of"]):
+        assert await seqs(verbs=nothing) == await seqs(verbs=nothing, session_id="a") == []
+    assert await seqs(verbs=["swap"], session_id="nowhere") == []
+    assert await store.newest_audit_events("other", session_id="a", verbs=["swap"]) == []
+
+    times = [event.at for event in await store.audit_events("main")]
+    for session_id in (None, "a"):
+        through = [seq for seq in await seqs(session_id=session_id) if times[seq - 1] <= times[4]]
+        assert await seqs(session_id=session_id, until=times[4]) == through
+    swaps = [seq for seq in (2, 6) if times[seq - 1] <= times[2]]
+    assert await seqs(session_id="a", verbs=["swap"], until=times[2]) == swaps
+    assert await seqs(until=times[0] - timedelta(days=1)) == []
+    assert await seqs(session_id="a", verbs=["swap"], until=times[0] - timedelta(days=1)) == []
 
 
 async def test_a_whole_store_verifies(store: Store) -> None:

@@ -90,7 +90,6 @@ def context(generation: int, at: datetime = NOON, **fields: Any) -> HandedContex
         "tokens_after": 90,
         "max_chars": 400,
         "memory": "what stays",
-        "text": "all of it",
         "messages": [Message(role="user", content="你好 👋 \x00", ts=NOON)],
         "parts": [Part(kind="summary", first_seq=1, last_seq=2, chars=9, id="L1-0001", level=1)],
         "ledger": Ledger(),
@@ -109,7 +108,8 @@ async def verbs(store: Store, agent_id: str = "main") -> list[str]:
 
 
 async def no_faults(store: Store, agent_id: str = "main") -> bool:
-    return not [fault async for fault in verify(store, agent_id)] and not [fault async for fault in store.faults()]
+    faults = [fault async for fault in verify(store, agent_id)] + [fault async for fault in store.faults()]
+    return not faults + [fault async for fault in store.derived_faults()]
 
 
 # ── adding summaries ──
@@ -695,7 +695,7 @@ async def test_what_the_agent_ran_on_at_a_time(store: Store) -> None:
 
 async def test_a_context_that_could_not_be_read_again_is_refused(store: Store) -> None:
     await talk(store, 3)
-    for fields in ({"kind": "neither"}, {"text": "\ud800"}, {"messages": [Message(role="user", content="x", id="")]}):
+    for fields in ({"kind": "neither"}, {"memory": "\ud800"}, {"messages": [Message(role="user", content="x", id="")]}):
         with pytest.raises(StoreError, match="could not be read again"):
             await store.hand_over(CHAT, context(1, **fields), SWAP)
     assert (await store.handed(CHAT), await generation(store), await verbs(store)) == (None, 0, ["onMessage"])

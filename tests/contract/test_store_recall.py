@@ -368,6 +368,25 @@ async def test_pinning_says_what_changed_and_can_be_repeated(store: Store) -> No
     assert [event.details["changed"] for event in events] == [2, 1, 0, 1, 0, 1]
 
 
+async def test_the_pins_of_one_session_come_without_those_of_others(store: Store) -> None:
+    one, two, three = await places(store, "a", "b", "c")
+    (far,) = await places(store, "d", scope=WORK)
+    (theirs,) = await places(store, "e", scope=THEIRS)
+    await store.recalled("main", [one, two, three, far], SEARCH)
+    for place in (three, far, one):
+        await store.pin("main", [place], pinned=True, event=PIN)
+    await store.pin("other", [theirs], pinned=True, event=PIN)
+    assert await store.pinned("main", session_id="chat") == [one, three]
+    assert await store.pinned("main", session_id="chat", limit=1) == [one]
+    assert await store.pinned("main", session_id="work") == [far]
+    assert await store.pinned("other", session_id="chat") == [theirs]
+    for agent_id, session_id in (("main", "nowhere"), ("other", "work"), ("nobody", "chat")):
+        assert await store.pinned(agent_id, session_id=session_id) == []
+    await store.pin("main", [one], pinned=False, event=PIN)
+    assert await store.pinned("main", session_id="chat") == [three]
+    assert await store.pinned("main") == [far, three]
+
+
 async def test_only_what_holds_something_has_a_hold(store: Store) -> None:
     one, two = await places(store, "one", "two")
     await store.pin("main", [one, two], pinned=True, event=PIN)

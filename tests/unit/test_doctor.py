@@ -14,6 +14,7 @@ import pytest
 
 from offbook import doctor
 from offbook.client.outbox import Outbox
+from offbook.continuity.working_state import WorkingState
 from offbook.doctor import Finding, examine, fix
 from offbook.doctor import folder as of_folder
 from offbook.doctor import machine as of_machine
@@ -22,9 +23,11 @@ from offbook.doctor import record as of_record
 from offbook.embedded import open_memory
 from offbook.errors import ProviderUnavailable
 from offbook.home import Home, Lock
+from offbook.reading import read_state
 from offbook.settings import load
 from offbook.types import CaptureClaim, Message, now
 from tests.unit.client.fake_provider import FakeProvider
+from tests.unit.store.test_sqlite_compression import MADE_BY_0002, filled, older_store
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -62,7 +65,7 @@ async def test_a_folder_that_is_not_there_is_told_and_not_made(tmp_path: Path) -
 
 async def test_a_quick_look_leaves_out_what_grows(home: Home) -> None:
     left_out = set(await levels(home)) - set(await levels(home, is_quick=True))
-    assert left_out == {"references", "integrity", "audit"}
+    assert left_out == {"references", "summaries", "integrity", "audit"}
 
 
 # ── the machine ──
@@ -351,6 +354,64 @@ async def test_no_messages_at_all_are_found(tmp_path: Path) -> None:
     async with open_memory(tmp_path / "home"):
         pass
     assert (await found(Home(tmp_path / "home"), "messages")).level == "warn"
+
+
+@pytest.fixture
+async def compressed(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "compressed")
+    home.folder.mkdir()
+    await (await filled(home.database)).close()
+    tamper(home, "DELETE FROM session_notes")
+    return home
+
+
+async def test_what_was_made_of_the_log_and_is_whole_is_told_so(compressed: Home) -> None:
+    tamper(compressed, "INSERT INTO session_notes VALUES (1, 'workingState', '{}')")
+    assert (await found(compressed, "summaries")).level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        ("UPDATE summary_texts SET draft = 'no JSON' WHERE summary = 1", "summary L1-0001 cannot be read"),
+        ("UPDATE contexts SET payload = X'00' WHERE generation = 2", "the context of generation 2 cannot be read"),
+        ("UPDATE completions SET answer = '{'", "a model's answer f1 cannot be read"),
+        (
+            "INSERT INTO session_notes VALUES (1, 'workingState', CAST(X'ff' AS TEXT))",
+            "the working state cannot be read, of agent main, chat",
+        ),
+    ],
+)
+async def test_what_nothing_makes_again_is_named_and_said_to_be_lost(compressed: Home, damage: str, named: str) -> None:
+    tamper(compressed, damage)
+    finding = await found(compressed, "summaries")
+    assert (finding.level, named in finding.what, "agent main" in finding.what) == ("warn", True, True)
+    assert f"`offbook --home {compressed.folder} restore` from a backup" in str(finding.mend)
+    assert "nothing makes these again" in str(finding.mend)
+
+
+@pytest.mark.parametrize("note", ["no JSON", "[]", '{"goals": 7}'])
+async def test_a_working_state_that_cannot_be_read_is_made_anew(compressed: Home, note: str) -> None:
+    tamper(compressed, f"INSERT INTO session_notes VALUES (1, 'workingState', '{note}')")
+    finding = await found(compressed, "summaries")
+    assert (finding.level, "of agent main, chat" in finding.what) == ("warn", True)
+    assert "made anew from the log" in str(finding.mend)
+    assert read_state(note) == WorkingState()
+
+
+async def test_much_damage_is_counted_and_some_of_it_shown(compressed: Home) -> None:
+    tamper(compressed, "UPDATE summary_texts SET draft = '{}'", "UPDATE contexts SET payload = X'00'")
+    finding = await found(compressed, "summaries")
+    assert finding.what.startswith("faults: 8; ")
+    assert finding.what.count("cannot be read") == 5
+
+
+async def test_a_store_of_before_summaries_has_none_that_are_damaged(tmp_path: Path) -> None:
+    home = Home(tmp_path / "older")
+    home.folder.mkdir()
+    older_store(MADE_BY_0002, home.database)
+    finding = await found(home, "summaries")
+    assert (finding.level, finding.what.startswith("none yet")) == ("ok", True)
 
 
 async def test_it_looks_beside_writes_without_false_alarms(home: Home) -> None:

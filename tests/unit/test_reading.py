@@ -150,7 +150,9 @@ async def test_a_session_in_memory_can_be_let_go_at_any_time(memory: Memory, mon
 async def test_any_history_is_covered_exactly(tmp_path: Path, history: list[Message], ends: bool) -> None:
     if not history:
         return
-    async with small_memory(tmp_path / str(abs(hash(str(history)))), chunk_tokens=20, pruning_boundary_tokens=30) as memory:
+    async with small_memory(
+        tmp_path / str(abs(hash(str(history)))), chunk_tokens=20, pruning_boundary_tokens=30
+    ) as memory:
         scope = memory.scope("chat")
         await memory.on_message(scope, history)
         last_seq = (await memory.log(scope, newest=True, limit=1)).last_seq
@@ -160,4 +162,3 @@ async def test_any_history_is_covered_exactly(tmp_path: Path, history: list[Mess
         await caught_up(memory)
         memory._reader.forget("main")
         await assert_sound(memory, "chat", last_seq)
-

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from offbook.compression.validity import faults
@@ -118,7 +119,9 @@ async def test_slot_b_is_made_ready_and_what_comes_after_is_added_word_for_word(
 async def test_a_swap_fits_tokens_and_not_only_characters(memory: Memory) -> None:
     scope = memory.scope("chinese")
     for number in range(80):
-        await memory.on_message(scope, [user(f"第{number}次会议决定把预算增加到{number * 1000}元，由李明负责，五月八日之前完成。")])
+        await memory.on_message(
+            scope, [user(f"第{number}次会议决定把预算增加到{number * 1000}元，由李明负责，五月八日之前完成。")]
+        )
     await caught_up(memory)
     answer = await memory.swap(scope, used_tokens=1_700, context_window=2_000)
     assert answer.swapped
@@ -138,6 +141,73 @@ async def test_the_ledger_names_what_is_no_longer_there_and_how_to_get_it_back(m
     expansion = await memory.expand("main", summary_id=named.expand, limit=1_000)
     assert any(named.text in str(line.message.content) for line in expansion.messages)
     assert named.seq in {line.seq for line in expansion.messages}
+
+
+@pytest.mark.parametrize("window", [600, 1_200, 2_500, 5_000])
+async def test_the_ledger_counts_whatever_is_no_longer_there(memory: Memory, window: int) -> None:
+    scope = await talk(memory, 80)
+    await caught_up(memory)
+    answer = await memory.swap(scope, used_tokens=window, context_window=window)
+    assert answer.swapped
+    text = "\n".join(str(message.content) for message in answer.messages)
+    gone = {f"E{1000 + number}" for number in range(80) if f"E{1000 + number}" not in text}
+    named = {one.text for one in answer.ledger.dropped}
+    assert answer.ledger.dropped_count >= len(gone)
+    assert len(named & gone) >= min(len(gone), 40) * 0.8
+
+
+async def test_a_pin_reaches_the_context_that_stands_by(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    await memory.on_message(scope, [user("The safe opens with 19-84-33, never say it aloud.")])
+    await talk(memory, 120)
+    await memory.swap(scope, used_tokens=10, context_window=12_000)
+    await caught_up(memory)
+    await memory._background.swapping.prepare(scope, (await memory._store.session(scope)))  # type: ignore[arg-type]
+    for number in range(60):
+        other = memory.scope(f"other {number}")
+        await memory.on_message(other, [user("The safe of another session, 11-22-33.")])
+        await memory.pin("main", session_id=f"other {number}")
+    await memory.pin("main", session_id="chat", keyword="safe")
+    answer = await memory.swap(scope, used_tokens=11_000, context_window=12_000)
+    assert "Pinned, user: The safe opens with 19-84-33, never say it aloud." in str(answer.messages[0].content)
+
+
+async def test_a_start_beside_a_swap_is_no_error(memory: Memory) -> None:
+    scope = await talk(memory, 60)
+
+    async def start(number: int) -> None:
+        await memory.session_start(scope, max_chars=2_000 + number)
+
+    async def swap(number: int) -> None:
+        await memory.swap(scope, used_tokens=3_500 + number, context_window=WINDOW)
+
+    await asyncio.gather(*(work(number) for number in range(8) for work in (start, swap)))
+    assert (await memory.audit("main")).verified
+
+
+async def test_a_replay_of_something_altered_says_so(memory: Memory) -> None:
+    scope = await talk(memory, 60)
+    await memory.swap(scope, used_tokens=3_500, context_window=WINDOW)
+    assert (await memory.replay(scope, now())).is_exact
+    handed = await memory._store.handed(scope)
+    assert handed is not None
+    altered = msgspec.structs.replace(
+        handed, generation=2, messages=[*handed.messages[:-1], user("I said no such thing.")]
+    )
+    await memory._store.hand_over(scope, altered, None)
+    assert not (await memory.replay(scope, now())).is_exact
+
+
+async def test_a_replay_knows_why_after_a_thousand_events(memory: Memory) -> None:
+    scope = await talk(memory, 5)
+    await memory.post_compaction(scope, ["something of its own"])
+    moment = now()
+    await asyncio.sleep(0.01)
+    for number in range(1_010):
+        await memory.on_message(scope, [user(f"and {number} more, of which nobody asks why")])
+    then = await memory.replay(scope, moment)
+    assert not then.is_exact
+    assert [event.verb for event in then.why] == ["hooks/post-compaction"]
 
 
 async def test_what_is_handed_over_is_not_captured_back(memory: Memory) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import NamedTuple
 
-from offbook.compression.layout import filled
+from offbook.compression.layout import Order, filled, ordered
 from offbook.compression.lines import Lines, brief, cut, merged, ranked
 from offbook.compression.lines import laid_out as _laid_out
 from offbook.compression.ranking import Candidate, Line, Ranking, ranking
@@ -23,6 +23,7 @@ __all__ = [
     "Digest",
     "Line",
     "Lines",
+    "Order",
     "Said",
     "analyse",
     "brief",
@@ -30,6 +31,7 @@ __all__ = [
     "digest",
     "fit",
     "merged",
+    "ordered",
     "ranked",
     "written",
 ]
@@ -99,13 +101,19 @@ def digest(analyses: Sequence[Analysis]) -> Digest:
 
 
 def fit(
-    digests: Sequence[Digest], max_chars: int, *, before_seq: int | None = None, separator_chars: int = 2
+    digests: Sequence[Digest],
+    max_chars: int,
+    *,
+    before_seq: int | None = None,
+    separator_chars: int = 2,
+    order: Order | None = None,
 ) -> list[str]:
     """A text for each digest, together at most `max_chars` long, the separators before those not empty included.
 
-    Lines are chosen over all digests by what they add. With `before_seq`, only of messages before that one.
+    Lines are chosen over all digests by what they add. With `before_seq`, only of messages before that one. `order` is
+    that of the first of the digests, where it was kept (`layout.ordered`).
     """
-    pages, _ = filled(digests, max_chars, before_seq=before_seq, separator_chars=separator_chars)
+    pages, _ = filled(digests, max_chars, before_seq=before_seq, separator_chars=separator_chars, order=order)
     return [page.text() for page in pages]
 
 

@@ -52,7 +52,7 @@ class Source(NamedTuple):
 def chunk_draft(source: Source, target_tokens: int, authored: Authored | None = None) -> SummaryDraft:
     """A summary of level 1."""
     chars = sum(len(one.text) for one in source.said)
-    room = min(target_tokens * CHARS_PER_TOKEN, max(chars // SHORTEST_SHARE, 200))
+    room = min(target_tokens * CHARS_PER_TOKEN, max(chars // SHORTEST_SHARE, min(chars // 2, 200)))
     lines = written(source.digest, room) if authored is None else ranked(authored.text)
     account = account_of(source.said, source.scope.session_id, lines.text)
     return _draft(

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from offbook.compression.cover import cover, level_budgets
-from offbook.compression.digest import Digest, Lines, cut
+from offbook.compression.digest import Digest, Lines, Order, cut
 from offbook.compression.digest import fit as fit_digests
 from offbook.compression.tail import SEPARATOR, Tail
 from offbook.content import beginning
@@ -143,13 +143,15 @@ def composed(
     max_chars: int,
     built_at: datetime,
     key: bytes,
-) -> CompressedContext:
+    order: Order | None = None,
+) -> tuple[CompressedContext, str]:
+    """The context, and its memory section. `order`: that of the lines of the first digests, where it was kept."""
     before = tail.pieces[0].seq if tail.pieces else last_seq + 1
     found = [
         Stretch(node.first_seq, node.last_seq, node.level, node.id, summary_text(node, texts.get(node.id), size))
         for node, size in zip(plan.nodes, plan.sizes, strict=True)
     ]
-    digests = fit_digests([one.digest for one in digested], plan.digest_chars, before_seq=before)
+    digests = fit_digests([one.digest for one in digested], plan.digest_chars, before_seq=before, order=order)
     found += [
         Stretch(one.first_seq, min(one.last_seq, before - 1), 0, None, text)
         for one, text in zip(digested, digests, strict=True)
@@ -162,7 +164,8 @@ def composed(
         stretches = _complete([], before - 1, max_chars)
         memory = _memory(stretches, Kept(), room, max_chars, key)
         memory = memory if len(memory) <= room else ""
-    return _context(scope, tail, stretches, memory, generation=generation, max_chars=max_chars, built_at=built_at)
+    context = _context(scope, tail, stretches, memory, generation=generation, max_chars=max_chars, built_at=built_at)
+    return context, memory
 
 
 def counted(messages: int, max_chars: int) -> str:

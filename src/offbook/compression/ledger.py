@@ -18,37 +18,33 @@ MOST_DROPPED = 200
 
 def ledger_of(
     context: CompressedContext,
+    memory: str,
     texts: Mapping[str, SummaryText],
     digested: Sequence[Loss],
     state: Sequence[StateRecord],
 ) -> Ledger:
-    """`texts`: the summaries that are shown, with what each lost when it was written and what a shorter form may lose.
-    `digested`: every particular said in stretches that no summary stands for yet."""
-    summaries = [part for part in context.parts if part.kind == "summary"]
+    """`texts`: the summaries that stand for the older part, whether they are shown or only counted, oldest first.
+    `digested`: every particular said in what no summary stands for yet. What of all this is still said is left out."""
+    shown_chars = {part.id: part.chars for part in context.parts if part.id is not None}
     lost: list[Dropped] = []
     doubtful: list[Dropped] = []
     unnamed = 0
-    for part in summaries:
-        text = texts.get(part.id) if part.id else None
-        if text is None or part.id is None:
-            continue
+    for summary_id, text in texts.items():
         unnamed += text.lost - len(text.losses)
-        lost += [_dropped(loss, part.id) for loss in text.losses if loss.kind not in SPELLED]
-        doubtful += [_dropped(loss, part.id) for loss in text.losses if loss.kind in SPELLED]
-        if part.chars < len(text.text):
-            doubtful += [_dropped(loss, part.id) for loss in text.kept]
+        lost += [_dropped(loss, summary_id) for loss in text.losses if loss.kind not in SPELLED]
+        doubtful += [_dropped(loss, summary_id) for loss in text.losses if loss.kind in SPELLED]
+        if shown_chars.get(summary_id, 0) < len(text.text):
+            doubtful += [_dropped(loss, summary_id) for loss in text.kept]
     doubtful += [_dropped(loss, None) for loss in digested]
     unchecked = max(0, len(doubtful) - MOST_CHECKED)
     doubtful = doubtful[unchecked:]
     spelled = [Particular(one.kind, one.text) for one in doubtful if one.kind in SPELLED]
     sentences = [Particular(one.kind, one.text) for one in doubtful if one.kind not in SPELLED]
-    memory = context.messages[0].content if context.messages and summaries else ""
-    gone = {*missing(spelled, context.text), *missing(sentences, memory if isinstance(memory, str) else "")}
-    lost += [one for one in doubtful if Particular(one.kind, one.text) in gone]
-    lost = _once_each(lost)
+    gone = {*missing(spelled, context.text), *missing(sentences, memory)}
+    lost = _once_each([*lost, *(one for one in doubtful if Particular(one.kind, one.text) in gone)])
     return Ledger(
         verbatim=[part for part in context.parts if part.kind == "verbatim"],
-        summaries=summaries,
+        summaries=[part for part in context.parts if part.kind == "summary"],
         dropped=lost[-MOST_DROPPED:],
         dropped_count=len(lost) + unnamed + unchecked,
         state=list(state),

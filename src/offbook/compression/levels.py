@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from offbook.compression.spans import Stretch
 from offbook.summaries import Summary
 
-SHORTEST_REST_TOKENS = 20
-"""What is left of a session that is over becomes a summary of its own, unless it is next to nothing."""
+SHORTEST_REST = 12
+"""What is left of a session that is over becomes a summary of its own, if it is a twelfth of a chunk: a session that
+ends with every turn would have one for each else."""
 
 
 def due(finished: Sequence[Stretch], rest_tokens: int, boundary_tokens: int) -> int:

@@ -8,6 +8,9 @@ what he wishes. So a memory reads like the agent remembering, not like a strange
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
+
+import msgspec
 
 from offbook.compression.remembered import Remembered, coarse_first, remembered, visible
 from offbook.content import render
@@ -78,8 +81,10 @@ def chunk_prompt(
     """Asks for the memory of these turns. `memories` are what `visible` chose."""
     past, stable = _past(memories)
     wish = f"{_CHUNK_WISH}\n{_rules(target_tokens, identifiers)}"
-    present = [_said("user", _CONVERSATION), *(_turn(message) for message in turns), _said("user", wish)]
-    return _prompt(agent_id, [*past, *present], stable, target_tokens)
+    spoken = [_turn(message) for message in turns]
+    source = _source("chunk", [(message.role, _text(message)) for message in spoken], target_tokens)
+    present = [_said("user", _CONVERSATION), *spoken, _said("user", wish)]
+    return _prompt(agent_id, [*past, *present], stable, target_tokens, source)
 
 
 def merge_prompt(
@@ -97,9 +102,11 @@ def merge_prompt(
     shown = [memory for memory in memories if memory.id not in made_of]
     shown += [memory for memory in merged if memory.id not in there]
     past, stable = _past(coarse_first(shown))
-    ids = ", ".join(memory.id for memory in coarse_first(merged))
+    in_order = coarse_first(merged)
+    ids = ", ".join(memory.id for memory in in_order)
+    source = _source("merge", [(memory.id, memory.text) for memory in in_order], target_tokens)
     wish = f"{_MERGE_WISH.format(ids=ids)}\n{_rules(target_tokens, identifiers)}"
-    return _prompt(agent_id, [*past, _said("user", wish)], stable, target_tokens)
+    return _prompt(agent_id, [*past, _said("user", wish)], stable, target_tokens, source)
 
 
 def memory_room(max_prompt_tokens: int, *, chunk_tokens: int) -> int:
@@ -152,13 +159,19 @@ def _rules(target_tokens: int, identifiers: Sequence[str]) -> str:
     return f"{rules}\n{_IDENTIFIERS.format(identifiers=', '.join(kept))}" if kept else rules
 
 
-def _prompt(agent_id: str, messages: Sequence[Message], stable: int, target_tokens: int) -> Prompt:
+def _source(kind: str, parts: Sequence[tuple[str, str]], target_tokens: int) -> str:
+    """What is shown besides may differ when it is asked for again, after a stop: it would be paid for twice."""
+    return sha256(msgspec.json.encode([kind, parts, target_tokens])).hexdigest()
+
+
+def _prompt(agent_id: str, messages: Sequence[Message], stable: int, target_tokens: int, source: str) -> Prompt:
     return Prompt(
         agent_id=agent_id,
         version=PROMPT_VERSION,
         messages=_in_turns(messages),
         stable=stable,
         max_output_tokens=round(target_tokens * OUTPUT_SHARE),
+        source=source,
     )
 
 

@@ -2,7 +2,8 @@
 
 A stretch holds at least `chunkTokens` and ends where an exchange ends: before the next thing the user says, with
 every call answered. An exchange of its own that goes on and on (an agent at work with its tools) is cut between two
-pairs of call and result once the stretch is twice as long. Nothing is ever cut inside a pair.
+pairs of call and result once the stretch is twice as long. Nothing is cut inside a pair, unless its result is so late
+that one could wait for ever.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from typing import NamedTuple
 from offbook.content import tool_calls, tool_results
 from offbook.types import Message
 
-LONGEST_WAIT_MESSAGES = 200
-"""A call that is not answered by then never will be: it no longer keeps a cut away."""
+LONGEST_WAIT_MESSAGES = 50
+"""A call that is not answered by then is taken not to be: it no longer keeps a cut away."""
+LONGEST_WAIT_CHUNKS = 4
+"""Nor does any in a stretch that is that many times as long as it should be."""
+MOST_MESSAGES = 2_000
+"""Of one stretch, however little they say: heartbeats are messages too."""
 
 
 class Stretch(NamedTuple):
@@ -65,12 +70,16 @@ class Cutter:
         return finished
 
     def _ends_before(self, message: Message) -> bool:
-        if self._tokens < self._chunk_tokens or self._is_waiting() or tool_results(message):
+        count = self._last_seq - self._first_seq + 1
+        if (self._tokens < self._chunk_tokens and count < MOST_MESSAGES) or self.is_waiting() or tool_results(message):
             return False
         is_new_exchange = message.role == "user"
-        return is_new_exchange or self._tokens >= 2 * self._chunk_tokens
+        return is_new_exchange or self._tokens >= 2 * self._chunk_tokens or count >= MOST_MESSAGES
 
-    def _is_waiting(self) -> bool:
+    def is_waiting(self) -> bool:
+        """Whether a call has no answer so far, and one may still come."""
+        if self._tokens >= LONGEST_WAIT_CHUNKS * self._chunk_tokens:
+            return False
         for call_id, seq in list(self._calls.items()):
             if self._last_seq - seq >= LONGEST_WAIT_MESSAGES:
                 del self._calls[call_id]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from offbook.compression.pairs import QUOTED_RESULT, leading_orphans
 from offbook.compression.validity import placed
-from offbook.content import render, tool_results
+from offbook.content import render, text_of, tool_results
 from offbook.frames import frame
 from offbook.settings import ContextBudget
 from offbook.types import LoggedMessage, Message, Value
@@ -25,6 +25,17 @@ class Piece(Value, frozen=True):
     """As it stands in a context's text."""
     received_at: datetime
     is_whole: bool = True
+    is_noise: bool = False
+
+    @property
+    def is_turn(self) -> bool:
+        """Somebody says something: no noise, no bare call, no result."""
+        message = self.message
+        return (
+            message.role in ("user", "assistant")
+            and not self.is_noise
+            and (isinstance(message.content, str) or bool(text_of(message.content)))
+        )
 
     @property
     def cost(self) -> int:
@@ -58,6 +69,7 @@ def piece_of(logged: LoggedMessage, message: Message | None = None) -> Piece:
         text=shown(message_shown),
         received_at=logged.received_at,
         is_whole=message is not None or not logged.entry.blobs,
+        is_noise=logged.entry.noise is not None,
     )
 
 
@@ -89,7 +101,7 @@ def tail_of(newest_first: Sequence[Piece], room: int, max_chars: int, budget: Co
             break
         taken.append(one)
         chars += one.cost
-        turns += piece.message.role in ("user", "assistant")
+        turns += piece.is_turn
     taken.reverse()
     return fitting(taken[leading_orphans([piece.message for piece in taken]) :], max_chars)
 
@@ -103,7 +115,11 @@ def fitting(pieces: Sequence[Piece], max_chars: int) -> Tail:
         chars = sum(map(len, texts)) + len(SEPARATOR) * (len(pieces) - 1)
         if chars <= max_chars:
             return Tail(pieces, [message for _, message in valid], texts, [index for index, _ in valid], chars)
-        pieces = pieces[1:]
+        excess, dropped = chars - max_chars, 0
+        while dropped < len(pieces) and excess > 0:
+            excess -= len(texts[dropped]) + len(SEPARATOR)
+            dropped += 1
+        pieces = pieces[dropped:]
         pieces = pieces[leading_orphans([piece.message for piece in pieces]) :]
     return NO_TAIL
 

@@ -49,16 +49,16 @@ def partition_faults(parts: Sequence[Part], last_seq: int) -> Iterator[str]:
 
 
 def pair_faults(messages: Sequence[Message]) -> Iterator[str]:
-    """Whether every tool result comes after its call."""
+    """Whether every tool result comes after its call, or with it: a provider's own tools answer in the same message."""
     called: set[str] = set()
     for position, message in enumerate(messages):
+        called.update(tool_calls(message))
         results = tool_results(message)
         if message.role == "tool" and not results:
             yield f"message {position} is a tool's result that names no call"
         for call_id in results:
             if call_id not in called:
                 yield f"message {position} answers the call {call_id!r}, which is not before it"
-        called.update(tool_calls(message))
 
 
 def found_once(context: CompressedContext, words: Sequence[str]) -> list[str]:

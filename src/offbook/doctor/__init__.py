@@ -29,7 +29,9 @@ from offbook.home import Home
 
 __all__ = ["Finding", "Level", "examine", "fix"]
 
-_COMMAND = re.compile(r"\boffbook (?=(?:serve|restore|flush|doctor|audit|record|config|token|model|reindex|status)\b)")
+_COMMAND = re.compile(
+    r"\boffbook (?=(?:serve|restore|flush|doctor|audit|record|config|token|model|reindex|status|compress)\b)"
+)
 
 
 async def examine(

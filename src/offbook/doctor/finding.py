@@ -7,6 +7,7 @@ from typing import Literal
 from offbook.types import Value
 
 Level = Literal["ok", "warn", "fail"]
+FAULTS_SHOWN = 5
 
 
 class Finding(Value, frozen=True):

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 import apsw
 
-from offbook.doctor.finding import Finding
+from offbook.doctor.derived import check_derived
+from offbook.doctor.finding import FAULTS_SHOWN, Finding
 from offbook.errors import StoreError
 from offbook.home import Home
 from offbook.store.blobs import BlobFiles
@@ -17,11 +18,11 @@ from offbook.store.sqlite.connection import latest_version, schema_version
 from offbook.types import Fault, Scope, now
 from offbook.verification import verify
 
-FAULTS_SHOWN = 5
 MESSAGES_LOOKED_AT = 1_000
 """Of each session: the newest ones, whose large parts are compared with their digests."""
 SESSIONS_LOOKED_AT = 20
 CLOCK_TOLERANCE = timedelta(minutes=5)
+SCHEMA_WITH_SUMMARIES = 3
 
 Check = Callable[[], Awaitable[Finding]]
 Told = Callable[[int], None]
@@ -42,6 +43,7 @@ async def check_store(home: Home, *, is_quick: bool = False, progress: Told = la
     if not is_quick:
         checks |= {
             "references": lambda: check_large_parts(store, BlobFiles(home.blobs)),
+            "summaries": lambda: check_summaries(store),
             "integrity": lambda: check_integrity(store),
             "audit": lambda: check_audit(store, BlobFiles(home.blobs), progress),
         }
@@ -116,6 +118,12 @@ async def check_large_parts(store: SqliteStore, blobs: BlobFiles) -> Finding:
         level="ok",
         what=f"the large parts of the newest messages are whole ({looked_at:,} looked at)",
     )
+
+
+async def check_summaries(store: SqliteStore) -> Finding:
+    if await asyncio.to_thread(_schema_of, store) < SCHEMA_WITH_SUMMARIES:
+        return Finding(check="summaries", level="ok", what="none yet: the next `offbook serve` makes room for them")
+    return await check_derived(store)
 
 
 async def check_integrity(store: SqliteStore) -> Finding:

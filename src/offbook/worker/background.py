@@ -51,8 +51,6 @@ COMMIT_SECONDS = 1.0
 AGEING_SECONDS = 60.0
 RETRY_SECONDS = 5.0
 NO_MODEL_SECONDS = 30.0
-SESSIONS_LOOKED_AT = 100
-"""Of an agent, those last written to, every `workerInterval`."""
 
 log = structlog.get_logger("offbook.worker")
 
@@ -109,6 +107,7 @@ class Background:
         self._embedding = EmbeddingStep(store, blobs, self.indexes, threads=settings.embedding.threads)
         standings = Standings(store, blobs, settings)
         self.reader = SessionReader(store, blobs, settings, standings, frame_key)
+        standings.when_behind = self.notify_session
         self.swapping = Swapping(store, settings, self.reader)
         self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
         self._writer = Writer(store, settings, models=models, host=self.host)
@@ -386,8 +385,8 @@ class Background:
 
     async def _look(self) -> None:
         for agent_id in await self._store.agents():
-            for session in await self._store.sessions(agent_id, limit=SESSIONS_LOOKED_AT):
-                self.notify_session(Scope(agent_id=agent_id, session_id=session.session_id))
+            if await self._compressing.note_changed(agent_id):
+                self._to_compress.add(agent_id)
 
     async def _rest_on(self) -> None:
         """Indexes without news let go of what they only need for writing."""

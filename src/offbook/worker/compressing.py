@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from offbook.compression.levels import SHORTEST_REST_TOKENS, due, left_over, next_merge
-from offbook.continuity.working_state import Turn, WorkingState, advanced
+from offbook.compression.levels import SHORTEST_REST, due, left_over, next_merge
+from offbook.continuity.working_state import Turn, advanced
+from offbook.errors import StoreError
 from offbook.protocols import ExaminedMessage, Store
-from offbook.reading import STATE_NOTE
+from offbook.reading import STATE_NOTE, read_state
 from offbook.settings import Settings
 from offbook.standing import Standings, warmed
 from offbook.summaries import CompressionEstimate, Summary
@@ -27,7 +28,7 @@ from offbook.worker.writing import Writer
 PIECE_CHARS = 200_000
 """Read of one session before it is another's turn."""
 STATE_PAGE, STATE_PAGES = 200, 50
-LEFT_OVER_LOOKED_AT = 100
+LEFT_OVER_LOOKED_AT = 300
 
 
 class Compressing:
@@ -48,6 +49,8 @@ class Compressing:
         self._swapping = swapping
         self._waiting: dict[str, dict[str, None]] = {}
         self._in_hand: str | None = None
+        self._settled: dict[Scope, tuple[int, bool]] = {}
+        """Of the sessions with nothing left to do: the newest message, and whether it was over."""
 
     def note(self, scope: Scope) -> None:
         """The session has news, or is over."""
@@ -58,6 +61,17 @@ class Compressing:
         if agent_id is not None:
             return len(self._waiting.get(agent_id, ())) + (self._in_hand == agent_id)
         return sum(map(len, self._waiting.values())) + (self._in_hand is not None)
+
+    async def note_changed(self, agent_id: str) -> bool:
+        """Every session that has grown or is over since it was last looked at: one that falls silent tells nobody.
+        Whether there are any."""
+        found = False
+        async for session in self._sessions(agent_id, None):
+            scope = Scope(agent_id=agent_id, session_id=session.session_id)
+            if self._settled.get(scope) != (session.last_seq, self._is_over(session)):
+                self.note(scope)
+                found = True
+        return found
 
     async def note_all(self, agent_id: str) -> None:
         """Every session of the agent is looked at once."""
@@ -73,7 +87,7 @@ class Compressing:
             tokens = await self._unsummarised_tokens(session)
             boundary = 0 if self._is_over(session) else settings.pruning_boundary_tokens
             due_tokens = tokens - boundary
-            if due_tokens >= (SHORTEST_REST_TOKENS if self._is_over(session) else settings.chunk_tokens):
+            if due_tokens >= (self._shortest_rest(agent_id) if self._is_over(session) else settings.chunk_tokens):
                 sessions += 1
                 source_tokens += due_tokens
                 chunks += max(1, due_tokens // settings.chunk_tokens)
@@ -141,8 +155,8 @@ class Compressing:
         has_state = await self._advance_state(scope, session)
         is_over = self._is_over(session)
         async with self._standings.following(scope, session, most_chars=PIECE_CHARS) as (standing, has_all):
-            if has_all and is_over and standing.rest_tokens >= SHORTEST_REST_TOKENS:
-                standing.end()
+            if has_all and is_over:
+                standing.end(self._shortest_rest(scope.agent_id))
             finished = standing.finished
             boundary = 0 if is_over else self._settings.for_agent(scope.agent_id).pruning_boundary_tokens
             rest = standing.rest_tokens
@@ -151,8 +165,12 @@ class Compressing:
         await asyncio.to_thread(warmed, stretches)
         ready = finished[: due([one.stretch for one in finished], rest, boundary)]
         if ready:
-            draft = await self._drafting.chunk(scope, ready[0])
-            await self._drafting.keep(scope.agent_id, scope.session_id, draft)
+            try:
+                draft = await self._drafting.chunk(scope, ready[0])
+                await self._drafting.keep(scope.agent_id, scope.session_id, draft)
+            except StoreError:
+                self._standings.forget(scope)  # what it knows may be out of date: the next try reads it anew
+                raise
             async with standing.busy:
                 standing.forget_through(ready[0].stretch.last_seq)
         merged = await self._merge(scope.agent_id, scope.session_id)
@@ -160,13 +178,18 @@ class Compressing:
             merged = await self._merge_left_over(scope.agent_id)
         is_done = has_all and has_state and len(ready) <= 1 and not merged
         if is_done:
+            self._settled[scope] = session.last_seq, is_over
             self._swapping.prepare_soon(scope)
         return is_done
 
     def _is_over(self, session: Session) -> bool:
-        if session.ended_at is not None:
-            return True
+        return session.ended_at is not None or self._is_past(session)
+
+    def _is_past(self, session: Session) -> bool:
         return now() - session.last_at >= self._settings.for_agent(session.agent_id).session.new_session_gap
+
+    def _shortest_rest(self, agent_id: str) -> int:
+        return max(1, self._settings.for_agent(agent_id).chunk_tokens // SHORTEST_REST)
 
     # ── merging ──
 
@@ -183,7 +206,8 @@ class Compressing:
         return False
 
     async def _merge_left_over(self, agent_id: str) -> bool:
-        """What sessions that are over leave unmerged is merged across them, in order of time (C8)."""
+        """What sessions leave unmerged is merged across them, in order of time (C8), once they have been silent for
+        long: one that goes on wants its summaries for itself."""
         settings = self._settings.for_agent(agent_id)
         for level in range(1, settings.max_levels):
             unmerged = await self._store.unmerged(agent_id, level=level, limit=LEFT_OVER_LOOKED_AT)
@@ -192,7 +216,7 @@ class Compressing:
             over = {}
             for session_id in {span.session_id for summary in unmerged for span in summary.draft.spans}:
                 session = await self._store.session(Scope(agent_id=agent_id, session_id=session_id))
-                over[session_id] = session is not None and self._is_over(session)
+                over[session_id] = session is not None and self._is_past(session)
             if sources := next_merge(left_over(unmerged, over.__getitem__), settings.merge_threshold):
                 await self._merge_into_one(agent_id, None, sources)
                 return True
@@ -207,7 +231,7 @@ class Compressing:
     async def _advance_state(self, scope: Scope, session: Session) -> bool:
         """True where it has everything up to the newest message."""
         note = await self._store.session_note(scope, STATE_NOTE)
-        state = msgspec.json.decode(note, type=WorkingState) if note else WorkingState()
+        state = read_state(note)
         if state.through_seq >= session.last_seq:
             return True
         for _ in range(STATE_PAGES):

@@ -112,7 +112,7 @@ class Drafting:
         if not self._writer.has_models(agent_id):
             return None
         settings = self._settings.for_agent(agent_id)
-        turns = [one.message for one in stretch.readings if one.said]
+        turns = await self._standings.turns(source.scope, stretch)
         identifiers = await asyncio.to_thread(identifiers_of, [one.text for one in source.said])
         memories = await self._memories(agent_id, asked.before)
 

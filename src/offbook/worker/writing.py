@@ -1,7 +1,8 @@
 """Who writes a summary: the models of `summarizer.order` in turn, each as long as it works, fits and may still cost.
 
-The same input is never paid for twice: an answer is kept before it is judged. What fails the checks is written by the
-next in line, and where none is left, by the extractive summarizer, which always can.
+The same stretch is never paid for twice: an answer is kept before it is judged, and held here while the store cannot
+take it. What fails the checks is written by the next in line, and where none is left, by the extractive summarizer,
+which always can.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 import structlog
 
 from offbook.compression.checks import faults
 from offbook.compression.prompts import MOST_MEMORY_TOKENS, OUTPUT_SHARE, prompt_tokens
-from offbook.errors import ModelUnavailable
+from offbook.errors import ModelUnavailable, StoreBusy, StoreError, StoreFull, StoreReadOnly
 from offbook.models.summarizers.host import HostSummarizer
 from offbook.models.summarizers.opening import EXTRACTIVE, open_summarizer
 from offbook.protocols import Prompt, Store, Summarizer, Written
@@ -34,6 +35,10 @@ ESTIMATE_MARGIN = 1.15
 """Tokens are estimated, for small models up to a seventh too low; a prompt that is too long is sent for nothing."""
 LEAST_OUTPUT_SHARE = 0.5
 """Of its target, what must be left for an answer: below that a model cannot say what it should."""
+MOST_UNSTORED = 64
+"""Answers that the store did not take. With so many, nobody is asked for another."""
+FAULTS_OF_THE_FILE = (StoreBusy, StoreFull, StoreReadOnly)
+"""No other answer can be stored then either."""
 
 PRICED = frozenset({"openai", "anthropic"})
 """The prices of the settings are theirs."""
@@ -80,6 +85,14 @@ class Line:
         self.lock = asyncio.Lock()
 
 
+class Unstored(NamedTuple):
+    """An answer that was paid for and could not be stored yet."""
+
+    agent_id: str
+    completion: Completion
+    at: datetime
+
+
 class Unfit(Exception):
     """Why this one does not write this time, though nothing is wrong with it."""
 
@@ -104,6 +117,7 @@ class Writer:
         self._monotonic = monotonic
         self._opening = opening
         self._lines: dict[tuple[str, str], Line] = {}
+        self._unstored: dict[str, Unstored] = {}
         self._is_closed = False
 
     async def write(
@@ -115,8 +129,8 @@ class Writer:
         identifiers: Sequence[str],
         first: int | None = None,
     ) -> tuple[Written, str, str] | None:
-        """What was written, by whom, and the fingerprint of what went into it. None: nobody could. `first`: of those
-        in line only so many are asked."""
+        """What was written, by whom, and the fingerprint of what it was written of. None: nobody could. `first`: of
+        those in line only so many are asked."""
         for spec in self._settings.summarizer.order[:first]:
             if spec == EXTRACTIVE or self._is_closed:
                 return None
@@ -201,6 +215,7 @@ class Writer:
         summarizer = await self._opened(line, spec, agent_id)
         prompt, target_tokens = self._fitting_prompt(summarizer, agent_id, make)
         fingerprint = fingerprint_of(summarizer, prompt)
+        await self._store_unstored(fingerprint)
         known = await self._store.completion(agent_id, fingerprint)
         is_new = known is None
         if known is None:
@@ -246,7 +261,6 @@ class Writer:
         completion = Completion(
             fingerprint=fingerprint, summarizer=summarizer.name, text=written.text, usage=written.usage
         )
-        await self._store.add_completion(agent_id, completion, self._clock())
         log.info(
             "written",
             action="writing.write",
@@ -257,14 +271,38 @@ class Writer:
             output_tokens=written.usage.output_tokens,
             dollars=round(written.usage.dollars, 6),
         )
+        at = self._clock()
+        try:
+            await self._store.add_completion(agent_id, completion, at)
+        except StoreError:
+            self._unstored[fingerprint] = Unstored(agent_id, completion, at)
+            raise
         return completion
 
+    async def _store_unstored(self, wanted: str) -> None:
+        """Before anybody is asked again. An answer that fails by itself keeps nobody waiting but who wants it."""
+        for fingerprint, (agent_id, completion, at) in list(self._unstored.items()):
+            try:
+                await self._store.add_completion(agent_id, completion, at)
+            except FAULTS_OF_THE_FILE:
+                raise
+            except StoreError:
+                if fingerprint == wanted or len(self._unstored) >= MOST_UNSTORED:
+                    raise
+            else:
+                self._unstored.pop(fingerprint, None)
+
     async def _require_means(self, summarizer: Summarizer, prompt: Prompt) -> None:
-        """The caps of the day, over all agents, with what this call may add."""
+        """The caps of the day, over all agents, with what is not stored yet and what this call may add."""
         caps = self._settings.summarizer
         may_use = Usage(input_tokens=prompt_tokens(prompt), output_tokens=prompt.max_output_tokens)
         today = self._clock().astimezone(UTC).date()
         spent = [each.usage for each in await self._store.spending(today) if each.summarizer == summarizer.name]
+        spent += [
+            completion.usage
+            for _, completion, at in self._unstored.values()
+            if completion.summarizer == summarizer.name and at.astimezone(UTC).date() == today
+        ]
         used = sum((usage.input_tokens + usage.output_tokens for usage in spent), 0)
         if used + may_use.input_tokens + may_use.output_tokens > caps.max_tokens_per_day:
             raise Unfit(
@@ -302,5 +340,8 @@ class Writer:
 
 
 def fingerprint_of(summarizer: Summarizer, prompt: Prompt) -> str:
-    """Of all that the answer depends on."""
-    return sha256(msgspec.json.encode([summarizer.fingerprint, prompt.version, prompt.messages])).hexdigest()
+    """Of what is summarised, for whom, by whom and in which words it is asked for. Not of the memories shown with it:
+    after a stop they may be others, and the same stretch would be paid for again."""
+    assert prompt.source, "every prompt would have the same answer"
+    parts = [summarizer.fingerprint, prompt.version, prompt.source, prompt.agent_id]
+    return sha256(msgspec.json.encode(parts)).hexdigest()

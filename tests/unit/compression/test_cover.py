@@ -101,9 +101,7 @@ def test_every_cover_is_exact(leaves: int, fan: int, budgets: list[int]) -> None
     st.integers(0, 400_000),
     st.lists(st.integers(0, 120_000), min_size=3, max_size=3),
 )
-def test_budgets_flow_down_and_never_exceed_caps_and_what_flowed(
-    chars: list[int], room: int, caps: list[int]
-) -> None:
+def test_budgets_flow_down_and_never_exceed_caps_and_what_flowed(chars: list[int], room: int, caps: list[int]) -> None:
     wanted, capped = dict(enumerate(chars, 1)), dict(enumerate(caps, 1))
     budgets = level_budgets(wanted, room, capped)
     assert budgets[3] <= capped[3]

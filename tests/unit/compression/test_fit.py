@@ -38,7 +38,10 @@ def user(text: str) -> Message:
 
 def fitted(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> CompressedContext:
     """A session without summaries, all of it digested: what the reader does, without a store."""
-    pieces = [Piece(seq=seq, message=message, text=shown(message), received_at=NOON) for seq, message in enumerate(messages, 1)]
+    pieces = [
+        Piece(seq=seq, message=message, text=shown(message), received_at=NOON)
+        for seq, message in enumerate(messages, 1)
+    ]
     last_seq = len(messages)
     tail = fitting(pieces, max_chars)
     digested: list[Digested] = []
@@ -63,7 +66,7 @@ def fitted(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> Compre
         max_chars=max_chars,
         built_at=NOON,
         key=KEY,
-    )
+    )[0]
 
 
 def assert_sound(context: CompressedContext, last_seq: int) -> None:

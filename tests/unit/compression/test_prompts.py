@@ -284,6 +284,35 @@ def test_a_prompt_depends_on_nothing_else() -> None:
     assert msgspec.json.encode(asked([memory("L1-0001")])) == msgspec.json.encode(asked([memory("L1-0001")]))
 
 
+# ── what is summarised ──
+
+
+def test_the_source_of_a_chunk_is_its_turns_whatever_is_remembered() -> None:
+    source = asked([]).source
+    assert asked([memory("L2-0001"), memory("L1-0007")]).source == source
+    assert asked([], 1).source != source
+    longer = chunk_prompt("main", [], turns(), target_tokens=SIZE + 1, identifiers=["OPS-412"])
+    assert longer.source != source
+    [question, answer] = turns()
+    swapped = [msgspec.structs.replace(question, role="assistant"), answer]
+    for other in ([question], [answer, question], swapped):
+        assert chunk_prompt("main", [], other, target_tokens=SIZE, identifiers=["OPS-412"]).source != source
+
+
+def test_the_source_of_a_merge_is_what_is_merged() -> None:
+    def source(told: list[Remembered], merged: list[Remembered], target_tokens: int = SIZE) -> str:
+        return merge_prompt("main", told, merged, target_tokens=target_tokens, identifiers=[]).source
+
+    one, two = memory("L1-0001"), memory("L1-0002")
+    same = source([one, two], [one, two])
+    assert source([memory("L2-0001"), one, two, memory("L1-0003")], [two, one]) == same
+    written_again = msgspec.structs.replace(two, text="I remember it better.")
+    renamed = msgspec.structs.replace(two, id="L1-0003")
+    for other in ([one, written_again], [one, renamed], [one]):
+        assert source([], other) != same
+    assert source([], [one, two], SIZE + 1) != same
+
+
 # ── the shared beginning ──
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.compression.spans import LONGEST_WAIT_MESSAGES, Cutter, Stretch
+from offbook.compression.spans import LONGEST_WAIT_CHUNKS, LONGEST_WAIT_MESSAGES, MOST_MESSAGES, Cutter, Stretch
 from offbook.content import tool_calls, tool_results
 from offbook.types import Message
 
@@ -49,7 +49,17 @@ def test_a_call_that_waits_for_its_result_keeps_the_cut_away() -> None:
 
 def test_a_call_that_is_never_answered_does_not_keep_it_away_for_ever() -> None:
     messages = [call("lost"), *[user() for _ in range(LONGEST_WAIT_MESSAGES + 5)]]
-    assert cut(messages)[0].last_seq == LONGEST_WAIT_MESSAGES + 1
+    assert cut(messages, tokens=3)[0].last_seq == LONGEST_WAIT_MESSAGES + 1
+
+
+def test_calls_that_are_never_answered_one_after_the_other_do_not_keep_it_away_either() -> None:
+    messages = [call(f"lost {number}") if number % 20 == 0 else user() for number in range(400)]
+    assert max(stretch.tokens for stretch in cut(messages)) <= LONGEST_WAIT_CHUNKS * 100 + 40
+
+
+def test_messages_that_say_nothing_fill_a_stretch_too() -> None:
+    stretches = cut([assistant() for _ in range(2 * MOST_MESSAGES + 5)], tokens=0)
+    assert [stretch.last_seq for stretch in stretches] == [MOST_MESSAGES, 2 * MOST_MESSAGES]
 
 
 def test_an_exchange_that_goes_on_and_on_is_cut_between_pairs() -> None:
@@ -105,6 +115,9 @@ def test_stretches_lie_end_to_end_and_part_no_pair(messages: list[Message], chun
         assert stretch.first_seq == at + 1
         assert stretch.last_seq >= stretch.first_seq
         assert stretch.tokens >= chunk_tokens
+        if stretch.tokens >= LONGEST_WAIT_CHUNKS * chunk_tokens:
+            at = stretch.last_seq
+            continue  # it was cut because nobody waits for ever
         inside = messages[stretch.first_seq - 1 : stretch.last_seq]
         answered = {one for message in inside for one in tool_results(message)}
         waiting: set[str] = set()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from offbook.errors import StoreBusy, StoreCorrupt, StoreReadOnly, StoreTooNew
 from offbook.ingest import fingerprint
-from offbook.store.sqlite import SqliteStore, reads
+from offbook.store.sqlite import SqliteStore, audit_reads, reads
 from offbook.store.sqlite.connection import latest_version, migrations, open_reader, open_writer, schema_version
 from offbook.types import AuditDraft, Entry, Fault, Message, Scope, SessionGaps
 from offbook.verification import verify
@@ -134,13 +136,64 @@ async def test_the_events_of_a_session_are_found_by_their_index(tmp_path: Path, 
     connection = open_reader(tmp_path / "offbook.db")
     asked: list[tuple[str, object]] = []
     connection.exec_trace = lambda cursor, sql, bindings: not asked.append((sql, bindings))
-    assert len(reads.audit_events(connection, "main", "chat", 0, 10, newest_first)) == 1
+    assert len(audit_reads.audit_events(connection, "main", "chat", 0, 10, newest_first)) == 1
     connection.exec_trace = None
     ((sql, bindings),) = asked
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]  # type: ignore[arg-type]
     assert any("USING INDEX audit_by_session (agent=? AND session=? AND seq>?)" in step for step in plan)
     assert not any("TEMP B-TREE" in step for step in plan)
     connection.close()
+
+
+_LONG_SESSION = """
+WITH RECURSIVE n (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < 20000)
+INSERT INTO audit (agent, seq, at, verb, actor, session, details, previous, hash)
+SELECT 1, 10 + seq, seq, iif(seq % 5000 = 7, 'swap', 'onMessage'), 'test', 'chat', '{}', '', '' FROM n
+"""
+
+
+@pytest.mark.parametrize("asked", [{}, {"before_seq": 9_000}, {"until": datetime.fromtimestamp(0.009, UTC)}])
+async def test_a_few_verbs_are_found_in_a_long_session_without_reading_it(
+    tmp_path: Path, asked: dict[str, Any]
+) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await add(store, "hello")
+    await store.close()
+    tamper(tmp_path / "offbook.db", _LONG_SESSION)
+    connection = open_reader(tmp_path / "offbook.db")
+    questions: list[tuple[str, Any]] = []
+    steps = 0
+
+    def step() -> bool:
+        nonlocal steps
+        steps += 1
+        return False
+
+    connection.exec_trace = lambda cursor, sql, bindings: not questions.append((sql, bindings))
+    connection.set_progress_handler(step, 1)
+    before, until, verbs = asked.get("before_seq"), asked.get("until"), ["swap", "compress", "hooks/session-end"]
+    found = audit_reads.newest_audit_events(connection, "main", "chat", 50, before, verbs, until)
+    connection.set_progress_handler(None)
+    connection.exec_trace = None
+    assert [event.seq for event in found] == [17, 5_017, 10_017, 15_017][: 2 if asked else 4]
+    assert steps < 1_000  # of SQLite's machine: reading the session takes several for each event
+    for sql, bindings in questions:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+        assert any("INDEX audit_by_verb (agent=? AND session=? AND verb=? AND seq<?)" in each for each in plan)
+        assert not any("TEMP B-TREE" in each for each in plan)
+    connection.close()
+
+
+async def test_a_message_pays_for_no_index_over_verbs(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    ledger, connection = store._writer._ledger, store._writer._connection  # type: ignore[union-attr]
+    indexed = "SELECT count(*) FROM audit INDEXED BY audit_by_verb WHERE session IS NOT NULL AND verb <> 'onMessage'"
+    await add(store, "hello")
+    assert connection.execute(indexed).get == 0
+    with connection:
+        ledger.record("main", AuditDraft(verb="swap", actor="test", session_id="chat"))
+    assert connection.execute(indexed).get == 1
+    await store.close()
 
 
 async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:

@@ -7,18 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import apsw
+import msgspec
 import pytest
 
 from offbook.backup import restore, write_backup
 from offbook.errors import StoreCorrupt, StoreError
 from offbook.home import Home
-from offbook.store.sqlite import SqliteStore, compression_reads, reads
+from offbook.store.sqlite import SqliteStore, compression_reads, derived_faults, reads
 from offbook.store.sqlite.compression_writes import packed
 from offbook.store.sqlite.connection import latest_version, migrations, open_reader, schema_version
 from offbook.summaries import Completion, HandedContext, Ledger, SourceSpan, SummaryDraft, Usage
@@ -74,7 +76,6 @@ def context(generation: int) -> HandedContext:
         tokens_after=90,
         max_chars=400,
         memory="what stays",
-        text="all of it",
         messages=[],
         parts=[],
         ledger=Ledger(),
@@ -383,6 +384,64 @@ async def test_a_damaged_answer_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreCorrupt, match="an answer of a model to agent 'main'"):
         await reader.completion("main", "f1")
     await reader.close()
+
+
+async def test_what_was_derived_and_cannot_be_read_is_told_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "offbook.db"
+    await (await filled(path)).close()
+    tamper(
+        path,
+        "UPDATE summary_texts SET draft = '{}' WHERE summary = 2",
+        "UPDATE summary_texts SET draft = CAST(X'22ff22' AS TEXT) WHERE summary = 4",
+        "DELETE FROM summary_texts WHERE summary = 5",
+        "UPDATE contexts SET payload = X'00' WHERE generation = 2",
+        "UPDATE completions SET answer = '{'",
+        "UPDATE agents SET name = CAST(X'ff' AS TEXT) WHERE name = 'other'",
+    )
+    for rows in (1, 2, 3, 50):
+        monkeypatch.setattr(derived_faults, "ROWS_AT_A_TIME", rows)
+        reader = SqliteStore(path, read_only=True, snapshot=True)
+        faults = [fault async for fault in reader.derived_faults()]
+        await reader.close()
+        assert [(fault.what.partition(" cannot")[0], fault.agent_id, fault.session_id) for fault in faults] == [
+            ("summary L1-0002", "main", "chat"),
+            ("summary L1-0004", "main", "chat"),
+            ("summary L2-0001", "main", "chat"),
+            ("the context of generation 2", "main", "chat"),
+            ("a model's answer f1", "main", None),
+        ]
+
+
+async def test_a_row_that_nobody_owns_any_more_is_told_by_its_number(tmp_path: Path) -> None:
+    await (await filled(tmp_path / "offbook.db")).close()
+    tamper(tmp_path / "offbook.db", "UPDATE contexts SET session = 99 WHERE generation = 1")
+    reader = SqliteStore(tmp_path / "offbook.db", read_only=True)
+    (fault,) = [fault async for fault in reader.derived_faults()]
+    assert fault.what.startswith("row 1 of contexts cannot be read")
+    await reader.close()
+
+
+# ── threads ──
+
+
+async def test_a_context_is_packed_beside_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await add(store, "hello")
+    threads: list[str] = []
+
+    class Decoder:
+        def decode(self, data: bytes) -> HandedContext:
+            threads.append(threading.current_thread().name)
+            return msgspec.json.decode(data, type=HandedContext)
+
+    monkeypatch.setattr(compression_reads, "context_decoder", Decoder())
+    await store.hand_over(CHAT, context(1), EVENT)
+    assert len(threads) == 1
+    assert threads[0] not in (threading.main_thread().name, store._write()._thread.name)
+    assert await store.handed(CHAT) == context(1)
+    await store.close()
 
 
 # ── kill -9 ──

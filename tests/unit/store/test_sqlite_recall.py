@@ -202,6 +202,7 @@ async def test_no_question_of_recall_reads_a_whole_table(tmp_path: Path) -> None
         lambda: recall_reads.newest_vector(connection, "main", "m"),
         lambda: recall_reads.holds(connection, "main", places),
         lambda: recall_reads.pinned(connection, "main", 10),
+        lambda: recall_reads.pinned(connection, "main", 10, "chat"),
         lambda: recall_reads.hold_counts(connection, "main"),
         lambda: recall_reads.retrieved_since(connection, "main", now(), 10),
         lambda: recall_reads.supersessions(connection, "main", places),
@@ -215,7 +216,20 @@ async def test_no_question_of_recall_reads_a_whole_table(tmp_path: Path) -> None
     steps = [step for question in questions for step in plans(connection, question)]
     assert [step for step in steps if "sessions" in step and "agent=?" in step and "key=?" not in step] == []
     sorts = [step for step in steps if "TEMP B-TREE" in step]
-    assert all("FROM agent_notes" in step or "FROM vector_sets" in step for step in sorts)
+    # The pins of one session are few.
+    few = ("FROM agent_notes", "FROM vector_sets", "FROM holds WHERE place BETWEEN")
+    assert all(any(table in step for table in few) for step in sorts)
+    connection.close()
+
+
+async def test_the_pins_of_a_session_are_one_stretch_of_an_index(tmp_path: Path) -> None:
+    """Not its retrievals, of which there may be many."""
+    store, _ = await filled(tmp_path / "offbook.db")
+    await store.close()
+    connection = open_reader(tmp_path / "offbook.db")
+    steps = plans(connection, lambda: recall_reads.pinned(connection, "main", 10, "chat"))
+    (search,) = [step for step in steps if step.startswith("SEARCH holds")]
+    assert "USING COVERING INDEX holds_pinned (place>? AND place<?)" in search
     connection.close()
 
 

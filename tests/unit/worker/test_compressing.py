@@ -15,10 +15,13 @@ from offbook.memory import Memory
 from offbook.settings import SessionSilence
 from offbook.store.sqlite import SqliteStore
 from offbook.summaries import SummaryView
-from offbook.types import Scope
+from offbook.types import Message, Scope
 from offbook.worker import compressing
 
 from ..small_memory import assistant, caught_up, contents, exchange, small_memory, talk, user
+
+
+SHORT_SILENCE = SessionSilence(interrupted_gap=timedelta(milliseconds=10), new_session_gap=timedelta(milliseconds=200))
 
 
 @pytest.fixture
@@ -85,22 +88,28 @@ async def test_the_newest_of_an_active_session_is_left_alone_until_it_ends(memor
 
 
 async def test_a_session_that_fell_silent_is_over(tmp_path: Path) -> None:
-    silence = SessionSilence(interrupted_gap=timedelta(milliseconds=10), new_session_gap=timedelta(milliseconds=200))
-    async with small_memory(tmp_path, session=silence, worker_interval=timedelta(milliseconds=300)) as memory:
+    async with small_memory(tmp_path, session=SHORT_SILENCE, worker_interval=timedelta(milliseconds=300)) as memory:
         await talk(memory, 10)
         async with asyncio.timeout(20):
             while not any(one.spans[0].last_seq == 20 for one in of_level(await all_summaries(memory), 1)):
                 await asyncio.sleep(0.1)
 
 
-async def test_what_sessions_leave_over_is_merged_across_them_in_order_of_time(memory: Memory) -> None:
+async def test_what_sessions_leave_over_is_merged_across_them_in_order_of_time(tmp_path: Path) -> None:
+    async with small_memory(tmp_path, session=SHORT_SILENCE, worker_interval=timedelta(milliseconds=300)) as memory:
+        await assert_merged_across(memory)
+
+
+async def assert_merged_across(memory: Memory) -> None:
     for number in range(4):
         scope = await talk(memory, 5, session=f"day {number}")
         await memory.session_end(scope)
-        await caught_up(memory)
-    summaries = await all_summaries(memory)
-    mixed = [one for one in summaries if len({span.session_id for span in one.spans}) > 1]
-    assert mixed
+    mixed: list[SummaryView] = []
+    async with asyncio.timeout(20):
+        while not mixed:
+            await asyncio.sleep(0.1)
+            summaries = await all_summaries(memory)
+            mixed = [one for one in summaries if len({span.session_id for span in one.spans}) > 1]
     assert [span.session_id for span in mixed[0].spans] == sorted(span.session_id for span in mixed[0].spans)
     for number in range(4):
         context = await memory.get_compressed_context(memory.scope(f"day {number}"), 500)
@@ -121,6 +130,41 @@ async def test_a_session_that_goes_on_after_its_end_is_covered_on(memory: Memory
     assert context.parts[0].first_seq == 1
     assert context.covers.last_seq == 100
     assert contents(context.messages[-2:]) == contents(exchange(49))
+
+
+async def test_a_session_that_ends_and_goes_on_in_turn_with_another_keeps_its_own_tree(memory: Memory) -> None:
+    for number in range(30):
+        for session in ("one", "other"):
+            scope = await talk(memory, 1, session=session, first=number)
+            await memory.session_end(scope)
+        if number % 10 == 0:
+            await caught_up(memory)
+    await caught_up(memory)
+    summaries = await all_summaries(memory)
+    assert all(len({span.session_id for span in one.spans}) == 1 for one in summaries)
+    assert all(one.tokens < one.source_tokens for one in summaries)
+    context = await memory.get_compressed_context(memory.scope("one"), 2_000)
+    assert "not shown" not in context.text
+
+
+async def test_calls_that_nobody_answers_do_not_stop_it(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    for number in range(60):
+        call = {"type": "tool-call", "id": f"lost-{number}", "name": "search", "arguments": {}}
+        lost = [Message(role="assistant", content=[call])] if number % 5 == 0 else []
+        await memory.on_message(scope, [*exchange(number), *lost])
+    await caught_up(memory)
+    assert len(of_level(await all_summaries(memory), 1)) >= 4
+
+
+async def test_a_state_that_cannot_be_read_is_made_anew(memory: Memory) -> None:
+    scope = await talk(memory, 20)
+    await caught_up(memory)
+    await memory._store.set_session_note(scope, "workingState", "{broken")
+    assert (await memory.get_compressed_context(scope, 6_000)).covers.last_seq == 40
+    await talk(memory, 1, first=20)
+    await caught_up(memory)
+    assert (await memory.get_compressed_context(scope, 4_500)).covers.last_seq == 42
 
 
 async def test_noise_is_in_the_span_and_not_in_the_summary(memory: Memory) -> None:

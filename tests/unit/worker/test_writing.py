@@ -9,16 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from offbook.compression.prompts import chunk_prompt
-from offbook.errors import ModelUnavailable
+from offbook.compression.prompts import Remembered, chunk_prompt
+from offbook.errors import ModelUnavailable, StoreError, StoreFull
 from offbook.models.summarizers.host import HostSummarizer
 from offbook.models.summarizers.opening import open_summarizer
 from offbook.protocols import Prompt, Written
 from offbook.settings import Settings
 from offbook.settings import Summarizer as SummarizerSettings
 from offbook.store.sqlite import SqliteStore
-from offbook.summaries import Usage
+from offbook.summaries import Completion, Usage
 from offbook.types import Message
+from offbook.worker import writing
 from offbook.worker.writing import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Breaker, Writer
 
 GOOD = "I moved the release to 14 March with Dana; OPS-412 is done and the build on host-7 is still open."
@@ -82,15 +83,36 @@ class World:
             return self.models[spec]
         return open_summarizer(spec, settings, agent_id, models=models, host=host)
 
-    async def write(self, about: str = "the release", agent_id: str = "main") -> tuple[Written, str, str] | None:
+    async def write(
+        self, about: str = "the release", agent_id: str = "main", remembering: str | None = None
+    ) -> tuple[Written, str, str] | None:
         return await self.writer.write(
-            agent_id, asking(about, agent_id), source_chars=20_000, identifiers=["OPS-412", "host-7", "14 March"]
+            agent_id,
+            asking(about, agent_id, remembering),
+            source_chars=20_000,
+            identifiers=["OPS-412", "host-7", "14 March"],
         )
 
 
-def asking(about: str, agent_id: str = "main") -> Callable[[int], Prompt]:
+def asking(about: str, agent_id: str = "main", remembering: str | None = None) -> Callable[[int], Prompt]:
     said = [Message(role="user", content=f"Let us talk about {about}.")]
-    return lambda max_tokens: chunk_prompt(agent_id, [], said, target_tokens=100, identifiers=[])
+    past = [] if remembering is None else [Remembered(id="L1-0001", level=1, text=remembering, tokens=5, order=1)]
+    return lambda max_tokens: chunk_prompt(agent_id, past, said, target_tokens=100, identifiers=[])
+
+
+class Disk:
+    """Stands before the store's `add_completion`: takes nothing while there is a `fault`, or nothing `of` one answer."""
+
+    def __init__(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fault: StoreError | None = None
+        self.of: str | None = None
+        self._add = store.add_completion
+        monkeypatch.setattr(store, "add_completion", self.add_completion)
+
+    async def add_completion(self, agent_id: str, completion: Completion, at: datetime) -> None:
+        if self.fault is not None and self.of in (None, completion.text):
+            raise self.fault
+        await self._add(agent_id, completion, at)
 
 
 @pytest.fixture
@@ -103,6 +125,11 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 @pytest.fixture
 def world(store: SqliteStore, tmp_path: Path) -> Callable[..., World]:
     return lambda *models, **fields: World(store, tmp_path, *models, **fields)
+
+
+@pytest.fixture
+def disk(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(store, monkeypatch)
 
 
 MakeWorld = Callable[..., World]
@@ -134,6 +161,19 @@ async def test_the_same_input_is_paid_for_once_also_by_the_next_process(world: M
     await made.write("something else")
     await made.write(agent_id="other")
     assert len(model.prompts) == 3
+
+
+async def test_the_same_stretch_is_paid_for_once_whatever_is_remembered_by_then(world: MakeWorld) -> None:
+    """After a stop another session may have been first, and the memories shown are others."""
+    model, better = Model("first"), Model("better")
+    first = await world(model).write(remembering="I met Dana.")
+    assert await world(model).write(remembering="I met Robin.") == first
+    assert await world(model).write() == first
+    assert len(model.prompts) == 1
+    written = await world(better, model).write(remembering="I met Dana.")
+    assert written is not None
+    assert written[1] == "better", "another summarizer is asked"
+    assert len(better.prompts) == 1
 
 
 async def test_an_answer_is_kept_before_it_is_judged(world: MakeWorld, store: SqliteStore) -> None:
@@ -170,6 +210,84 @@ async def test_one_that_recovers_is_used_again(world: MakeWorld) -> None:
     assert await made.write() is None
     assert await made.write() is not None
     assert made.writer.troubles() == {}
+
+
+# ── a store that takes nothing ──
+
+
+async def test_what_could_not_be_stored_is_not_paid_for_again(world: MakeWorld, store: SqliteStore, disk: Disk) -> None:
+    model = Model("first")
+    made = world(model)
+    disk.fault = StoreFull("the disk is full")
+    for _ in range(4):
+        with pytest.raises(StoreFull):
+            await made.write()
+    assert len(model.prompts) == 1
+    disk.fault, made.now = None, DAY + timedelta(days=1)
+    written = await made.write()
+    assert written is not None
+    assert (written[0].text, written[0].usage, written[1]) == (GOOD, USED, "first")
+    assert await made.write() == written
+    assert len(model.prompts) == 1
+    [spent] = await store.spending(DAY.date())
+    assert (spent.calls, spent.usage) == (1, USED), "on the day it was asked for"
+    assert not await store.spending(made.now.date())
+
+
+async def test_on_a_full_disk_nobody_is_asked_for_more(world: MakeWorld, store: SqliteStore, disk: Disk) -> None:
+    model = Model("first")
+    made = world(model)
+    disk.fault = StoreFull("the disk is full")
+    for about in "abc":
+        with pytest.raises(StoreFull):
+            await made.write(about)
+    assert len(model.prompts) == 1
+    disk.fault = None
+    assert await made.write("b") is not None
+    [spent] = await store.spending(DAY.date())
+    assert (spent.calls, len(model.prompts)) == (2, 2), "the answer to a is stored before b is asked for"
+
+
+async def test_an_answer_that_cannot_be_stored_keeps_nobody_else_waiting(world: MakeWorld, disk: Disk) -> None:
+    model = Model("first", f"{GOOD} Or so.", GOOD)
+    made = world(model)
+    disk.fault, disk.of = StoreError("it could not be read again"), f"{GOOD} Or so."
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            await made.write("a")
+        assert await made.write("b") is not None
+    assert len(model.prompts) == 2
+
+
+async def test_what_is_not_stored_yet_counts_against_the_caps(world: MakeWorld, disk: Disk) -> None:
+    model = Model("first", price=0.3)
+    made = world(model, max_dollars_per_day=1.0)
+    disk.fault = StoreError("a write failed")
+    for number in range(3):
+        with pytest.raises(StoreError):
+            await made.write(f"{number}", agent_id=f"agent-{number}")
+    assert await made.write("more") is None
+    assert len(model.prompts) == 3
+    assert "has cost $0.75 of its $1.00 today" in made.writer.troubles()["first"]
+    made.now += timedelta(days=1)
+    with pytest.raises(StoreError):
+        await made.write("more")
+    assert len(model.prompts) == 4, "what was used yesterday is yesterday's"
+
+
+async def test_what_is_held_has_an_end(world: MakeWorld, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "MOST_UNSTORED", 2)
+    model = Model("first")
+    made = world(model)
+    disk.fault = StoreError("a write failed")
+    for about in "abcda":
+        with pytest.raises(StoreError):
+            await made.write(about)
+    assert len(model.prompts) == 2
+    disk.fault = None
+    for about in "abcd":
+        assert await made.write(about) is not None
+    assert len(model.prompts) == 4
 
 
 # ── pauses ──

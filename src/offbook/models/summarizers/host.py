@@ -185,7 +185,7 @@ class HostSummarizer:
 
 
 def _job(prompt: Prompt) -> Job:
-    digest = sha256(msgspec.json.encode([prompt.version, prompt.messages])).hexdigest()
+    digest = sha256(msgspec.json.encode([prompt.version, prompt.source or prompt.messages])).hexdigest()
     return Job(
         id=digest[:24],
         agent_id=prompt.agent_id,

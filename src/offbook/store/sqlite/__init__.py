@@ -9,7 +9,7 @@ from pathlib import Path
 
 from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
 from offbook.protocols import ExaminedMessage
-from offbook.store.sqlite import compression_reads, reads, recall_reads
+from offbook.store.sqlite import audit_reads, compression_reads, derived_faults, reads, recall_reads
 from offbook.store.sqlite.compression_writes import packed
 from offbook.store.sqlite.file import SqliteFile
 from offbook.summaries import (
@@ -101,20 +101,27 @@ class SqliteStore(SqliteFile):
         return await self._write().submit(lambda ledger: ledger.record(agent_id, event))
 
     async def audit_head(self, agent_id: str) -> AuditHead:
-        return await self._read(reads.audit_head, agent_id)
+        return await self._read(audit_reads.audit_head, agent_id)
 
     async def noted_audit_head(self, agent_id: str) -> AuditHead:
-        return await self._read(reads.noted_audit_head, agent_id)
+        return await self._read(audit_reads.noted_audit_head, agent_id)
 
     async def audit_events(
         self, agent_id: str, *, session_id: str | None = None, after_seq: int = 0, limit: int = 100
     ) -> list[AuditEvent]:
-        return await self._read(reads.audit_events, agent_id, session_id, after_seq, limit, False)
+        return await self._read(audit_reads.audit_events, agent_id, session_id, after_seq, limit, False)
 
     async def newest_audit_events(
-        self, agent_id: str, *, session_id: str | None = None, limit: int = 100
+        self,
+        agent_id: str,
+        *,
+        session_id: str | None = None,
+        limit: int = 100,
+        before_seq: int | None = None,
+        verbs: Sequence[str] | None = None,
+        until: datetime | None = None,
     ) -> list[AuditEvent]:
-        return await self._read(reads.audit_events, agent_id, session_id, 0, limit, True)
+        return await self._read(audit_reads.newest_audit_events, agent_id, session_id, limit, before_seq, verbs, until)
 
     # ── what recall follows ──
 
@@ -161,8 +168,8 @@ class SqliteStore(SqliteFile):
     async def holds(self, agent_id: str, places: Sequence[int]) -> dict[int, Hold]:
         return await self._read(recall_reads.holds, agent_id, places)
 
-    async def pinned(self, agent_id: str, *, limit: int = 100) -> list[int]:
-        return await self._read(recall_reads.pinned, agent_id, limit)
+    async def pinned(self, agent_id: str, *, limit: int = 100, session_id: str | None = None) -> list[int]:
+        return await self._read(recall_reads.pinned, agent_id, limit, session_id)
 
     async def hold_counts(self, agent_id: str) -> HoldCounts:
         return await self._read(recall_reads.hold_counts, agent_id)
@@ -274,7 +281,7 @@ class SqliteStore(SqliteFile):
     async def examined_audit_events(
         self, agent_id: str, *, after_seq: int = 0, limit: int = 100
     ) -> list[AuditEvent | Fault]:
-        return await self._read(reads.examined_audit_events, agent_id, after_seq, limit)
+        return await self._read(audit_reads.examined_audit_events, agent_id, after_seq, limit)
 
     # ── care ──
 
@@ -287,6 +294,14 @@ class SqliteStore(SqliteFile):
     async def faults(self) -> AsyncIterator[Fault]:
         for fault in await asyncio.to_thread(self._integrity_faults):
             yield fault
+
+    async def derived_faults(self) -> AsyncIterator[Fault]:
+        for table in derived_faults.KINDS:
+            through: int | None = 0
+            while through is not None:
+                faults, through = await self._read(derived_faults.page, table, through)
+                for fault in faults:
+                    yield fault
 
     async def backup(self, destination: Path) -> None:
         await asyncio.to_thread(self._copy_to, destination)

@@ -17,6 +17,7 @@ import msgspec
 
 from offbook.audit import micros, moment
 from offbook.store.sqlite import reads
+from offbook.store.sqlite.damage import reading
 from offbook.store.sqlite.places import LARGEST_NUMBER, MOST_MESSAGES, in_pieces
 from offbook.store.sqlite.recall_reads import agent_number
 from offbook.summaries import (
@@ -76,8 +77,8 @@ class _TextOfDraft(msgspec.Struct, rename="camel"):
 
 draft_decoder = msgspec.json.Decoder(SummaryDraft)
 completion_decoder = msgspec.json.Decoder(Completion)
+context_decoder = msgspec.json.Decoder(HandedContext)
 _text_of_draft = msgspec.json.Decoder(_TextOfDraft)
-_context = msgspec.json.Decoder(HandedContext)
 
 
 # ── ids ──
@@ -136,7 +137,7 @@ def summary(connection: apsw.Connection, agent_id: str, id_: str) -> Summary | N
 def summaries_at(connection: apsw.Connection, agent_id: str, numbers: Sequence[int]) -> list[Summary]:
     """In the order given. Whoever asks knows that they are the agent's."""
     found: dict[int, Summary] = {}
-    with reads.reading(f"a summary of agent {agent_id!r}"):
+    with reading(f"a summary of agent {agent_id!r}"):
         for marks, piece in in_pieces(numbers):
             query = f"SELECT {_SUMMARY_COLUMNS} FROM {_SUMMARIES} WHERE s.summary IN ({marks})"  # noqa: S608
             found |= {row[0]: _summary(agent_id, row) for row in connection.execute(query, tuple(piece))}
@@ -146,7 +147,7 @@ def summaries_at(connection: apsw.Connection, agent_id: str, numbers: Sequence[i
 def nodes(connection: apsw.Connection, scope: Scope, level: int, through_seq: int | None, limit: int) -> list[Node]:
     session = reads.session_number(connection, scope)
     through = MOST_MESSAGES if through_seq is None else min(through_seq, MOST_MESSAGES)
-    with reads.reading(f"a summary of session {scope.session_id!r} of agent {scope.agent_id!r}"):
+    with reading(f"a summary of session {scope.session_id!r} of agent {scope.agent_id!r}"):
         return [_node(row) for row in connection.execute(_NODES_THROUGH, (session, level, through, limit))]
 
 
@@ -154,7 +155,7 @@ def nodes_holding(connection: apsw.Connection, scope: Scope, seq: int) -> list[N
     """By level. Those of one level do not overlap, so only the one that ends next can hold it."""
     session = reads.session_number(connection, scope)
     asked = min(seq, LARGEST_NUMBER)
-    with reads.reading(f"a summary of session {scope.session_id!r} of agent {scope.agent_id!r}"):
+    with reading(f"a summary of session {scope.session_id!r} of agent {scope.agent_id!r}"):
         rows = [connection.execute(_NODE_THAT_ENDS_NEXT, (session, level, asked)).fetchone() for level in LEVELS]
         found = [_node(row) for row in rows if row is not None]
     return [node for node in found if node.first_seq <= seq]
@@ -166,7 +167,7 @@ def summary_texts(connection: apsw.Connection, agent_id: str, ids: Sequence[str]
     for id_ in dict.fromkeys(ids):
         number = summary_number(connection, agent, id_)
         if number is not None:
-            with reads.reading(f"summary {id_} of agent {agent_id!r}"):
+            with reading(f"summary {id_} of agent {agent_id!r}"):
                 kept = _text_of_draft.decode(_draft_at(connection, number))
                 found[id_] = SummaryText(
                     text=kept.text, rank=kept.rank, kept=kept.kept, losses=kept.losses, lost=kept.lost
@@ -190,7 +191,7 @@ def unmerged(
         # By place: a clock that jumps back must not tear apart what lies side by side.
         scope = Scope(agent_id=agent_id, session_id=session_id)
         query, owner = _UNMERGED_OF_SESSION, reads.session_number(connection, scope)
-    with reads.reading(f"a summary of agent {agent_id!r}"):
+    with reading(f"a summary of agent {agent_id!r}"):
         return [_summary(agent_id, row) for row in connection.execute(query, (owner, level, limit))]
 
 
@@ -244,7 +245,7 @@ def _node(row: tuple[Any, ...]) -> Node:
 
 
 def completion(connection: apsw.Connection, agent_id: str, fingerprint: str) -> Completion | None:
-    with reads.reading(f"an answer of a model to agent {agent_id!r}"):
+    with reading(f"an answer of a model to agent {agent_id!r}"):
         answer: str | None = connection.execute(
             "SELECT answer FROM completions WHERE agent = ? AND fingerprint = ?",
             (agent_number(connection, agent_id), fingerprint),
@@ -256,7 +257,7 @@ def spending(connection: apsw.Connection, day: date, agent_id: str | None) -> li
     whose, asked = "", [day.isoformat()]
     if agent_id is not None:
         whose, asked = "AND agent = (SELECT agent FROM agents WHERE name = ?)", [*asked, agent_id]
-    with reads.reading(f"what was used on {day}"):
+    with reading(f"what was used on {day}"):
         rows = connection.execute(
             f"SELECT summarizer, sum(calls), {_USAGE_SUMS} FROM spending WHERE day = ? {whose} "  # noqa: S608
             "GROUP BY summarizer ORDER BY summarizer",
@@ -282,7 +283,7 @@ def _usage(input_tokens: int, cached_tokens: int, output_tokens: int, dollars: f
 
 def handed(connection: apsw.Connection, scope: Scope, at: datetime | None) -> HandedContext | None:
     """The newest is the one handed out last, whatever the clock says."""
-    with reads.reading(f"a context of session {scope.session_id!r} of agent {scope.agent_id!r}"):
+    with reading(f"a context of session {scope.session_id!r} of agent {scope.agent_id!r}"):
         payload: bytes | None = connection.execute(
             "SELECT payload FROM contexts WHERE context = "
             "(SELECT context FROM contexts WHERE session = ? AND at <= ? ORDER BY context DESC LIMIT 1)",
@@ -293,7 +294,7 @@ def handed(connection: apsw.Connection, scope: Scope, at: datetime | None) -> Ha
 
 def unpacked(payload: bytes) -> HandedContext:
     try:
-        return _context.decode(zlib.decompress(payload))
+        return context_decoder.decode(zlib.decompress(payload))
     except zlib.error as error:
         raise ValueError(str(error)) from error
 
@@ -302,7 +303,7 @@ def unpacked(payload: bytes) -> HandedContext:
 
 
 def session_note(connection: apsw.Connection, scope: Scope, name: str) -> str | None:
-    with reads.reading(f"note {name!r} of session {scope.session_id!r} of agent {scope.agent_id!r}"):
+    with reading(f"note {name!r} of session {scope.session_id!r} of agent {scope.agent_id!r}"):
         found: str | None = connection.execute(
             "SELECT value FROM session_notes WHERE session = ? AND name = ?",
             (reads.session_number(connection, scope), name),
@@ -314,7 +315,7 @@ def sessions_after(connection: apsw.Connection, agent_id: str, after: str | None
     last: int | None = 0
     if after is not None:
         last = reads.session_number(connection, Scope(agent_id=agent_id, session_id=after))
-    with reads.reading(f"the key of a session of agent {agent_id!r}"):
+    with reading(f"the key of a session of agent {agent_id!r}"):
         rows = connection.execute(
             "SELECT key FROM sessions WHERE agent = ? AND session > ? ORDER BY session LIMIT ?",
             (agent_number(connection, agent_id), last, limit),

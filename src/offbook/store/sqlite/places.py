@@ -11,6 +11,8 @@ MOST_VECTORS = 2**40 - 1
 """Ever added to one set."""
 LARGEST_NUMBER = 2**63 - 1
 """That SQLite takes."""
+ALL = -1
+"""SQLite's own word for no limit."""
 PLACES_AT_A_TIME = 500
 """Asked for in one statement: well below the number of parameters that SQLite takes (32,766)."""
 

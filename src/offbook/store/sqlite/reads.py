@@ -1,9 +1,8 @@
-"""Reading: one function for each question a store is asked, over a connection that only reads."""
+"""Reading the record: one function for each question a store is asked, over a connection that only reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -11,9 +10,10 @@ import apsw
 import msgspec
 
 from offbook.audit import GENESIS, counts_with, moment
-from offbook.errors import StoreCorrupt
 from offbook.protocols import ExaminedMessage
-from offbook.store.sqlite.places import MOST_MESSAGES, place_of
+from offbook.store.sqlite.audit_reads import audit_events, noted_audit_head
+from offbook.store.sqlite.damage import UNREADABLE, only_row, reading, unreadable
+from offbook.store.sqlite.places import ALL, MOST_MESSAGES, place_of
 from offbook.types import (
     AuditEvent,
     AuditHead,
@@ -37,33 +37,12 @@ _MESSAGES_BETWEEN = f"""
 SELECT {MESSAGE_COLUMNS} FROM messages m WHERE m.place BETWEEN ? AND ? ORDER BY m.place {{order}} LIMIT ?
 """  # noqa: S608
 _MESSAGE_AT = f"SELECT {MESSAGE_COLUMNS} FROM messages m WHERE m.place = ?"  # noqa: S608
-_EVENT_COLUMNS = "e.seq, a.name, e.at, e.verb, e.actor, e.session, e.details, e.previous, e.hash"
-_EVENT_AT = f"SELECT {_EVENT_COLUMNS} FROM audit e JOIN agents a ON a.agent = e.agent WHERE a.name = ? AND e.seq = ?"  # noqa: S608
-
-ALL = -1
-"""SQLite's own word for no limit."""
-UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, AttributeError, RecursionError)
-"""What reading a row raises that somebody damaged: no UTF-8, no JSON, JSON of another shape, a time out of all time."""
 
 _counts = msgspec.json.Decoder(Counts)
 _content = msgspec.json.Decoder(Content)
 _object = msgspec.json.Decoder(dict[str, Any])
 _redactions = msgspec.json.Decoder(dict[str, int])
 _blobs = msgspec.json.Decoder(list[BlobRef])
-
-
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    try:
-        yield
-    except UNREADABLE as error:
-        raise StoreCorrupt(
-            f"{_unreadable(what, error)}: `offbook audit --verify` finds what else is damaged"
-        ) from error
-
-
-def _unreadable(what: str, error: Exception) -> str:
-    return f"{what} cannot be read ({type(error).__name__}: {error})"
 
 
 # ── the log ──
@@ -121,26 +100,19 @@ def _places(connection: apsw.Connection, order: str, bounds: tuple[int, int, int
 
 def message_at(connection: apsw.Connection, scope: Scope, place: int) -> LoggedMessage:
     with reading(f"message {_seq_of(place)} of session {scope.session_id!r} of agent {scope.agent_id!r}"):
-        return logged_message(_only_row(connection, _MESSAGE_AT, (place,)))
+        return logged_message(only_row(connection, _MESSAGE_AT, (place,)))
 
 
 def _examined_at(connection: apsw.Connection, scope: Scope, place: int) -> ExaminedMessage | Fault:
     try:
-        return _examined(_only_row(connection, _MESSAGE_AT, (place,)), scope)
+        return _examined(only_row(connection, _MESSAGE_AT, (place,)), scope)
     except (*UNREADABLE, apsw.CorruptError) as error:
         return Fault(
-            what=_unreadable("message", error),
+            what=unreadable("message", error),
             agent_id=scope.agent_id,
             session_id=scope.session_id,
             seq=_seq_of(place),
         )
-
-
-def _only_row(connection: apsw.Connection, query: str, bindings: tuple[str | int, ...]) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = connection.execute(query, bindings).fetchone()
-    if row is None:
-        raise ValueError("it is gone")
-    return row
 
 
 def _seq_of(place: int) -> int:
@@ -237,81 +209,6 @@ def captures(connection: apsw.Connection, agent_id: str) -> list[Capture]:
         ]
 
 
-# ── audit ──
-
-
-def audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
-    with reading(f"the newest audit event of agent {agent_id!r}"):
-        row = connection.execute(
-            "SELECT e.seq, e.hash FROM audit e WHERE e.agent = (SELECT agent FROM agents WHERE name = ?) "
-            "ORDER BY e.seq DESC LIMIT 1",
-            (agent_id,),
-        ).fetchone()
-        return AuditHead(seq=row[0], hash=row[1]) if row else GENESIS
-
-
-def noted_audit_head(connection: apsw.Connection, agent_id: str) -> AuditHead:
-    with reading(f"the audit head noted of agent {agent_id!r}"):
-        row = connection.execute("SELECT noted_seq, noted_hash FROM agents WHERE name = ?", (agent_id,)).fetchone()
-        return AuditHead(seq=row[0], hash=row[1]) if row else GENESIS
-
-
-def audit_events(
-    connection: apsw.Connection,
-    agent_id: str,
-    session_id: str | None,
-    after_seq: int,
-    limit: int,
-    newest_first: bool,
-) -> list[AuditEvent]:
-    which, bounds = _events_after(agent_id, session_id, after_seq, limit, newest_first)
-    try:
-        events = [_event(row) for row in connection.execute(f"SELECT {_EVENT_COLUMNS} {which}", bounds)]
-    except UNREADABLE:
-        events = [_event_at(connection, agent_id, seq) for seq in _event_seqs(connection, which, bounds)]
-    return events[::-1] if newest_first else events
-
-
-def examined_audit_events(
-    connection: apsw.Connection, agent_id: str, after_seq: int, limit: int
-) -> list[AuditEvent | Fault]:
-    which, bounds = _events_after(agent_id, None, after_seq, limit, newest_first=False)
-    try:
-        return [_event(row) for row in connection.execute(f"SELECT {_EVENT_COLUMNS} {which}", bounds)]
-    except UNREADABLE:
-        return [_examined_event_at(connection, agent_id, seq) for seq in _event_seqs(connection, which, bounds)]
-
-
-def _events_after(
-    agent_id: str, session_id: str | None, after_seq: int, limit: int, newest_first: bool
-) -> tuple[str, tuple[str | int, ...]]:
-    order = "DESC" if newest_first else "ASC"
-    if session_id is None:
-        which = "FROM audit e JOIN agents a ON a.agent = e.agent WHERE a.name = ? AND e.seq > ?"
-        return f"{which} ORDER BY e.seq {order} LIMIT ?", (agent_id, after_seq, limit)
-    # Left to itself SQLite takes the primary key, and the time grows with the history of all sessions.
-    which = "FROM agents a JOIN audit e INDEXED BY audit_by_session ON e.agent = a.agent"
-    which += " WHERE a.name = ? AND e.session = ? AND e.seq > ?"
-    return f"{which} ORDER BY e.seq {order} LIMIT ?", (agent_id, session_id, after_seq, limit)
-
-
-def _event_seqs(connection: apsw.Connection, which: str, bounds: tuple[str | int, ...]) -> list[int]:
-    rows: list[tuple[Any, ...]] = connection.execute(f"SELECT e.seq {which}", bounds).fetchall()
-    return [seq for (seq,) in rows]
-
-
-def _event_at(connection: apsw.Connection, agent_id: str, seq: int) -> AuditEvent:
-    with reading(f"audit event {seq} of agent {agent_id!r}"):
-        return _event(_only_row(connection, _EVENT_AT, (agent_id, seq)))
-
-
-def _examined_event_at(connection: apsw.Connection, agent_id: str, seq: int) -> AuditEvent | Fault:
-    try:
-        return _event(_only_row(connection, _EVENT_AT, (agent_id, seq)))
-    except (*UNREADABLE, apsw.CorruptError) as error:
-        return Fault(what=_unreadable("audit event", error), agent_id=agent_id, seq=seq)
-
-
 # ── care ──
 
 
@@ -393,19 +290,4 @@ def _session(connection: apsw.Connection, row: tuple[Any, ...]) -> Session:
         last_at=moment(last_at),
         ended_at=moment(ended_at) if is_ended else None,
         end_reason=end_reason if is_ended else None,
-    )
-
-
-def _event(row: tuple[Any, ...]) -> AuditEvent:
-    (seq, agent, at, verb, actor, session_id, details, previous, hash_) = row
-    return AuditEvent(
-        seq=seq,
-        agent_id=agent,
-        at=moment(at),
-        verb=verb,
-        actor=actor,
-        session_id=session_id,
-        details=_object.decode(details),
-        previous=previous,
-        hash=hash_,
     )

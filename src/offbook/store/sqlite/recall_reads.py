@@ -18,7 +18,9 @@ import msgspec
 from offbook.audit import micros, moment
 from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession
 from offbook.store.sqlite import reads
+from offbook.store.sqlite.damage import UNREADABLE, reading
 from offbook.store.sqlite.places import (
+    ALL,
     LARGEST_NUMBER,
     MOST_MESSAGES,
     MOST_VECTORS,
@@ -88,7 +90,7 @@ def messages_at(connection: apsw.Connection, agent_id: str, places: Sequence[int
         query = f"SELECT {reads.MESSAGE_COLUMNS} FROM messages m WHERE m.place IN ({marks})"  # noqa: S608
         try:
             logged = {row[_PLACE]: reads.logged_message(row) for row in connection.execute(query, tuple(piece))}
-        except reads.UNREADABLE:
+        except UNREADABLE:
             # Which of them it was is not known here.
             there = own_places(connection, agent_id, piece)
             logged = {place: reads.message_at(connection, scopes[session_of(place)], place) for place in there}
@@ -109,7 +111,7 @@ def _events(
         "AND e.seq > ? ORDER BY e.seq LIMIT ?",
         (agent_id, min(after_event, LARGEST_NUMBER), limit),
     )
-    with closing(rows), reads.reading(f"one of {limit} audit events of agent {agent_id!r} after {after_event}"):
+    with closing(rows), reading(f"one of {limit} audit events of agent {agent_id!r} after {after_event}"):
         for seq, session_id, details in rows:
             yield seq, session_id, _details.decode(details)
 
@@ -136,7 +138,7 @@ def _stretch(connection: apsw.Connection, agent_id: str, stretch: _Stretch) -> I
         return
     # Whatever an event says: beyond these numbers lies another session, of any agent.
     first, last = max(stretch.first_seq, 1), min(stretch.last_seq, MOST_MESSAGES)
-    for logged in reads.stretch(connection, scope, number, first, last, "ASC", reads.ALL):
+    for logged in reads.stretch(connection, scope, number, first, last, "ASC", ALL):
         yield _placed(place_of(number, logged.seq), scope, logged)
 
 
@@ -157,7 +159,7 @@ def own_sessions(connection: apsw.Connection, agent_id: str, places: Iterable[in
     keys: dict[int, str] = {}
     agent = agent_number(connection, agent_id)
     numbers = list(dict.fromkeys(session_of(place) for place in askable(places)))
-    with reads.reading(f"the key of a session of agent {agent_id!r}"):
+    with reading(f"the key of a session of agent {agent_id!r}"):
         for marks, piece in in_pieces(numbers):
             query = f"SELECT session, key FROM sessions WHERE session IN ({marks}) AND +agent = ?"  # noqa: S608
             keys |= connection.execute(query, (*piece, agent))
@@ -190,7 +192,7 @@ def vectors(connection: apsw.Connection, agent_id: str, model: str, after: int, 
 
 
 def vector_models(connection: apsw.Connection, agent_id: str) -> dict[str, int]:
-    with reads.reading(f"the embedding models of agent {agent_id!r}"):
+    with reading(f"the embedding models of agent {agent_id!r}"):
         rows: Iterable[tuple[str, int]] = connection.execute(
             "SELECT v.model, v.vectors FROM vector_sets v JOIN agents a ON a.agent = v.agent "
             "WHERE a.name = ? AND v.vectors > 0 ORDER BY v.vector_set",
@@ -222,7 +224,7 @@ def _vector_set(connection: apsw.Connection, agent_id: str, model: str) -> int |
 def holds(connection: apsw.Connection, agent_id: str, places: Sequence[int]) -> dict[int, Hold]:
     found: dict[int, Hold] = {}
     agent = agent_number(connection, agent_id)
-    with reads.reading(f"a hold of agent {agent_id!r}"):
+    with reading(f"a hold of agent {agent_id!r}"):
         for marks, piece in in_pieces(askable(places)):
             rows = connection.execute(
                 f"SELECT place, retrievals, retrieved_at, pin FROM holds WHERE place IN ({marks}) AND +agent = ?",  # noqa: S608
@@ -232,10 +234,20 @@ def holds(connection: apsw.Connection, agent_id: str, places: Sequence[int]) -> 
     return found
 
 
-def pinned(connection: apsw.Connection, agent_id: str, limit: int) -> list[int]:
+def pinned(connection: apsw.Connection, agent_id: str, limit: int, session_id: str | None = None) -> list[int]:
+    if session_id is None:
+        rows = connection.execute(
+            "SELECT place FROM holds WHERE agent = ? AND pin IS NOT NULL ORDER BY pin DESC LIMIT ?",
+            (agent_number(connection, agent_id), limit),
+        )
+        return [place for (place,) in rows]
+    number = session_number(connection, agent_id, session_id)
+    if number is None:
+        return []
+    # The session is the agent's, and so is all that lies in it.
     rows = connection.execute(
-        "SELECT place FROM holds WHERE agent = ? AND pin IS NOT NULL ORDER BY pin DESC LIMIT ?",
-        (agent_number(connection, agent_id), limit),
+        "SELECT place FROM holds WHERE place BETWEEN ? AND ? AND pin IS NOT NULL ORDER BY pin DESC LIMIT ?",
+        (place_of(number, 1), place_of(number, MOST_MESSAGES), limit),
     )
     return [place for (place,) in rows]
 
@@ -248,7 +260,7 @@ def hold_counts(connection: apsw.Connection, agent_id: str) -> HoldCounts:
 
 
 def retrieved_since(connection: apsw.Connection, agent_id: str, since: datetime, limit: int) -> list[tuple[int, Hold]]:
-    with reads.reading(f"a hold of agent {agent_id!r}"):
+    with reading(f"a hold of agent {agent_id!r}"):
         rows = connection.execute(
             "SELECT place, retrievals, retrieved_at, pin FROM holds "
             "WHERE agent = ? AND retrieved_at >= ? ORDER BY retrieved_at DESC, place DESC LIMIT ?",
@@ -268,7 +280,7 @@ def _hold(retrievals: int, retrieved_at: int | None, pin: int | None) -> Hold:
 def supersessions(connection: apsw.Connection, agent_id: str, places: Sequence[int]) -> list[Supersession]:
     found: dict[tuple[int, int], Supersession] = {}
     agent = agent_number(connection, agent_id)
-    with reads.reading(f"a supersession of agent {agent_id!r}"):
+    with reading(f"a supersession of agent {agent_id!r}"):
         for marks, piece in in_pieces(askable(places)):
             for side in ("old_place", "new_place"):
                 query = f"SELECT {_LINK_COLUMNS} FROM supersessions WHERE {side} IN ({marks}) AND agent = ?"  # noqa: S608
@@ -281,7 +293,7 @@ def supersessions(connection: apsw.Connection, agent_id: str, places: Sequence[i
 
 
 def agent_note(connection: apsw.Connection, agent_id: str, name: str) -> str | None:
-    with reads.reading(f"note {name!r} of agent {agent_id!r}"):
+    with reading(f"note {name!r} of agent {agent_id!r}"):
         found: str | None = connection.execute(
             "SELECT value FROM agent_notes WHERE agent = (SELECT agent FROM agents WHERE name = ?) AND name = ?",
             (agent_id, name),
@@ -290,7 +302,7 @@ def agent_note(connection: apsw.Connection, agent_id: str, name: str) -> str | N
 
 
 def agents_with_note(connection: apsw.Connection, name: str, value: str) -> list[str]:
-    with reads.reading("the name of an agent"):
+    with reading("the name of an agent"):
         rows = connection.execute(
             "SELECT a.name FROM agent_notes n JOIN agents a ON a.agent = n.agent "
             "WHERE n.name = ? AND n.value = ? ORDER BY a.name",

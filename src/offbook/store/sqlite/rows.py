@@ -12,8 +12,8 @@ import apsw
 import msgspec
 
 from offbook.audit import GENESIS, batch_hash, micros
-from offbook.store.sqlite import reads
-from offbook.store.sqlite.places import MOST_MESSAGES, place_of
+from offbook.store.sqlite import audit_reads, reads
+from offbook.store.sqlite.places import ALL, MOST_MESSAGES, place_of
 from offbook.types import AuditDraft, AuditEvent, AuditHead, Conflict, Counts, Entry
 
 
@@ -70,15 +70,15 @@ def agent_row(connection: apsw.Connection, name: str) -> AgentRow:
     return AgentRow(
         agent=connection.execute("SELECT agent FROM agents WHERE name = ?", (name,)).get,
         name=name,
-        audit=reads.audit_head(connection, name),
+        audit=audit_reads.audit_head(connection, name),
         counts=reads.counts(connection, name),
-        noted_seq=reads.noted_audit_head(connection, name).seq,
+        noted_seq=audit_reads.noted_audit_head(connection, name).seq,
     )
 
 
 def touched_since_note(connection: apsw.Connection, agent: AgentRow) -> list[int]:
     """Sessions whose activity is in the chain but not in their rows, in the order of it."""
-    events = reads.audit_events(connection, agent.name, None, agent.noted_seq, reads.ALL, newest_first=False)
+    events = audit_reads.audit_events(connection, agent.name, None, agent.noted_seq, ALL, newest_first=False)
     keys = dict.fromkeys(event.session_id for event in reversed(events) if reads.touches(event))
     numbers = (
         connection.execute("SELECT session FROM sessions WHERE agent = ? AND key = ?", (agent.agent, key)).get

@@ -1,5 +1,5 @@
 -- Compression: summaries of the log, what models were paid for, the contexts that agents run on, small notes of a session.
--- Of what was there only an index over sessions is new, so a store of any size is brought here in a moment.
+-- Of what was there only indexes are new. One of them is over audit events, so each of those is read once on the way here.
 
 -- What choosing needs of a summary; its text lies apart, so that many are looked at in few pages. None is ever removed:
 -- the number given out last is how many there are.
@@ -82,3 +82,8 @@ CREATE TABLE session_notes (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX sessions_by_making ON sessions (agent, session);
+
+-- Why a context was what it was is asked of a session by verb. The verb of every message is left out and costs nothing.
+CREATE INDEX audit_by_verb ON audit (agent, session, verb, seq, at) WHERE session IS NOT NULL AND verb <> 'onMessage';
+
+CREATE INDEX holds_pinned ON holds (place, pin) WHERE pin IS NOT NULL; -- the pins of a session

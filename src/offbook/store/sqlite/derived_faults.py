@@ -1,0 +1,90 @@
+"""Which rows of compression cannot be read. All of them are looked at, a page at a time, and nothing of them is kept.
+
+No chain vouches for them, so what they say may have been changed without a trace: here is only told what would stop
+whoever reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import apsw
+
+from offbook.store.sqlite.compression_reads import completion_decoder, draft_decoder, unpacked
+from offbook.store.sqlite.damage import UNREADABLE, only_row, unreadable
+from offbook.summaries import summary_id
+from offbook.types import Fault
+
+ROWS_AT_A_TIME = 50
+"""Between two pages other questions get their turn: a large context takes some milliseconds."""
+
+
+class Kind(NamedTuple):
+    """One table: the numbers of its rows, what names a row, what must be read of it, and how."""
+
+    numbers: str
+    names: str
+    """The agent, the session, then what `named` takes."""
+    body: str
+    named: Callable[..., str]
+    read: Callable[[Any], object]
+
+
+class Page(NamedTuple):
+    faults: list[Fault]
+    through: int | None
+    """The last row looked at; None where there are no more."""
+
+
+SUMMARIES = Kind(
+    numbers="SELECT summary FROM summaries WHERE summary > ? ORDER BY summary LIMIT ?",
+    names="""
+        SELECT a.name, z.key, s.level, s.number FROM summaries s JOIN agents a ON a.agent = s.agent
+        LEFT JOIN sessions z ON z.session = s.session WHERE s.summary = ?""",
+    body="SELECT draft FROM summary_texts WHERE summary = ?",
+    named=lambda level, number: f"summary {summary_id(level, number)}",
+    read=draft_decoder.decode,
+)
+CONTEXTS = Kind(
+    numbers="SELECT context FROM contexts WHERE context > ? ORDER BY context LIMIT ?",
+    names="""
+        SELECT a.name, z.key, c.generation FROM contexts c JOIN sessions z ON z.session = c.session
+        JOIN agents a ON a.agent = z.agent WHERE c.context = ?""",
+    body="SELECT payload FROM contexts WHERE context = ?",
+    named=lambda generation: f"the context of generation {generation}",
+    read=unpacked,
+)
+ANSWERS = Kind(
+    numbers="SELECT completion FROM completions WHERE completion > ? ORDER BY completion LIMIT ?",
+    names="""
+        SELECT a.name, NULL, c.fingerprint FROM completions c JOIN agents a ON a.agent = c.agent
+        WHERE c.completion = ?""",
+    body="SELECT answer FROM completions WHERE completion = ?",
+    named=lambda fingerprint: f"a model's answer {fingerprint[:12]}",
+    read=completion_decoder.decode,
+)
+KINDS = {"summaries": SUMMARIES, "contexts": CONTEXTS, "completions": ANSWERS}
+
+
+def page(connection: apsw.Connection, table: str, after: int) -> Page:
+    kind = KINDS[table]
+    numbers = [int(number) for (number,) in connection.execute(kind.numbers, (after, ROWS_AT_A_TIME))]
+    found = [_fault(connection, table, number) for number in numbers]
+    return Page(
+        faults=[fault for fault in found if fault is not None],
+        through=numbers[-1] if len(numbers) == ROWS_AT_A_TIME else None,
+    )
+
+
+def _fault(connection: apsw.Connection, table: str, number: int) -> Fault | None:
+    kind = KINDS[table]
+    what, agent_id, session_id = f"row {number} of {table}", None, None
+    try:
+        agent_id, session_id, *rest = only_row(connection, kind.names, (number,))
+        what = kind.named(*rest)
+        (body,) = only_row(connection, kind.body, (number,))
+        kind.read(body)
+    except (*UNREADABLE, apsw.CorruptError) as error:
+        return Fault(what=unreadable(what, error), agent_id=agent_id, session_id=session_id)
+    return None
