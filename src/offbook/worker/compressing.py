@@ -49,8 +49,8 @@ class Compressing:
         self._swapping = swapping
         self._waiting: dict[str, dict[str, None]] = {}
         self._in_hand: str | None = None
-        self._settled: dict[Scope, tuple[int, bool]] = {}
-        """Of the sessions with nothing left to do: the newest message, and whether it was over."""
+        self._settled: dict[Scope, tuple[int, bool, bool]] = {}
+        """Of the sessions with nothing left to do, at which stage that was."""
 
     def note(self, scope: Scope) -> None:
         """The session has news, or is over."""
@@ -68,7 +68,7 @@ class Compressing:
         found = False
         async for session in self._sessions(agent_id, None):
             scope = Scope(agent_id=agent_id, session_id=session.session_id)
-            if self._settled.get(scope) != (session.last_seq, self._is_over(session)):
+            if self._settled.get(scope) != self._stage(session):
                 self.note(scope)
                 found = True
         return found
@@ -178,9 +178,13 @@ class Compressing:
             merged = await self._merge_left_over(scope.agent_id)
         is_done = has_all and has_state and len(ready) <= 1 and not merged
         if is_done:
-            self._settled[scope] = session.last_seq, is_over
+            self._settled[scope] = self._stage(session)
             self._swapping.prepare_soon(scope)
         return is_done
+
+    def _stage(self, session: Session) -> tuple[int, bool, bool]:
+        """What there is to do depends on: how long it is, whether it is over, whether it is past."""
+        return session.last_seq, self._is_over(session), self._is_past(session)
 
     def _is_over(self, session: Session) -> bool:
         return session.ended_at is not None or self._is_past(session)
