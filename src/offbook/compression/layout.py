@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heapreplace, merge
-from math import hypot
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
 from offbook.compression.days import heading, heading_chars
@@ -129,15 +128,61 @@ def filled(
 
 
 def _merged(order: Order, rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, Line]]:
+    """The lines of an order, and between them those of the later rankings by what they add to all before them."""
     known = 1 + max((which for _, which, _ in order.lines), default=-1)
-    later = rankings[known:] if len(rankings) > known else ()
+    later = rankings[known:]
     if not later:
-        return iter(order.lines)
-    values = dict(order.values)
-    for root, value in shared_values(later).items():
-        values[root] = hypot(values.get(root, 0.0), value)
-    news = ((gain, known + which, line) for gain, which, line in _in_order(later, values))
-    return merge(order.lines, news, key=lambda one: -one[0])
+        yield from order.lines
+        return
+    values = {**shared_values(later), **order.values}
+    news = _Waiting(later, values)
+    for gain, which, line in order.lines:
+        while (best := news.best()) is not None and best[0] >= gain:
+            yield best[0], known + best[1], best[2]
+            news.take(best[2])
+        yield gain, which, line
+        news.hear(line)
+    while (best := news.best()) is not None:
+        yield best[0], known + best[1], best[2]
+        news.take(best[2])
+    yield from ((gain, known + which, line) for gain, which, line in _wordless(later))
+
+
+class _Waiting:
+    """Lines that are yet to be taken, the one that adds most to what was said first."""
+
+    def __init__(self, rankings: Sequence[Ranking], values: Mapping[str, float]) -> None:
+        worth = values.__getitem__
+        self._rankings = rankings
+        self._values = values
+        self._forms: set[str] = set()
+        self._stems: set[str] = set()
+        self._waiting = [
+            (-line.rest - line.scale * sum(map(worth, line.stems)), which, rank)
+            for which, one in enumerate(rankings)
+            for rank, line in enumerate(one.lines)
+            if line.stems
+        ]
+        heapify(self._waiting)
+
+    def best(self) -> tuple[float, int, Line] | None:
+        while self._waiting:
+            known, which, rank = self._waiting[0]
+            line = self._rankings[which].lines[rank]
+            gain = regained(line, self._values, self._forms, self._stems)
+            if gain >= -known * (1 - 1e-9):
+                return gain, which, line
+            heapreplace(self._waiting, (-gain, which, rank))
+        return None
+
+    def take(self, line: Line) -> None:
+        """The one that is the best now."""
+        heappop(self._waiting)
+        self.hear(line)
+
+    def hear(self, line: Line) -> None:
+        self._forms.update(line.forms)
+        self._stems.update(line.stems)
 
 
 def _in_order(rankings: Sequence[Ranking], values: Mapping[str, float]) -> Iterator[tuple[float, int, Line]]:
@@ -145,27 +190,14 @@ def _in_order(rankings: Sequence[Ranking], values: Mapping[str, float]) -> Itera
     if len(rankings) == 1 and values is rankings[0].values:
         yield from ((line.gain, 0, line) for line in rankings[0].lines)
         return
-    worth = values.__getitem__
-    waiting = [
-        (-line.rest - line.scale * sum(map(worth, line.stems)), which, rank)
-        for which, one in enumerate(rankings)
-        for rank, line in enumerate(one.lines)
-        if line.stems
-    ]
-    heapify(waiting)
-    forms: set[str] = set()
-    stems: set[str] = set()
-    while waiting:
-        known, which, rank = waiting[0]
-        line = rankings[which].lines[rank]
-        gain = regained(line, values, forms, stems)
-        if gain < -known * (1 - 1e-9):
-            heapreplace(waiting, (-gain, which, rank))
-            continue
-        heappop(waiting)
-        yield gain, which, line
-        forms.update(line.forms)
-        stems.update(line.stems)
-    wordless = ((which, line) for which, one in enumerate(rankings) for line in one.lines if not line.stems)
-    for which, line in sorted(wordless, key=lambda pair: -pair[1].rest):
+    waiting = _Waiting(rankings, values)
+    while (best := waiting.best()) is not None:
+        yield best
+        waiting.take(best[2])
+    yield from _wordless(rankings)
+
+
+def _wordless(rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, Line]]:
+    lines = ((which, line) for which, one in enumerate(rankings) for line in one.lines if not line.stems)
+    for which, line in sorted(lines, key=lambda pair: -pair[1].rest):
         yield line.rest, which, line
