@@ -25,7 +25,15 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 BLOCK_SECONDS = 30.0
-HOW_TOS = ["python", "hot-swap", "any-host-over-http", "recall", "pins-tiers-and-ttl", "cross-agent", "rebuild-the-index"]
+HOW_TOS = [
+    "python",
+    "hot-swap",
+    "any-host-over-http",
+    "recall",
+    "pins-tiers-and-ttl",
+    "cross-agent",
+    "rebuild-the-index",
+]
 END = "=== end of block, status "
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -20,7 +20,6 @@ from offbook.worker import compressing
 
 from ..small_memory import assistant, caught_up, contents, exchange, small_memory, talk, user
 
-
 SHORT_SILENCE = SessionSilence(interrupted_gap=timedelta(milliseconds=10), new_session_gap=timedelta(milliseconds=200))
 
 
