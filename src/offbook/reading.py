@@ -167,8 +167,7 @@ class SessionReader:
         return max(0, session.chars - through) if session else 0
 
     async def state(self, scope: Scope) -> list[StateRecord]:
-        note = await self._store.session_note(scope, STATE_NOTE)
-        return read_state(note).records
+        return (await working_state(self._store, scope)).records
 
     async def _older(self, scope: Scope, session: Session, tail: Tail, max_chars: int) -> Older:
         """What stands for everything before the tail, planned to fit beside it."""
@@ -393,9 +392,10 @@ def empty_context(scope: Scope, max_chars: int) -> CompressedContext:
     )
 
 
-def read_state(note: str | None) -> WorkingState:
+async def working_state(store: Store, scope: Scope) -> WorkingState:
     """One that cannot be read is made anew from the log."""
-    with suppress(msgspec.DecodeError):
+    with suppress(msgspec.DecodeError, StoreCorrupt):
+        note = await store.session_note(scope, STATE_NOTE)
         return msgspec.json.decode(note, type=WorkingState) if note else WorkingState()
     return WorkingState()
 

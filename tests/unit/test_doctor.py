@@ -23,9 +23,10 @@ from offbook.doctor import record as of_record
 from offbook.embedded import open_memory
 from offbook.errors import ProviderUnavailable
 from offbook.home import Home, Lock
-from offbook.reading import read_state
+from offbook.reading import working_state
 from offbook.settings import load
-from offbook.types import CaptureClaim, Message, now
+from offbook.store.sqlite import SqliteStore
+from offbook.types import CaptureClaim, Message, Scope, now
 from tests.unit.client.fake_provider import FakeProvider
 from tests.unit.store.test_sqlite_compression import MADE_BY_0002, filled, older_store
 
@@ -396,7 +397,11 @@ async def test_a_working_state_that_cannot_be_read_is_made_anew(compressed: Home
     finding = await found(compressed, "summaries")
     assert (finding.level, "of agent main, chat" in finding.what) == ("warn", True)
     assert "made anew from the log" in str(finding.mend)
-    assert read_state(note) == WorkingState()
+    store = SqliteStore(compressed.database)
+    try:
+        assert await working_state(store, Scope(agent_id="main", session_id="chat")) == WorkingState()
+    finally:
+        await store.close()
 
 
 async def test_much_damage_is_counted_and_some_of_it_shown(compressed: Home) -> None:

@@ -15,7 +15,7 @@ from offbook.compression.levels import SHORTEST_REST, due, left_over, next_merge
 from offbook.continuity.working_state import Turn, advanced
 from offbook.errors import StoreError
 from offbook.protocols import ExaminedMessage, Store
-from offbook.reading import STATE_NOTE, read_state
+from offbook.reading import STATE_NOTE, working_state
 from offbook.settings import Settings
 from offbook.standing import Standings, warmed
 from offbook.summaries import CompressionEstimate, Summary
@@ -234,8 +234,7 @@ class Compressing:
 
     async def _advance_state(self, scope: Scope, session: Session) -> bool:
         """True where it has everything up to the newest message."""
-        note = await self._store.session_note(scope, STATE_NOTE)
-        state = read_state(note)
+        state = await working_state(self._store, scope)
         if state.through_seq >= session.last_seq:
             return True
         for _ in range(STATE_PAGES):
