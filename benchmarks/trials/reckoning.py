@@ -10,7 +10,7 @@ import msgspec
 
 from benchmarks.trials.requests import Acknowledgement, Planned, content_of
 from offbook.home import Home
-from offbook.reading import SessionReader
+from offbook.log_reading import LogReader
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
 from offbook.types import LoggedMessage, Scope
@@ -63,7 +63,7 @@ async def reckon(home: Path, acknowledgements: Iterable[Acknowledgement], sent: 
     faults = await all_faults(home)
     stored = acknowledged_messages = 0
     async with opened(home) as store:
-        reader = SessionReader(store, BlobFiles(Home(home).blobs))
+        reader = LogReader(store, BlobFiles(Home(home).blobs))
         planned = _by_scope(sent)
         for scope, requests in planned.items():
             log = [logged async for logged in _log(store, scope)]
@@ -143,7 +143,7 @@ def _order_faults(seqs: dict[str, int], requests: Iterable[Planned]) -> list[str
 
 
 async def _content_faults(
-    reader: SessionReader, scope: Scope, log: Iterable[LoggedMessage], requests: Iterable[Planned]
+    reader: LogReader, scope: Scope, log: Iterable[LoggedMessage], requests: Iterable[Planned]
 ) -> list[str]:
     """Every message is what was sent, its large parts back in place; nothing is there that nobody sent."""
     chars = {id_: planned.chars for planned in requests for id_ in planned.ids}

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from offbook.errors import NotFound, WrongShape
+from offbook.log_reading import LogReader
 from offbook.protocols import Store
-from offbook.reading import SessionReader
 from offbook.summaries import (
     Expansion,
     HandedContext,
@@ -31,7 +31,7 @@ TELLING_VERBS = ("swap", "hooks/session-start", "hooks/session-end", "hooks/pre-
 
 
 class Contexts:
-    def __init__(self, store: Store, reader: SessionReader) -> None:
+    def __init__(self, store: Store, reader: LogReader) -> None:
         self._store = store
         self._reader = reader
 

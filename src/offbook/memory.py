@@ -21,6 +21,7 @@ from offbook.contexts import Contexts
 from offbook.entries import CrossSearch, Pinned, Reach, Recollection, TurnMemories
 from offbook.errors import NotFound, WrongShape
 from offbook.followers import Followers
+from offbook.log_reading import LogReader
 from offbook.protocols import Blobs, Store
 from offbook.recollection import Recollections
 from offbook.redact import redact_text
@@ -87,7 +88,8 @@ class Memory:
         self._background = background
         self._started_at = now()
         self._reader = background.reader
-        self._contexts = Contexts(store, self._reader)
+        self._log_reader = LogReader(store, blobs)
+        self._contexts = Contexts(store, self._log_reader)
         self._recollections = Recollections(store, settings, background)
         self._followers = Followers()
 
@@ -138,7 +140,7 @@ class Memory:
 
             await self._followers.wait(scope, min(wait_seconds, LONGEST_WAIT_SECONDS), has_come)
             page = await self._page(scope, after_seq, limit)
-        lines = await self._reader.lines(scope, page)
+        lines = await self._log_reader.lines(scope, page)
         last_seq = lines[-1].seq if lines else after_seq
         await self._record(scope, "log", by, {"afterSeq": after_seq, "lastSeq": last_seq, "messages": len(lines)})
         return LogPage(messages=lines, last_seq=last_seq)

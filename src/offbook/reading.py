@@ -28,23 +28,20 @@ from offbook.compression.fit import (
 )
 from offbook.compression.ledger import ledger_of
 from offbook.compression.tail import Piece, Tail, fitting, piece_of, shown, tail_of, verbatim_room
-from offbook.content import internalise
 from offbook.continuity.working_state import WorkingState, rendered
 from offbook.errors import StoreCorrupt
+from offbook.log_reading import LogReader
 from offbook.protocols import Blobs, ExaminedMessage, Store
 from offbook.retrieval.whole import readable
 from offbook.settings import Settings
 from offbook.standing import Standings, digested, said_before
 from offbook.summaries import Ledger, Node, StateRecord, SummaryText
 from offbook.tokens import CHARS_PER_TOKEN
-from offbook.types import CompressedContext, LoggedMessage, LogLine, Message, Scope, Session, Span
+from offbook.types import CompressedContext, LoggedMessage, Scope, Session, Span
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 TAIL_PAGES = (16, 64, 256)
 """How many messages are read at a time, newest first: few for a small context, more as it grows."""
-
-
-MOST_BYTES_OF_A_PAGE = 8_000_000
 
 
 MOST_PIECES_AT_ONCE = 100
@@ -73,7 +70,7 @@ T = TypeVar("T")
 class SessionReader:
     def __init__(self, store: Store, blobs: Blobs, settings: Settings, standings: Standings, frame_key: bytes) -> None:
         self._store = store
-        self._blobs = blobs
+        self._log = LogReader(store, blobs)
         self._settings = settings
         self._standings = standings
         self._key = frame_key
@@ -274,36 +271,6 @@ class SessionReader:
             raise StoreCorrupt(f"message {before_seq - 1} of {scope.session_id!r} is missing: run `offbook doctor`")
         return page
 
-    async def lines(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[LogLine]:
-        """As many as make an answer of bearable size; at least one."""
-        lines: list[LogLine] = []
-        size = 0
-        for logged in page:
-            line = await self._line(scope, logged)
-            size += len(msgspec.json.encode(line))
-            if lines and size > MOST_BYTES_OF_A_PAGE:
-                break
-            lines.append(line)
-        return lines
-
-    async def _line(self, scope: Scope, logged: LoggedMessage) -> LogLine:
-        return LogLine(
-            seq=logged.seq,
-            received_at=logged.received_at,
-            message=await self.whole(scope, logged),
-            noise=logged.entry.noise,
-            redactions=logged.entry.redactions,
-        )
-
-    async def whole(self, scope: Scope, logged: LoggedMessage) -> Message:
-        """The message as it came, its large parts back in their places."""
-        references = logged.entry.blobs
-        if not references:
-            return logged.message
-        data = {reference.sha256: await self._blobs.get(scope.agent_id, reference.sha256) for reference in references}
-        content = internalise(logged.message.content, references, data)
-        return msgspec.structs.replace(logged.message, content=content)
-
     async def piece(self, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
         """A message with its large texts put back where they could fit; images stay references."""
         references = logged.entry.blobs
@@ -312,7 +279,7 @@ class SessionReader:
         if any(reference.is_binary for reference in references):
             return piece_of(logged)
         try:
-            return piece_of(logged, await self.whole(scope, logged))
+            return piece_of(logged, await self._log.whole(scope, logged))
         except StoreCorrupt:
             # The stand-in says what is meant; the log itself, `doctor` and `audit --verify` tell of the damage.
             return piece_of(logged)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 
 from offbook.errors import StoreCorrupt, WrongShape
 from offbook.memory import Memory
-from offbook.settings import Summarizer
+from offbook.settings import SessionSilence, Summarizer
 from offbook.standing import ReadStretch, Standings
 from offbook.summaries import SummaryView
 from offbook.types import Scope
@@ -157,11 +159,18 @@ async def test_its_author_is_shown_what_was_before_and_nothing_later(tmp_path: P
 
 
 async def test_one_session_only_and_not_what_is_merged_across(tmp_path: Path, server: Server) -> None:
-    async with small_memory(tmp_path, summary_target_tokens=TARGET) as memory:
+    short = SessionSilence(interrupted_gap=timedelta(milliseconds=10), new_session_gap=timedelta(milliseconds=100))
+    interval = timedelta(milliseconds=200)
+    async with small_memory(tmp_path, summary_target_tokens=TARGET, session=short, worker_interval=interval) as memory:
         for number in range(4):
             scope = await talk(memory, 5, session=f"day {number}")
             await memory.session_end(scope)
-            await caught_up(memory)
+        before = []
+        async with asyncio.timeout(30):
+            while not any(len({span.session_id for span in one.spans}) > 1 for one in before):
+                await asyncio.sleep(0.1)
+                before = await all_summaries(memory)
+        await caught_up(memory)
         before = await all_summaries(memory)
     mine = {one.id for one in before if {span.session_id for span in one.spans} == {"day 1"}}
     assert any(len({span.session_id for span in one.spans}) > 1 for one in before)
