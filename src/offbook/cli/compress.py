@@ -81,8 +81,8 @@ def command(
             left = typed(asked(client, "compress", **asking, dryRun=True), CompressionEstimate).again
     if invocation.is_json:
         now = {"counts": after.summaries.counts, "waiting": after.summaries.waiting, "made": _made(before, after)}
-        told_again = {"writtenAgain": max(0, estimate.again - left)} if left is not None else {}
-        print_json({**document, **now, **told_again})
+        told_again = {"writtenAgain": max(0, estimate.again - left), "left": left} if left is not None else {}
+        print_json({**document, **now, **told_again, "troubles": after.summaries.troubles})
     elif no_wait:
         waiting = counted(after.summaries.waiting, "session")
         click.echo(f"begun, {waiting} to look at: `offbook status` shows how far it is")
@@ -91,6 +91,8 @@ def command(
         if left is not None:
             _tell_again(max(0, estimate.again - left), left)
         _tell_troubles(after)
+    if left and left >= estimate.again:
+        raise click.exceptions.Exit(1)  # it was asked for, and nothing of it was done
 
 
 # ── before ────────────────────────────────────────────────────────────────────────────────────

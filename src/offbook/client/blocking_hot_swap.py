@@ -72,13 +72,19 @@ class BlockingHotSwapSession:
     def messages(self) -> list[Message]:
         return self._run(self._session.messages())
 
+    def openai_messages(self) -> list[dict[str, Any]]:
+        return self._run(self._session.openai_messages())
+
+    def anthropic_request(self) -> dict[str, Any]:
+        return self._run(self._session.anthropic_request())
+
     def as_openai(self) -> list[dict[str, Any]]:
         return self._session.as_openai()
 
     def as_anthropic(self) -> dict[str, Any]:
         return self._session.as_anthropic()
 
-    def report_usage(self, prompt_tokens: int) -> None:
+    def report_usage(self, prompt_tokens: int | None) -> None:
         self._session.report_usage(prompt_tokens)
 
     @property

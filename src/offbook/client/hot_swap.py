@@ -31,8 +31,8 @@ from offbook.client.own_compaction import OwnCompaction, compacted, newest_messa
 from offbook.client.slot import Slot, tokens_of
 from offbook.client.swap_checks import not_smaller, wrong_with
 from offbook.client.swap_events import EventKind, Meter, SwapEvent, SwapStats
-from offbook.client.swap_question import Outcome, Questions
-from offbook.errors import InvalidInput, OffbookError
+from offbook.client.swap_question import Outcome, Questions, told
+from offbook.errors import InvalidInput
 from offbook.settings import Compaction, MemoryCompaction
 from offbook.summaries import Ledger, Swap
 from offbook.tokens import CHARS_PER_TOKEN
@@ -130,7 +130,7 @@ class HotSwapSession:
     def add(self, message: MessageLike) -> Message:
         """Record a message and append it to slot A: microseconds, whatever the provider does.
 
-        One whose `id` is known changes nothing. Raises WrongShape where it is no message.
+        One whose `id` is known changes nothing. Raises WrongShape where it is no message, or cannot be sent.
         """
         said = message_of(message)
         with self._changing:
@@ -152,20 +152,31 @@ class HotSwapSession:
             self._meter.give(slot.tokens)
         return slot.messages
 
+    async def openai_messages(self) -> list[dict[str, Any]]:
+        """`messages()`, as the `messages` of a request to OpenAI's API."""
+        await self.messages()
+        return self.as_openai()
+
+    async def anthropic_request(self) -> dict[str, Any]:
+        """`messages()`, as the `system` and the `messages` of a request to Anthropic's."""
+        await self.messages()
+        return self.as_anthropic()
+
     def as_openai(self) -> list[dict[str, Any]]:
-        """Slot A as the `messages` of a request."""
+        """Slot A as the last `messages()` left it, and what was added since. Nothing is swapped here."""
         from offbook.compression.provider_shapes import to_openai
 
         return to_openai(self._slot.messages)
 
     def as_anthropic(self) -> dict[str, Any]:
-        """Slot A as the `system` and the `messages` of a request."""
+        """As `as_openai`, for Anthropic's API."""
         from offbook.compression.provider_shapes import to_anthropic
 
         return to_anthropic(self._slot.messages)
 
-    def report_usage(self, prompt_tokens: int) -> None:
-        """What the prompt made of the last `messages` took, as the model's provider counted it."""
+    def report_usage(self, prompt_tokens: int | None) -> None:
+        """What the prompt made of the last `messages` took, as the model's provider counted it: all of it, also what
+        came from its cache. Nothing, or none at all, is no count."""
         self._meter.report(prompt_tokens)
 
     @property
@@ -262,14 +273,16 @@ class HotSwapSession:
         is_swap = isinstance(answer, Swap)
         with self._changing:
             before = self._slot
-            reach = before.reach_of(answer.messages)
-            if reach is None and before.last_id is None and not is_swap:
-                reach = 0  # a session that goes on; nothing of ours is older
-            after = before.replaced(answer.messages, reach or 0, outcome.unrecorded)
-            wrong = wrong_with(answer.messages, reach, outcome.arrived, before, after)
+            older = before.without(outcome.known)
+            reach = older.reach_of(answer.messages)
+            if reach is None and older.last_id is None and not is_swap:
+                reach = older.covered  # a session that goes on; nothing of ours is older
+            after = older.replaced(answer.messages, reach or 0, outcome.unrecorded)
+            wrong = wrong_with(answer.messages, reach, outcome.arrived, older, after)
             wrong = wrong or (not_smaller(before, after) if is_swap else None)
             if wrong is None:
                 self._slot = after
+                self._known_ids.update(outcome.known, (one.id for one in answer.messages if one.id is not None))
         self._awaits_start = False
         if wrong is not None:
             self._rest_until = time.monotonic() + REST_SECONDS
@@ -279,7 +292,6 @@ class HotSwapSession:
             self._tell(self._memory.post_compaction(self.session_id, {"kept": wrong}, agent_id=self._agent_id))
             return
         self._lost = outcome.lost
-        self._known_ids.update(message.id for message in answer.messages if message.id is not None)
         self._generation = answer.generation
         self._ask_later()
         if isinstance(answer, Swap):
@@ -326,7 +338,7 @@ class HotSwapSession:
         return f"{troubles[0].kind}: {troubles[0].reason}" if troubles else "a swap left it full"
 
     def _tell(self, telling: Coroutine[Any, Any, Any], after: asyncio.Task[None] | None = None) -> asyncio.Task[None]:
-        task = asyncio.create_task(_told(telling, after))
+        task = asyncio.create_task(told(telling, after))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
         return task
@@ -336,15 +348,3 @@ class HotSwapSession:
         self._counts[kind] += 1
         sizes = (before.tokens, after.tokens, len(before.whole), len(after.whole))
         self.events.append(SwapEvent(kind, now(), reason, self._generation, *sizes))
-
-
-async def _told(telling: Coroutine[Any, Any, Any], after: asyncio.Task[None] | None) -> None:
-    """Best effort: nobody waits for it, and what it tells is in the agent's own log too."""
-    try:
-        if after is not None:
-            await asyncio.wait({after})
-        await telling
-    except (OffbookError, OSError):
-        pass
-    finally:
-        telling.close()

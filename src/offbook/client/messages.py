@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
-from offbook.client.outgoing import MessageLike
+from offbook.client.outgoing import MessageLike, without_surrogates
 from offbook.errors import WrongShape
 from offbook.types import Message
 
@@ -16,7 +17,42 @@ _OTHER_ROLES = {"developer": "system"}
 
 
 def message_of(given: MessageLike) -> Message:
-    """Raises WrongShape where it is no message. What we have no field for is kept in `meta`, OpenAI's calls too."""
+    """Raises WrongShape where it is no message, or cannot be sent. What comes back is what the provider will have.
+
+    What we have no field for is kept in `meta`, OpenAI's calls too. Objects of an SDK become what they dump.
+    """
+    try:
+        fields = _fields_of(given)
+        try:
+            return _sendable(fields)
+        except (TypeError, ValueError):
+            return _sendable(without_surrogates(msgspec.to_builtins(fields, enc_hook=_dumped, str_keys=True)))
+    except WrongShape:
+        raise
+    # What a host holds may raise anything when it is read.
+    except Exception as error:  # noqa: BLE001
+        raise WrongShape(str(error) or type(error).__name__) from None
+
+
+def _sendable(fields: Message | dict[str, Any]) -> Message:
+    message = fields if isinstance(fields, Message) else msgspec.convert(fields, Message)
+    msgspec.json.encode(message)
+    return message
+
+
+def _dumped(value: Any) -> Any:
+    """What stands for an object of somebody else's: a mapping, or a model of an SDK."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    dump = getattr(value, "model_dump", None) or getattr(value, "dict", None)
+    if not isinstance(value, type) and callable(dump):
+        dumped = dump()
+        if isinstance(dumped, Mapping):
+            return dict(dumped)
+    raise WrongShape(f"a message is JSON, and a {type(value).__name__} is not")
+
+
+def _fields_of(given: MessageLike) -> Message | dict[str, Any]:
     if isinstance(given, Message):
         return given
     if isinstance(given, tuple) and len(given) == 2:
@@ -33,7 +69,4 @@ def message_of(given: MessageLike) -> Message:
     role = fields.get("role")
     if isinstance(role, str):
         fields["role"] = _OTHER_ROLES.get(role, role)
-    try:
-        return msgspec.convert(fields, Message)
-    except msgspec.ValidationError as error:
-        raise WrongShape(str(error)) from None
+    return fields

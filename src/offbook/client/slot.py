@@ -75,11 +75,14 @@ class Slot(NamedTuple):
     @property
     def settled(self) -> int:
         """The position up to which no tool is still at work: its result will need its call."""
-        answered = {call_id for one in self.added for call_id in tool_results(one.message)}
+        waiting: dict[str, list[int]] = {}  # a model may use an id again: a result answers the latest call of it
         for one in self.added[-AWAITED_FOR_MESSAGES:]:
-            if not answered.issuperset(tool_calls(one.message)):
-                return one.position - 1
-        return self.total
+            for call_id in tool_calls(one.message):
+                waiting.setdefault(call_id, []).append(one.position)
+            for call_id in tool_results(one.message):
+                if waiting.get(call_id):
+                    waiting[call_id].pop()
+        return min((position - 1 for positions in waiting.values() for position in positions), default=self.total)
 
     @property
     def has_open_calls(self) -> bool:
@@ -105,6 +108,14 @@ class Slot(NamedTuple):
         if self.last_id is not None:
             positions[self.last_id] = self.covered
         return max((positions[message.id] for message in messages if message.id in positions), default=None)
+
+    def without(self, ids: Collection[str]) -> Slot:
+        """Less what a context from before stands for, in whatever order the host added it again."""
+        added = [one for one in self.added if one.id not in ids]
+        if len(added) == len(self.added):
+            return self
+        slot = self._with_base(self.base, self.covered, added)
+        return slot._replace(covered=added[0].position - 1 if added else self.total, last_id=None)
 
     def replaced(self, base: Sequence[Message], covered: int, unrecorded: Collection[str] = ()) -> Slot:
         """`base` in the place of everything up to `covered`, except of what the provider never took."""

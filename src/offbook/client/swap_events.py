@@ -40,6 +40,10 @@ class SwapStats(NamedTuple):
     """What the last swap kept and what it left out."""
 
 
+LEAST_OF_ESTIMATE = 0.5
+"""No tokenizer is better than that by our estimate: a lower count leaves something out, such as what was cached."""
+
+
 class Meter:
     """How many tokens the next prompt has: what the model's provider last counted, and our estimate of what changed.
 
@@ -55,13 +59,14 @@ class Meter:
         """This much of slot A goes into the next prompt."""
         self._given = slot_tokens
 
-    def report(self, prompt_tokens: int) -> None:
-        """What that prompt took."""
-        self._reported, self._estimated = prompt_tokens, self._given
+    def report(self, prompt_tokens: int | None) -> None:
+        """What that prompt took. No prompt takes nothing: then it was not counted."""
+        if prompt_tokens is not None and prompt_tokens > 0:
+            self._reported, self._estimated = prompt_tokens, self._given
 
     def used(self, slot_tokens: int) -> int:
         if self._reported is None:
             return slot_tokens
         if self._reported >= self._estimated:
             return slot_tokens + self._reported - self._estimated
-        return slot_tokens * self._reported // self._estimated
+        return int(slot_tokens * max(self._reported / self._estimated, LEAST_OF_ESTIMATE))

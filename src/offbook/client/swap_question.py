@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from offbook.client.async_client import AsyncClient
 from offbook.client.slot import Slot
@@ -16,6 +17,8 @@ from offbook.types import CompressedContext
 SETTLE_SECONDS = 5.0
 """How long a question may wait for what was recorded to arrive; the agent does not wait that long."""
 MOST_LOOKED_UP = 1_000
+MOST_KNOWN = 20_000
+"""How many messages of a session that goes on are known by their ids, the newest."""
 
 
 class Outcome(NamedTuple):
@@ -28,6 +31,8 @@ class Outcome(NamedTuple):
     """How many the outbox had given up by then."""
     unrecorded: frozenset[str] = frozenset()
     """Which of ours those are."""
+    known: frozenset[str] = frozenset()
+    """The messages that a context to start with stands for, shown or not."""
     trouble: EventKind | None = None
     reason: str = ""
 
@@ -42,13 +47,21 @@ class Questions:
         self._slot = slot
 
     def lost(self) -> int:
-        """Messages of this client that the provider refused for good, or that the outbox had no room for."""
+        """Messages of this client that the provider refused for good, or that never came into the outbox."""
         status = self._memory.outbox_status()
-        return int(status["rejected"]) + int(status["dropped"])
+        return sum(int(status[name]) for name in ("rejected", "dropped", "invalid"))
 
     async def start(self, lost_before: int, max_chars: int) -> Outcome:
         asked = self._memory.session_start
-        return await self._ask(lambda: asked(self._session_id, max_chars, agent_id=self._agent_id), lost_before)
+        outcome = await self._ask(lambda: asked(self._session_id, max_chars, agent_id=self._agent_id), lost_before)
+        if not isinstance(outcome.answer, CompressedContext):
+            return outcome
+        try:
+            return outcome._replace(known=await self._ids_up_to(outcome.answer.covers.last_seq))
+        except ProviderRefused:  # a token that may not read the log: what is shown is known all the same
+            return outcome
+        except OffbookError as error:
+            return Outcome(trouble="away", reason=str(error))
 
     async def swap(self, lost_before: int, used_tokens: int, context_window: int, *, force: bool) -> Outcome:
         asked = partial(self._memory.swap, force=force, agent_id=self._agent_id)
@@ -61,7 +74,8 @@ class Questions:
             answer = await asked()
             lost = self.lost()
             if lost != lost_before:
-                return Outcome(answer, lost=lost, unrecorded=await self._unrecorded())
+                unrecorded, is_all = await self._unrecorded()
+                return Outcome(answer, lost=lost if is_all else lost_before, unrecorded=unrecorded)
             return Outcome(answer, arrived=total if has_arrived else 0, lost=lost)
         except ProviderRefused as error:
             return Outcome(trouble="refused", reason=str(error))
@@ -71,15 +85,43 @@ class Questions:
         except Exception as error:  # noqa: BLE001
             return Outcome(trouble="wrong", reason=repr(error))
 
-    async def _unrecorded(self) -> frozenset[str]:
-        """Those of ours that are not in the log between two that are: messages arrive in order."""
+    async def _ids_up_to(self, last_seq: int) -> frozenset[str]:
+        ids: set[str] = set()
+        after = max(0, last_seq - MOST_KNOWN)
+        while after < last_seq:
+            page = await self._memory.log(self._session_id, after, MOST_LOOKED_UP, agent_id=self._agent_id)
+            lines = page["messages"]
+            if not lines:
+                break
+            ids.update(line["message"]["id"] for line in lines if line["seq"] <= last_seq and line["message"].get("id"))
+            after = lines[-1]["seq"]
+        return frozenset(ids)
+
+    async def _unrecorded(self) -> tuple[frozenset[str], bool]:
+        """Those of ours that are not in the log between two that are: messages arrive in order.
+
+        And whether that is all: of those behind the newest that is there nobody can say yet.
+        """
         slot = self._slot()
         page = await self._memory.log(self._session_id, limit=MOST_LOOKED_UP, newest=True, agent_id=self._agent_id)
         lines = page["messages"]
         known = {line["message"].get("id") for line in lines}
         found = [one.position for one in slot.added if one.id in known]
         if not found:
-            return frozenset()
+            return frozenset(), not slot.added
         is_whole = slot.last_id in known or lines[0]["seq"] == 1
         first = slot.covered if is_whole else found[0]
-        return frozenset(one.id for one in slot.added if first < one.position < found[-1] and one.id not in known)
+        lost = (one.id for one in slot.added if first < one.position < found[-1] and one.id not in known)
+        return frozenset(lost), found[-1] == slot.total
+
+
+async def told(telling: Coroutine[Any, Any, Any], after: asyncio.Task[None] | None) -> None:
+    """Best effort: nobody waits for it, and what it tells is in the agent's own log too."""
+    try:
+        if after is not None:
+            await asyncio.wait({after})
+        await telling
+    except (OffbookError, OSError):
+        pass
+    finally:
+        telling.close()

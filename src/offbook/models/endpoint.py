@@ -19,7 +19,6 @@ MOST_ANSWER_BYTES = 64 << 20
 """64 vectors of 4,096 numbers are 6 MB of JSON."""
 PIECE_BYTES = 1 << 16
 KEPT_CONNECTIONS = 4
-EXCERPT_CHARS = 200
 CONNECT_SECONDS = 10.0
 """Until somebody takes the call. Only this cannot be broken off, so it is short."""
 
@@ -33,10 +32,23 @@ class Answer(NamedTuple):
     body: bytes
     retry_after_seconds: float = 0.0
 
+
+class Deadline:
+    """Of a whole exchange: what is asked of a socket waits for each piece anew, and pieces may come without end."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._at = time.monotonic() + seconds
+
     @property
-    def excerpt(self) -> str:
-        text = " ".join(self.body[: 4 * EXCERPT_CHARS].decode(errors="replace").split())
-        return text[:EXCERPT_CHARS] or "without a word"
+    def seconds_left(self) -> float:
+        return self._at - time.monotonic()
+
+    def require(self) -> float:
+        """What is left of it."""
+        if (left := self.seconds_left) <= 0:
+            raise TimeoutError(f"an answer not complete after {self.seconds:g} seconds")
+        return left
 
 
 class Endpoint:
@@ -76,23 +88,20 @@ class Endpoint:
         return f"Endpoint({self.url!r})"
 
     def post(self, body: bytes, *, timeout_seconds: float | None = None) -> Answer:
-        seconds = timeout_seconds or self._timeout_seconds
+        deadline = Deadline(timeout_seconds or self._timeout_seconds)
         with self._changing:
             kept = self._idle.pop() if self._idle else None
         if kept is not None:
             try:
-                return self._exchange(kept, body, seconds)
+                return self._exchange(kept, body, deadline)
             except (ConnectionError, HTTPException):
                 pass  # it was closed while nobody used it; asking twice does no harm
             except OSError as error:
                 raise Broken(str(error)) from None
         try:
-            return self._exchange(self._connection(), body, seconds)
+            return self._exchange(self._connection(), body, deadline)
         except (OSError, HTTPException, UnicodeError) as error:
-            raise Broken(str(error) or type(error).__name__) from None
-
-    def without_key(self, text: str) -> str:
-        return text.replace(self._key, "…") if self._key else text
+            raise Broken(_why(error)) from None
 
     def close(self) -> None:
         """Whoever waits for an answer is told at once that there will be none."""
@@ -103,43 +112,55 @@ class Endpoint:
         for connection in idle:
             connection.close()
         for connection in in_use:
-            if (sock := connection.sock) is not None:
-                with suppress(OSError):  # its user has closed it meanwhile
-                    socket.socket.shutdown(sock, socket.SHUT_RDWR)  # also under TLS, without its farewell
+            _break_off(connection)
 
     def _connection(self) -> HTTPConnection:
         if self._tls is not None:
             return HTTPSConnection(self._host, self._port, timeout=self._timeout_seconds, context=self._tls)
         return HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)
 
-    def _exchange(self, connection: HTTPConnection, body: bytes, seconds: float) -> Answer:
+    def _exchange(self, connection: HTTPConnection, body: bytes, deadline: Deadline) -> Answer:
         is_reusable = False
         with self._changing:
             self._in_use.add(connection)
+        timer = threading.Timer(deadline.require(), _break_off, (connection,))
+        timer.daemon = True
+        timer.start()
         try:
-            self._connect(connection, seconds)
+            self._connect(connection, deadline)
             connection.request("POST", self._path, body, self._headers)
             response = connection.getresponse()
-            answer = Answer(response.status, self._read(response, seconds), _seconds(response.getheader("Retry-After")))
+            answer = Answer(response.status, self._read(response), _seconds(response.getheader("Retry-After")))
+            deadline.require()  # what was broken off may look like an answer that ends there
             is_reusable = not response.will_close
+        except (OSError, HTTPException):
+            deadline.require()
+            raise
         finally:
+            timer.cancel()
             with self._changing:
                 self._in_use.discard(connection)
             if not (is_reusable and self._keep(connection)):
                 connection.close()
         return answer
 
-    def _connect(self, connection: HTTPConnection, seconds: float) -> None:
-        if connection.sock is None:
-            connection.timeout = min(seconds, CONNECT_SECONDS)
-            connection.connect()
-        connection.sock.settimeout(seconds)
+    def _connect(self, connection: HTTPConnection, deadline: Deadline) -> None:
+        is_new = connection.sock is None
+        if is_new:
+            connection.timeout = min(deadline.require(), CONNECT_SECONDS)
+            HTTPConnection.connect(connection)  # without TLS: nobody could break off its handshake in there
+            if self._tls is not None:
+                connection.sock = self._tls.wrap_socket(
+                    connection.sock, server_hostname=self._host, do_handshake_on_connect=False
+                )
+        connection.sock.settimeout(deadline.require())
         if self._is_closed:
             raise HTTPException("closed")
+        if is_new and self._tls is not None:
+            connection.sock.do_handshake()
 
-    def _read(self, response: HTTPResponse, seconds: float) -> bytes:
-        """All of it, unless it is too much or too slow."""
-        deadline = time.monotonic() + seconds
+    def _read(self, response: HTTPResponse) -> bytes:
+        """All of it, unless it is too much."""
         pieces: list[bytes] = []
         size = 0
         while piece := response.read1(PIECE_BYTES):
@@ -147,8 +168,6 @@ class Endpoint:
             size += len(piece)
             if size > MOST_ANSWER_BYTES:
                 raise HTTPException(f"an answer of more than {MOST_ANSWER_BYTES:,} bytes")
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"an answer not complete after {seconds:g} seconds")
         if response.length:  # read1 takes an early end for the end
             raise IncompleteRead(b"", response.length)
         response.read()  # nothing; but only this says that the connection is free again
@@ -160,6 +179,19 @@ class Endpoint:
                 self._idle.append(connection)
                 return True
         return False
+
+
+def _break_off(connection: HTTPConnection) -> None:
+    if (sock := connection.sock) is not None:
+        with suppress(OSError):  # its user has closed it meanwhile
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # also under TLS, without its farewell
+
+
+def _why(error: Exception) -> str:
+    """Not in the words of the other side, which may be anything."""
+    if isinstance(error, HTTPException) and not isinstance(error, ConnectionError) and error.args[:1] == ("closed",):
+        return "closed"
+    return str(error) or type(error).__name__
 
 
 def bearer(key: str | None) -> dict[str, str]:

@@ -10,6 +10,22 @@ from offbook.errors import ModelUnavailable
 from offbook.models.endpoint import Answer, Broken, Endpoint
 
 LONGEST_PAUSE_SECONDS = 20.0
+HEARD_BYTES = 400
+"""Of a refusal: what it is about stands at its start, and further on perhaps what was sent."""
+OF_WHAT_WAS_SENT = frozenset({400, 413, 422})
+
+
+class Refused(Exception):
+    """The cause of a ModelUnavailable: an answer that is none. Its words may quote a conversation or a key, and are
+    shown nowhere."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.status)
+        self.status = answer.status
+        self._heard = answer.body[:HEARD_BYTES]
+
+    def names(self, field: str) -> bool:
+        return field.encode() in self._heard
 
 
 class Remote:
@@ -73,13 +89,33 @@ class Remote:
         )
 
     def _refused(self, answer: Answer) -> ModelUnavailable:
+        """Without its words: all agents share a model, and it may quote the conversation of one of them."""
         what = f"{self._called} {self.url} answered {answer.status}"
-        if answer.status in (401, 403):  # without its words, which may quote the key
-            return ModelUnavailable(f"{what}: put a key that it takes into the variable {self._key_variable}")
-        said = f"{what} for model {self._model!r} ({self._endpoint.without_key(answer.excerpt)})"
-        if answer.status in (408, 429) or answer.status >= 500:
-            return ModelUnavailable(f"{said}: it may do so again later", retryable=True)
-        return ModelUnavailable(f"{said}: mend the settings {self._settings[0]} and {self._settings[1]}")
+        is_passing = answer.status in (408, 429) or answer.status >= 500
+        if answer.status in (401, 403):
+            told = f"{what}: put a key that it takes into the variable {self._key_variable}"
+        elif is_passing:
+            told = f"{what} for model {self._model!r}: it may take it later"
+        elif answer.status in OF_WHAT_WAS_SENT:
+            told = (
+                f"{what} for model {self._model!r}: it does not take what was sent, or is not what the settings "
+                f"{self._settings[0]} and {self._settings[1]} say; its own log tells more"
+            )
+        else:
+            told = f"{what} for model {self._model!r}: mend the settings {self._settings[0]} and {self._settings[1]}"
+        failure = ModelUnavailable(told, retryable=is_passing)
+        failure.__cause__ = Refused(answer)
+        return failure
+
+
+def refusal(error: ModelUnavailable) -> Refused | None:
+    return error.__cause__ if isinstance(error.__cause__, Refused) else None
+
+
+def is_of_what_was_sent(error: ModelUnavailable) -> bool:
+    """Whether another prompt may well be taken: this one was too long, or held what a provider does not read."""
+    refused = refusal(error)
+    return refused is not None and refused.status in OF_WHAT_WAS_SENT
 
 
 def checked_key(key: str | None, key_variable: str, key_setting: str) -> str:

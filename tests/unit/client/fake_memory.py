@@ -61,6 +61,7 @@ class FakeMemory:
         self.refused_ids: set[str] = set()
         self.refused = 0
         self.dropped = 0
+        self.invalid = 0
         self.generation = 0
         self.threshold = 0.0
         self.asked: list[str] = []
@@ -74,7 +75,7 @@ class FakeMemory:
         self.waiting.append(message)
 
     def outbox_status(self) -> dict[str, Any]:
-        return {"waiting": len(self.waiting), "rejected": self.refused, "dropped": self.dropped}
+        return {"waiting": len(self.waiting), "rejected": self.refused, "dropped": self.dropped, "invalid": self.invalid}
 
     async def settle(self, timeout_seconds: float = 5.0) -> bool:
         await asyncio.sleep(0)
@@ -152,11 +153,18 @@ class FakeMemory:
         )
 
     async def log(
-        self, session_id: str, limit: int = 100, *, newest: bool = False, agent_id: str | None = None
+        self,
+        session_id: str,
+        after_seq: int = 0,
+        limit: int = 100,
+        *,
+        newest: bool = False,
+        agent_id: str | None = None,
     ) -> dict[str, Any]:
         await self._answering("log")
         lines = [{"seq": seq, "message": msgspec.to_builtins(one)} for seq, one in enumerate(self.stored, 1)]
-        return {"messages": lines[-limit:] if newest else lines[:limit], "lastSeq": len(lines)}
+        rest = lines[after_seq:]
+        return {"messages": rest[-limit:] if newest else rest[:limit], "lastSeq": len(lines)}
 
     async def pre_compaction(self, session_id: str, messages: Any = None, *, agent_id: str | None = None) -> int:
         await self._answering("pre-compaction")

@@ -8,7 +8,7 @@ import msgspec
 
 from offbook.errors import ModelUnavailable
 from offbook.models.endpoint import Endpoint
-from offbook.models.remote import Remote, checked_key
+from offbook.models.remote import Remote, checked_key, refusal
 from offbook.models.summarizers.answers import (
     FIRST_PAUSE_SECONDS,
     TEMPERATURE,
@@ -115,8 +115,9 @@ class Anthropic:
                     attempts=self._attempts,
                     first_pause_seconds=self._first_pause_seconds,
                 ).body
-            except ModelUnavailable as refused:
-                if not ("answered 400" in refused.detail and "temperature" in refused.detail):
+            except ModelUnavailable as error:
+                refused = refusal(error)
+                if refused is None or refused.status != 400 or not refused.names("temperature"):
                     raise
                 if not self._takes_temperature:
                     raise

@@ -8,7 +8,7 @@ import msgspec
 
 from offbook.errors import ModelUnavailable
 from offbook.models.endpoint import Endpoint, bearer
-from offbook.models.remote import Remote, checked_key
+from offbook.models.remote import Remote, checked_key, refusal
 from offbook.models.summarizers.answers import (
     FIRST_PAUSE_SECONDS,
     TEMPERATURE,
@@ -124,17 +124,18 @@ class OpenAIChat:
                     attempts=self._attempts,
                     first_pause_seconds=self._first_pause_seconds,
                 ).body
-            except ModelUnavailable as refused:
-                if not self._adapted_to(refused):
+            except ModelUnavailable as error:
+                if not self._adapted_to(error):
                     raise
 
-    def _adapted_to(self, refused: ModelUnavailable) -> bool:
-        if "answered 400" not in refused.detail:
+    def _adapted_to(self, error: ModelUnavailable) -> bool:
+        refused = refusal(error)
+        if refused is None or refused.status != 400:
             return False
-        if "max_completion_tokens" in refused.detail and self._length_field == "max_tokens":
+        if refused.names("max_completion_tokens") and self._length_field == "max_tokens":
             self._length_field = "max_completion_tokens"
             return True
-        if "temperature" in refused.detail and self._takes_temperature:
+        if refused.names("temperature") and self._takes_temperature:
             self._takes_temperature = False
             return True
         return False
