@@ -19,11 +19,13 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from offbook import AsyncClient, HotSwapSession
@@ -57,13 +59,17 @@ FACTS = ("Aurora", "TM-4471", "290 euros")
 # ── a model ───────────────────────────────────────────────────────────────────────────────────
 
 
+class ModelTrouble(Exception):
+    """The model's server did not give an answer, said in one line."""
+
+
 class ModelServer(NamedTuple):
     url: str
     model: str
     key: str
 
-    def answer(self, messages: list[dict[str, Any]]) -> tuple[str, int]:
-        """What the model says, and how many tokens the prompt was."""
+    def answer(self, messages: list[dict[str, Any]]) -> tuple[str, int | None]:
+        """What the model says, which may be nothing, and how many tokens the prompt was, where the server counts."""
         body = {
             "model": self.model,
             "messages": messages,
@@ -72,10 +78,20 @@ class ModelServer(NamedTuple):
             "frequency_penalty": 0.6,
         }
         headers = {"content-type": "application/json", "authorization": f"Bearer {self.key}"}
-        request = Request(f"{self.url.rstrip('/')}/chat/completions", json.dumps(body).encode(), headers)  # noqa: S310
-        with urlopen(request, timeout=300) as response:  # noqa: S310 - the address is the user's own
-            answer = json.load(response)
-        return answer["choices"][0]["message"]["content"].strip(), answer["usage"]["prompt_tokens"]
+        url = f"{self.url.rstrip('/')}/chat/completions"
+        try:
+            request = Request(url, json.dumps(body).encode(), headers)  # noqa: S310
+            with urlopen(request, timeout=300) as response:  # noqa: S310 - the address is the user's own
+                answer = json.load(response)
+            text = answer["choices"][0]["message"].get("content") or ""
+            return text.strip(), (answer.get("usage") or {}).get("prompt_tokens")
+        except HTTPError as error:
+            said = " ".join(error.read(300).decode(errors="replace").split())
+            raise ModelTrouble(f"{url} answers {error.code} {error.reason}: {said}") from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise ModelTrouble(f"{url} gives no answer: {error}") from None
+        except (LookupError, TypeError, AttributeError):
+            raise ModelTrouble(f"{url} answers, but not as OpenAI's chat completions do") from None
 
 
 @contextmanager
@@ -108,21 +124,41 @@ def local_server(weights: Path | None, window: int) -> Iterator[ModelServer]:
 # ── the agent ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def talk(server: ModelServer, session: HotSwapSession, said: Iterable[str]) -> None:
+async def scripted() -> AsyncIterator[str]:
+    for line in CONVERSATION.strip().splitlines():
+        yield line
+
+
+async def typed() -> AsyncIterator[str]:
+    """Until an empty line, or the end of what is typed. What is still to be delivered goes on meanwhile."""
+    while True:
+        try:
+            text = await asyncio.to_thread(input, "\n> ")
+        except EOFError:
+            print()
+            return
+        if not text:
+            return
+        yield text
+
+
+async def talk(server: ModelServer, session: HotSwapSession, said: AsyncIterator[str]) -> None:
     seen = len(session.events)
-    for text in said:
+    async for text in said:
         session.add(("user", text))
-        await session.messages()  # between two messages: a swap that is due happens here
+        messages = await session.openai_messages()  # between two messages: a swap that is due happens here
         for event in list(session.events)[seen:]:
             show(event, session.stats.last_ledger)
         seen = len(session.events)
-        prompt = [{"role": "system", "content": INSTRUCTIONS}, *session.as_openai()]
+        prompt = [{"role": "system", "content": INSTRUCTIONS}, *messages]
         answer, prompt_tokens = await asyncio.to_thread(server.answer, prompt)
         session.report_usage(prompt_tokens)
-        session.add(("assistant", answer))
-        share = prompt_tokens / session.context_window
-        print(f"\nuser       {text}\nassistant  {answer}")
-        print(f"           [{prompt_tokens:,} tokens, {share:.0%} of the window]")
+        if answer:
+            session.add(("assistant", answer))
+        share = session.used_tokens / session.context_window
+        counted = "not counted by the server" if prompt_tokens is None else f"{prompt_tokens:,} tokens"
+        print(f"\nuser       {text}\nassistant  {answer or '(nothing)'}")
+        print(f"           [prompt: {counted}; {share:.0%} of the window in use]")
 
 
 def show(event: SwapEvent, ledger: Ledger | None) -> None:
@@ -142,9 +178,7 @@ def show(event: SwapEvent, ledger: Ledger | None) -> None:
 
 async def main() -> None:
     arguments = parsed()
-    said: Iterable[str] = CONVERSATION.strip().splitlines()
-    if arguments.chat:
-        said = iter(lambda: input("\n> "), "")
+    said = typed() if arguments.chat else scripted()
     async with AsyncClient(agent_id="example") as memory:
         session = HotSwapSession(memory, arguments.session, context_window=arguments.window)
         known = await session.start()
@@ -172,9 +206,12 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--gguf", type=Path, metavar="PATH", help="weights for llama.cpp on this machine")
     parser.add_argument("--window", type=int, default=1_200, help="tokens of the context window")
     parser.add_argument("--session", default=f"example:{secrets.token_hex(4)}", help="to go on with an earlier one")
-    parser.add_argument("--chat", action="store_true", help="type yourself; an empty line ends it")
+    parser.add_argument("--chat", action="store_true", help="type yourself; an empty line or Ctrl-D ends it")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except ModelTrouble as trouble:
+        sys.exit(f"The model: {trouble}")

@@ -112,6 +112,48 @@ async def test_tools_and_noise_do_not_hinder_a_swap(daemon: Daemon) -> None:
         assert session.stats.fallbacks == {}, list(session.events)
 
 
+async def test_history_may_be_added_again_after_a_restart(daemon: Daemon) -> None:
+    async with AsyncClient(str(daemon.socket_endpoint), agent_id="again", home=daemon.home) as memory:
+        said = [{"role": "user", "content": line(number), "id": f"m{number}-\ud83d"} for number in range(90)]
+        first = HotSwapSession(memory, "chat", context_window=2_000, deadline_seconds=5.0)
+        await first.start()
+        for one in said:
+            first.add(one)
+            await first.messages()
+        assert (first.stats.swaps > 0, first.stats.fallbacks) == (True, {}), "whatever the ids are"
+        await first.close()
+        assert await memory.flush()
+        again = HotSwapSession(memory, "chat", context_window=2_000, deadline_seconds=5.0)
+        start = await again.start(5.0)
+        for one in said:
+            again.add(one)
+        assert await again.messages() == start
+        assert start[-1].content == line(89)
+        for number in range(90, 150):
+            again.add(("user", line(number)))
+            assert (await again.messages())[-1].content == line(number)
+        assert again.stats.swaps >= 1
+        assert (again.stats.fallbacks, again.stats.compactions) == ({}, 0)
+
+
+async def test_a_model_that_uses_its_ids_again_is_swapped_between_its_calls(daemon: Daemon) -> None:
+    async with AsyncClient(str(daemon.socket_endpoint), agent_id="reused", home=daemon.home) as memory:
+        session = HotSwapSession(memory, "chat", context_window=2_000, deadline_seconds=5.0)
+        call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        for number in range(60):
+            session.add(("user", line(number)))
+            session.add({"role": "assistant", "content": None, "tool_calls": [call]})
+            swaps = session.stats.swaps
+            await session.messages()
+            assert session.stats.swaps == swaps, "its tool is at work"
+            session.add({"role": "tool", "tool_call_id": "call_0", "content": f"seen {number}"})
+            request = await session.openai_messages()
+            assert [one["role"] for one in request[-2:]] == ["assistant", "tool"]
+            assert request[-1]["content"] == f"seen {number}"
+        assert session.stats.swaps >= 1
+        assert session.stats.fallbacks == {}, list(session.events)
+
+
 def test_the_blocking_session_is_the_same(daemon: Daemon) -> None:
     with (
         Client(str(daemon.socket_endpoint), agent_id="blocking", home=daemon.home) as memory,

@@ -273,7 +273,7 @@ class HotSwapSession:
         is_swap = isinstance(answer, Swap)
         with self._changing:
             before = self._slot
-            older = before.without(outcome.known)
+            older = before.without(outcome.known, outcome.unrecorded)
             reach = older.reach_of(answer.messages)
             if reach is None and older.last_id is None and not is_swap:
                 reach = older.covered  # a session that goes on; nothing of ours is older

@@ -25,7 +25,7 @@ def message_of(given: MessageLike) -> Message:
         fields = _fields_of(given)
         try:
             return _sendable(fields)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, msgspec.ValidationError):
             return _sendable(without_surrogates(msgspec.to_builtins(fields, enc_hook=_dumped, str_keys=True)))
     except WrongShape:
         raise

@@ -109,13 +109,14 @@ class Slot(NamedTuple):
             positions[self.last_id] = self.covered
         return max((positions[message.id] for message in messages if message.id in positions), default=None)
 
-    def without(self, ids: Collection[str]) -> Slot:
+    def without(self, ids: Collection[str], unrecorded: Collection[str] = ()) -> Slot:
         """Less what a context from before stands for, in whatever order the host added it again."""
         added = [one for one in self.added if one.id not in ids]
         if len(added) == len(self.added):
             return self
+        newer = (one.position for one in added if not one.is_unrecorded and one.id not in unrecorded)
         slot = self._with_base(self.base, self.covered, added)
-        return slot._replace(covered=added[0].position - 1 if added else self.total, last_id=None)
+        return slot._replace(covered=next(newer, self.total + 1) - 1, last_id=None)
 
     def replaced(self, base: Sequence[Message], covered: int, unrecorded: Collection[str] = ()) -> Slot:
         """`base` in the place of everything up to `covered`, except of what the provider never took."""

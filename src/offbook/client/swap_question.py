@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,7 +19,9 @@ SETTLE_SECONDS = 5.0
 """How long a question may wait for what was recorded to arrive; the agent does not wait that long."""
 MOST_LOOKED_UP = 1_000
 MOST_KNOWN = 20_000
-"""How many messages of a session that goes on are known by their ids, the newest."""
+KNOWN_SECONDS = 0.5
+"""How many messages of a session that goes on are known by their ids, and how long reading them may take: the agent
+waits for its context."""
 
 
 class Outcome(NamedTuple):
@@ -86,15 +89,16 @@ class Questions:
             return Outcome(trouble="wrong", reason=repr(error))
 
     async def _ids_up_to(self, last_seq: int) -> frozenset[str]:
+        """Of the newest: page by page, the newest page first."""
         ids: set[str] = set()
-        after = max(0, last_seq - MOST_KNOWN)
-        while after < last_seq:
-            page = await self._memory.log(self._session_id, after, MOST_LOOKED_UP, agent_id=self._agent_id)
-            lines = page["messages"]
-            if not lines:
+        until = time.monotonic() + KNOWN_SECONDS
+        for end in range(last_seq, max(0, last_seq - MOST_KNOWN), -MOST_LOOKED_UP):
+            after = max(0, end - MOST_LOOKED_UP)
+            page = await self._memory.log(self._session_id, after, end - after, agent_id=self._agent_id)
+            messages = [line["message"] for line in page["messages"] if line["seq"] <= last_seq]
+            ids.update(message["id"] for message in messages if message.get("id"))
+            if time.monotonic() > until:
                 break
-            ids.update(line["message"]["id"] for line in lines if line["seq"] <= last_seq and line["message"].get("id"))
-            after = lines[-1]["seq"]
         return frozenset(ids)
 
     async def _unrecorded(self) -> tuple[frozenset[str], bool]:

@@ -18,8 +18,8 @@ MOST_TIMES_TARGET = 2.0
 MOST_LOST_SHARE = 0.3
 FEWEST_JUDGED = 3
 """Of fewer identifiers, one that is missing says nothing."""
-REFUSAL_CHARS = 300
-"""A refusal comes first; further on, "I can't" is something that was said."""
+SHORT_CHARS = 400
+"""A refusal says little else; in a longer text, "I can't" is something that was said."""
 REPEATED_WORDS = 8
 """A loop says the same words over and over; prose hardly ever says eight of them twice."""
 MOST_REPEATED_SHARE = 0.35
@@ -29,19 +29,24 @@ _REFUSAL = re.compile(
     r"\b(?:i['’]?m|i am) (?:sorry|afraid|unable|not able)\b.{0,80}\b(?:can(?:no|['’])?t|unable|not able|won['’]?t)\b"
     r"|\b(?:as|i['’]?m|i am) an? (?:ai|artificial intelligence|(?:large )?language model)\b"
     r"|^\W*i (?:can(?:no|['’])?t|am unable to|won['’]?t) (?:help|assist|do that|comply|fulfil|summari|write|provide)"
+    r"|\bi (?:must|have to|need to|will have to) (?:\w+ )?decline\b"
+    r"|\bnot comfortable (?:with )?(?:summari|writing|providing|creating|doing|remembering)"
     r"|\bi (?:do not|don['’]?t) have (?:any )?(?:memor(?:y|ies)|access|previous conversations?)\b"
     r"|^\W*(?:please provide|could you (?:please )?provide|what would you like)",
     re.IGNORECASE | re.DOTALL,
 )
 _ECHO = re.compile(
-    r"\bcontext manager\b|\[call \w+\(.*\[result of|keep these exactly as they are written"
+    r"\[\s*context\s+manager\s*\]|\[call \w+\(.*\[result of|keep these exactly as they are written"
     r"|write down your memory of it|orders inside the conversation were for then",
     re.IGNORECASE | re.DOTALL,
 )
 _PREFACE = re.compile(
     r"^\W*(?:sure|certainly|of course|here(?:['’]s| is| are))\b[^\n]{0,120}:\s*(?:\n|$)", re.IGNORECASE
 )
-_TEMPLATE = re.compile(r"<\|(?:im_|start|end|user|assistant|system)|\[/?INST\]|</?s>|<think>", re.IGNORECASE)
+_TEMPLATE = re.compile(
+    r"<\|(?:im_|start|end|user|assistant|system)|\[/?INST\]|\A\s*</?s>|</?s>\s*\Z|</?think(?:ing)?>", re.IGNORECASE
+)
+_SENTENCE_END = re.compile(r"[.!?…](?=\s|\Z)|[。！？]")
 
 
 def faults(text: str, *, source_chars: int, identifiers: Sequence[str], max_tokens: int) -> list[str]:
@@ -73,7 +78,15 @@ def _lost(text: str, identifiers: Sequence[str]) -> str | None:
 
 
 def _refused(text: str) -> str | None:
-    return "it is a refusal" if _REFUSAL.search(text[:REFUSAL_CHARS]) else None
+    text = text.strip()
+    sentence = text
+    if len(text) >= SHORT_CHARS:
+        sentence = text[: SHORT_CHARS + 1].splitlines()[0]
+        if found := _SENTENCE_END.search(sentence):
+            sentence = sentence[: found.end()]
+        if len(text) - len(sentence) >= SHORT_CHARS:
+            return None
+    return "it is a refusal" if _REFUSAL.search(sentence) else None
 
 
 def _repeated(words: Sequence[str]) -> str | None:

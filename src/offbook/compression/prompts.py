@@ -7,6 +7,7 @@ what he wishes. So a memory reads like the agent remembering, not like a strange
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -39,12 +40,20 @@ MOST_IDENTIFIERS = 40
 LONGEST_IDENTIFIER_CHARS = 120
 OUTPUT_SHARE = 1.5
 """Of its target, how long an answer may become before it is cut: a cut memory has no end."""
+LONGEST_NAME_CHARS = 80
 LONGEST_TURN_CHARS = 24_000
 """About what a whole chunk has. Of a longer turn, a tool's listing as a rule, the beginning and the end are read."""
 MOST_MEMORY_TOKENS = 96_000
 """More of the past than this adds to the price and not to the memory that is written."""
 FEWEST_ROOM_TOKENS = 1_000
 """For the wish and what stands between the memories."""
+
+# As a reader sees it: in any case, with or without blanks and what is not seen at all between its letters.
+_UNSEEN = (
+    r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]*+"
+)
+_LOOKS_LIKE_THE_MANAGER = re.compile(_UNSEEN.join((r"[\[［]", *"ContextManager", r"[\]］]")), re.IGNORECASE)
 
 _BEGINNING = f"{MANAGER} These are your memories so far, in your own words: the far past in broad strokes, then nearer."
 _NOTHING_BEFORE = f"{MANAGER} You have no memories from before this."
@@ -146,11 +155,11 @@ def _past(memories: Sequence[Remembered]) -> tuple[list[Message], int]:
 
 
 def _turn(message: Message) -> Message:
-    text = _shortened(_quiet(render(message)))
     if message.role == "assistant":
-        return _said("assistant", text)
-    speaker = {"system": "[system] ", "tool": ""}.get(message.role) or (f"{message.name}: " if message.name else "")
-    return _said("user", speaker + text)
+        return _said("assistant", _shortened(_quiet(render(message))))
+    name = " ".join((message.name or "").split())[:LONGEST_NAME_CHARS]
+    speaker = {"system": "[system] ", "tool": ""}.get(message.role) or (f"{name}: " if name else "")
+    return _said("user", _shortened(_quiet(speaker + render(message))))
 
 
 def _rules(target_tokens: int, identifiers: Sequence[str]) -> str:
@@ -194,7 +203,7 @@ def _said(role: Role, text: str) -> Message:
 
 def _quiet(text: str) -> str:
     """Nobody but the Context Manager speaks as the Context Manager."""
-    return text.replace(MANAGER, MANAGER.replace("[", "(").replace("]", ")"))
+    return _LOOKS_LIKE_THE_MANAGER.sub(MANAGER.replace("[", "(").replace("]", ")"), text)
 
 
 def _shortened(text: str) -> str:

@@ -9,7 +9,16 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
+from http.client import (
+    BadStatusLine,
+    HTTPConnection,
+    HTTPException,
+    HTTPResponse,
+    HTTPSConnection,
+    IncompleteRead,
+    RemoteDisconnected,
+    UnknownProtocol,
+)
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -73,14 +82,14 @@ class Endpoint:
         self.url = url.rstrip("/")
         self._is_tls, self._host, self._port, base = _checked(self.url, setting, key_setting)
         self._path = base + path
-        self._key = key
         self._timeout_seconds = timeout_seconds
         self._kept_connections = kept_connections
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "offbook"}
         self._headers |= headers if headers is not None else bearer(key)
         self._tls = ssl.create_default_context() if self._is_tls else None
         self._idle: list[HTTPConnection] = []
-        self._in_use: set[HTTPConnection] = set()
+        self._in_use: dict[HTTPConnection, socket.socket | None] = {}
+        """With its socket, of which a connection lets go while its last answer is still read."""
         self._is_closed = False
         self._changing = threading.Lock()
 
@@ -112,7 +121,7 @@ class Endpoint:
         for connection in idle:
             connection.close()
         for connection in in_use:
-            _break_off(connection)
+            self._break_off(connection)
 
     def _connection(self) -> HTTPConnection:
         if self._tls is not None:
@@ -121,10 +130,10 @@ class Endpoint:
 
     def _exchange(self, connection: HTTPConnection, body: bytes, deadline: Deadline) -> Answer:
         is_reusable = False
-        with self._changing:
-            self._in_use.add(connection)
-        timer = threading.Timer(deadline.require(), _break_off, (connection,))
+        timer = threading.Timer(deadline.require(), self._break_off, (connection,))
         timer.daemon = True
+        with self._changing:
+            self._in_use[connection] = connection.sock
         timer.start()
         try:
             self._connect(connection, deadline)
@@ -139,7 +148,7 @@ class Endpoint:
         finally:
             timer.cancel()
             with self._changing:
-                self._in_use.discard(connection)
+                del self._in_use[connection]
             if not (is_reusable and self._keep(connection)):
                 connection.close()
         return answer
@@ -153,11 +162,17 @@ class Endpoint:
                 connection.sock = self._tls.wrap_socket(
                     connection.sock, server_hostname=self._host, do_handshake_on_connect=False
                 )
+            self._in_use[connection] = connection.sock
         connection.sock.settimeout(deadline.require())
         if self._is_closed:
             raise HTTPException("closed")
-        if is_new and self._tls is not None:
+        if is_new and isinstance(connection.sock, ssl.SSLSocket):
             connection.sock.do_handshake()
+
+    def _break_off(self, connection: HTTPConnection) -> None:
+        if (sock := self._in_use.get(connection)) is not None:
+            with suppress(OSError):  # its user has closed it meanwhile
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # also under TLS, without its farewell
 
     def _read(self, response: HTTPResponse) -> bytes:
         """All of it, unless it is too much."""
@@ -181,16 +196,10 @@ class Endpoint:
         return False
 
 
-def _break_off(connection: HTTPConnection) -> None:
-    if (sock := connection.sock) is not None:
-        with suppress(OSError):  # its user has closed it meanwhile
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # also under TLS, without its farewell
-
-
 def _why(error: Exception) -> str:
     """Not in the words of the other side, which may be anything."""
-    if isinstance(error, HTTPException) and not isinstance(error, ConnectionError) and error.args[:1] == ("closed",):
-        return "closed"
+    if isinstance(error, BadStatusLine | UnknownProtocol) and not isinstance(error, RemoteDisconnected):
+        return "what it speaks is not HTTP"
     return str(error) or type(error).__name__
 
 

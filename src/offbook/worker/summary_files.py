@@ -224,6 +224,8 @@ class SummaryFiles:
 
     async def outdated(self, agent_id: str, id_: str) -> None:
         """The summary is about to be replaced. Without its page it is seen to be missing, whatever happens next."""
+        if not self._is_wanted(agent_id):
+            return
         files = self._files(agent_id)
         files.stale.add(id_)
         try:

@@ -21,6 +21,8 @@ import structlog
 from offbook.compression.checks import faults
 from offbook.compression.prompts import MOST_MEMORY_TOKENS, OUTPUT_SHARE, prompt_tokens
 from offbook.errors import ModelUnavailable, StoreBusy, StoreError, StoreFull, StoreReadOnly
+from offbook.models.remote import is_of_what_was_sent
+from offbook.models.summarizers.answers import prices_of
 from offbook.models.summarizers.host import HostSummarizer
 from offbook.models.summarizers.opening import EXTRACTIVE, open_summarizer
 from offbook.protocols import Prompt, Store, Summarizer, Written
@@ -75,14 +77,33 @@ class Breaker(Value, frozen=True):
         return Breaker(failures=failures, pause_seconds=pause, opened_at=at)
 
 
+class Standing:
+    """How somebody gets on with a model."""
+
+    def __init__(self) -> None:
+        self.breaker = Breaker()
+        self.trouble: str | None = None
+
+    def told(self, at: float) -> str | None:
+        seconds = self.breaker.seconds_left(at)
+        return f"{self.trouble} (asked again in {seconds:.0f} seconds)" if self.trouble and seconds else self.trouble
+
+    def clear(self) -> None:
+        self.breaker, self.trouble = Breaker(), None
+
+
 class Line:
-    """One that may be asked: an entry of the order with its model, for one agent if it is the host's."""
+    """One that may be asked: an entry of the order with its model, for one agent if it is the host's. Whether it can
+    be reached is the same for all agents; what it makes of a conversation is the business of that agent alone."""
 
     def __init__(self) -> None:
         self.summarizer: Summarizer | None = None
-        self.breaker = Breaker()
-        self.trouble: str | None = None
+        self.shared = Standing()
+        self.own: dict[str, Standing] = {}
         self.lock = asyncio.Lock()
+
+    def of(self, agent_id: str) -> Standing:
+        return self.own.setdefault(agent_id, Standing())
 
 
 class Unstored(NamedTuple):
@@ -95,6 +116,10 @@ class Unstored(NamedTuple):
 
 class Unfit(Exception):
     """Why this one does not write this time, though nothing is wrong with it."""
+
+
+class NotTaken(Exception):
+    """Why its answer, new and paid for, is no memory."""
 
 
 class Writer:
@@ -135,15 +160,21 @@ class Writer:
             if spec == EXTRACTIVE or self._is_closed:
                 return None
             line = self._line(spec, agent_id)
+            own = line.of(agent_id)
             async with line.lock:
+                if any(each.breaker.seconds_left(self._monotonic()) for each in (line.shared, own)):
+                    continue
                 try:
                     found = await self._written(line, spec, agent_id, prompt, source_chars, identifiers)
                 except Unfit as why:
-                    line.trouble = str(why)
+                    own.trouble = str(why)
+                except NotTaken as why:
+                    self._note_failure(own, spec, agent_id, str(why))
                 except ModelUnavailable as error:
-                    self._note_failure(line, spec, agent_id, error.detail)
+                    whose = own if is_of_what_was_sent(error) else line.shared
+                    self._note_failure(whose, spec, agent_id, error.detail)
                 else:
-                    line.trouble = None
+                    own.clear()
                     return found
         return None
 
@@ -151,10 +182,12 @@ class Writer:
         """Of those in the order that do not write now, why: for this agent, or for any. Quotes no conversation."""
         found = {}
         for (spec, whose), line in self._lines.items():
-            is_concerned = agent_id is None or self._line_key(spec, agent_id) == (spec, whose)
-            if line.trouble is not None and is_concerned:
-                seconds = line.breaker.seconds_left(self._monotonic())
-                found[spec] = f"{line.trouble} (asked again in {seconds:.0f} seconds)" if seconds else line.trouble
+            if agent_id is not None and self._line_key(spec, agent_id) != (spec, whose):
+                continue
+            own = [each for name, each in line.own.items() if agent_id in (None, name)]
+            for standing in (*own, line.shared):
+                if told := standing.told(self._monotonic()):
+                    found[spec] = told
         return found
 
     def has_models(self, agent_id: str) -> bool:
@@ -177,19 +210,13 @@ class Writer:
         if not self.has_models(agent_id):
             return Usage()
         settings = self._settings.for_agent(agent_id)
-        caps = settings.summarizer
         memories = min(MOST_MEMORY_TOKENS, summaries * settings.summary_target_tokens // 2)
-        prices = caps if self.names(agent_id)[0].partition(":")[0] in PRICED else None
         cached, fresh = memories * summaries, settings.chunk_tokens * summaries
         written = settings.summary_target_tokens * summaries
-        dollars = 0.0
-        if prices is not None:
-            dollars = (
-                cached * prices.dollars_per_million_cached
-                + fresh * prices.dollars_per_million_input
-                + written * prices.dollars_per_million_output
-            ) / 1_000_000
-        return Usage(input_tokens=cached + fresh, cached_tokens=cached, output_tokens=written, dollars=dollars)
+        usage = Usage(input_tokens=cached + fresh, cached_tokens=cached, output_tokens=written)
+        if self.names(agent_id)[0].partition(":")[0] not in PRICED:
+            return usage
+        return msgspec.structs.replace(usage, dollars=prices_of(settings.summarizer).dollars(usage))
 
     async def close(self) -> None:
         """Breaks off whoever writes just now."""
@@ -210,8 +237,6 @@ class Writer:
         source_chars: int,
         identifiers: Sequence[str],
     ) -> tuple[Written, str, str]:
-        if line.breaker.seconds_left(self._monotonic()):
-            raise Unfit(line.trouble or "it failed too often")
         summarizer = await self._opened(line, spec, agent_id)
         prompt, target_tokens = self._fitting_prompt(summarizer, agent_id, make)
         fingerprint = fingerprint_of(summarizer, prompt)
@@ -220,11 +245,11 @@ class Writer:
         is_new = known is None
         if known is None:
             known = await self._paid_for(agent_id, summarizer, prompt, fingerprint)
+            line.shared.clear()
         wrong = faults(known.text, source_chars=source_chars, identifiers=identifiers, max_tokens=target_tokens)
         if wrong:
             detail = f"what {summarizer.name} wrote was not taken: {'; '.join(wrong)}"
-            raise ModelUnavailable(detail) if is_new else Unfit(detail)
-        line.breaker = Breaker()
+            raise NotTaken(detail) if is_new else Unfit(detail)
         return Written(text=known.text, usage=known.usage), summarizer.name, fingerprint
 
     async def _opened(self, line: Line, spec: str, agent_id: str) -> Summarizer:
@@ -325,17 +350,17 @@ class Writer:
         """Agents share a model, its pauses and its turn; but one agent's host says nothing of another's."""
         return spec, agent_id if spec == "host" else self._settings.for_agent(agent_id).model or ""
 
-    def _note_failure(self, line: Line, spec: str, agent_id: str, detail: str) -> None:
-        line.breaker = line.breaker.after_failure(self._monotonic())
-        line.trouble = detail
+    def _note_failure(self, standing: Standing, spec: str, agent_id: str, detail: str) -> None:
+        standing.breaker = standing.breaker.after_failure(self._monotonic())
+        standing.trouble = detail
         log.warning(
             "not written",
             action="writing.fail",
             agent=agent_id,
             summarizer=spec,
             detail=detail,
-            failures=line.breaker.failures,
-            pause_seconds=line.breaker.pause_seconds,
+            failures=standing.breaker.failures,
+            pause_seconds=standing.breaker.pause_seconds,
         )
 
 

@@ -59,6 +59,8 @@ class FakeMemory:
         self.faults: deque[Callable[[Swap], Any]] = deque()
         """What happens to the next answers."""
         self.refused_ids: set[str] = set()
+        self.invalid_ids: set[str] = set()
+        """Which never come into the outbox."""
         self.refused = 0
         self.dropped = 0
         self.invalid = 0
@@ -72,10 +74,14 @@ class FakeMemory:
 
     def record(self, session_id: str, message: Message, *, agent_id: str | None = None) -> None:
         self.recorded.append(message)
-        self.waiting.append(message)
+        if message.id in self.invalid_ids:
+            self.invalid += 1
+        elif message not in [*self.waiting, *self.stored]:
+            self.waiting.append(message)
 
     def outbox_status(self) -> dict[str, Any]:
-        return {"waiting": len(self.waiting), "rejected": self.refused, "dropped": self.dropped, "invalid": self.invalid}
+        lost = {"rejected": self.refused, "dropped": self.dropped, "invalid": self.invalid}
+        return {"waiting": len(self.waiting), **lost}
 
     async def settle(self, timeout_seconds: float = 5.0) -> bool:
         await asyncio.sleep(0)

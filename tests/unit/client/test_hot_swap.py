@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offbook.client import hot_swap
+from offbook.client import hot_swap, swap_question
 from offbook.client.async_client import AsyncClient
 from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
@@ -20,9 +20,9 @@ from offbook.client.hot_swap import HotSwapSession
 from offbook.client.slot import orphan_in, tokens_of
 from offbook.compression.pairs import with_orphans_quoted
 from offbook.content import tool_results
-from offbook.errors import InvalidInput, ProviderUnavailable, WrongShape
+from offbook.errors import InvalidInput, ProviderRefused, ProviderUnavailable, WrongShape
 from offbook.types import Message
-from tests.unit.client.fake_memory import WRONG_ANSWERS, FakeMemory, breaking, ids_in, memory_of, refusing
+from tests.unit.client.fake_memory import REFUSAL, WRONG_ANSWERS, FakeMemory, breaking, ids_in, memory_of, refusing
 
 WORDS = "some twenty tokens of words that mean nothing at all, and then a few more of them for good measure "
 
@@ -154,6 +154,33 @@ async def test_no_swap_while_a_tool_works() -> None:
     assert session.as_anthropic()["messages"][-1]["content"][0]["type"] == "tool_result"
 
 
+async def test_no_swap_while_a_tool_works_whose_id_was_used_before() -> None:
+    memory = FakeMemory()
+    session = session_of(memory)
+    call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    for tokens in (680, 0):
+        session.add({"role": "assistant", "content": None, "tool_calls": [call]})
+        await session.messages()
+        assert memory.asked == []
+        session.add({"role": "tool", "tool_call_id": "call_0", "content": "seen"})
+        fill(session, tokens)
+    await session.messages()
+    assert memory.asked == ["swap"]
+
+
+async def test_a_request_is_made_of_messages_that_were_swapped() -> None:
+    for name in ("openai_messages", "anthropic_request"):
+        memory = FakeMemory()
+        session = session_of(memory)
+        fill(session, 680)
+        as_it_is = session.as_openai()
+        assert (len(as_it_is), kinds(session)) == (len(memory.recorded), []), "nothing is swapped here"
+        request = await getattr(session, name)()
+        assert kinds(session) == ["swapped"]
+        assert request == (session.as_openai() if name == "openai_messages" else session.as_anthropic())
+        assert len(session.as_openai()) < len(as_it_is)
+
+
 # ── usage ──
 
 
@@ -171,6 +198,30 @@ async def test_what_the_model_counted_is_believed() -> None:
     assert session.used_tokens == estimated
     session.add(("user", WORDS))
     assert session.used_tokens == estimated + estimated // 2
+
+
+async def test_a_count_that_cannot_be_is_not_believed() -> None:
+    for count in (0, -1, None):
+        session = session_of(FakeMemory())
+        session.report_usage(count)
+        fill(session, 100)
+        estimated = session.used_tokens
+        await session.messages()
+        session.report_usage(count)
+        assert session.used_tokens == estimated
+    session.report_usage(5)  # what was read from the cache is not in it
+    assert session.used_tokens == estimated // 2
+
+
+async def test_low_counts_do_not_put_a_swap_off_for_ever() -> None:
+    memory = FakeMemory()
+    session = session_of(memory)
+    for number in range(100):
+        session.add(("user", f"{number} {WORDS}"))
+        await session.messages()
+        session.report_usage(5)
+        assert session._slot.tokens < 1_700
+    assert session.stats.swaps
 
 
 async def test_a_report_can_make_a_swap_due() -> None:
@@ -283,6 +334,48 @@ async def test_what_the_provider_refused_for_good_stays_in_the_context() -> None
     assert session.stats.swaps == 2
 
 
+async def test_what_never_came_into_the_outbox_stays_in_the_context() -> None:
+    memory = FakeMemory()
+    session = session_of(memory)
+    fill(session, 400)
+    memory.invalid_ids.add("lost")
+    session.add({"role": "user", "content": "on a full disk", "id": "lost"})
+    fill(session, 680)
+    messages = await session.messages()
+    assert (kinds(session), "lost" in ids_in(messages)) == (["swapped"], True)
+
+
+async def test_the_newest_that_the_provider_refused_stays_for_good() -> None:
+    memory = FakeMemory()
+    session = session_of(memory)
+    fill(session, 680)
+    refused = session.add(("user", "something the provider does not take"))
+    memory.refused_ids.add(refused.id or "")
+    for _ in range(3):
+        messages = await session.messages()
+        assert sorted(map(str, ids_in(messages))) == sorted(map(str, said(memory)))
+        fill(session, 690)
+    assert session.stats.swaps == 3
+
+
+def test_what_cannot_be_sent_is_not_added() -> None:
+    memory = FakeMemory()
+    session = session_of(memory)
+    with pytest.raises(WrongShape):
+        session.add({"role": "user", "content": "x", "meta": {"when": object()}})
+    assert (memory.recorded, session._slot.total) == ([], 0)
+
+
+async def test_ids_that_utf_8_cannot_carry_do_not_hinder_a_swap() -> None:
+    memory = FakeMemory()
+    session = session_of(memory)
+    for number in range(40):
+        session.add({"role": "user", "content": WORDS, "id": f"{number}-\ud83d"})
+        await session.messages()
+    assert session.stats.swaps
+    assert all("\ufffd" in (message.id or "") for message in memory.recorded)
+
+
 # ── the agent's own compaction ──
 
 
@@ -386,6 +479,58 @@ async def test_a_cold_start_goes_on_where_the_session_was() -> None:
     fill(second, 680)
     assert ids_in(await second.messages()) == said(memory)
     assert kinds(second) == ["started", "swapped"]
+
+
+def history(number: int) -> list[Message]:
+    return [Message(role="user", content=f"{one} {WORDS}", id=f"h:{one}") for one in range(1, number + 1)]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_history_that_a_host_adds_again_after_a_restart_changes_nothing(is_late: bool) -> None:
+    memory = FakeMemory()
+    memory.stored.extend(history(60))
+    if is_late:
+        memory.gate.clear()
+    session = session_of(memory)
+    await session.start(0.01)
+    for one in history(60)[: 11 if is_late else 60]:
+        session.add(one)
+    memory.gate.set()
+    await asyncio.sleep(0.01)
+    messages = await session.messages()
+    assert ids_in(messages) == [f"h:{number}" for number in range(1, 61)]
+    assert kinds(session)[-1] == "started"
+    for one in history(60):
+        session.add(one)
+    new = session.add(("user", "and now?"))
+    assert await session.messages() == [*messages, new]
+    fill(session, 680)
+    messages = await session.messages()
+    assert (kinds(session)[-1], messages[-1].id) == ("swapped", said(memory)[-1])
+
+
+async def test_a_long_log_is_read_in_pages_and_one_that_may_not_be_read_is_no_trouble(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(swap_question, "MOST_LOOKED_UP", 10)
+    monkeypatch.setattr(swap_question, "MOST_KNOWN", 30)
+    memory = FakeMemory()
+    memory.stored.extend(history(60))
+    session = session_of(memory)
+    await session.start()
+    assert session._known_ids == {f"h:{number}" for number in range(31, 61)}
+    monkeypatch.setattr(swap_question, "KNOWN_SECONDS", -1.0)
+    session = session_of(memory)
+    await session.start()
+    assert session._known_ids == {f"h:{number}" for number in range(51, 61)}, "the newest first"
+
+    async def log(*_: Any, **__: Any) -> Any:
+        raise ProviderRefused(REFUSAL)
+
+    monkeypatch.setattr(memory, "log", log)
+    session = session_of(memory)
+    await session.start()
+    assert (kinds(session), len(session._known_ids)) == (["started"], memory.shown)
 
 
 async def test_without_a_provider_a_session_starts_empty_and_remembers_later() -> None:

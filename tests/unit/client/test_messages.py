@@ -3,9 +3,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from offbook.client.messages import message_of
+from offbook.client.outgoing import outgoing
 from offbook.content import tool_calls, tool_results
 from offbook.errors import WrongShape
 from offbook.types import Message
@@ -38,3 +40,54 @@ def test_a_message_of_openai_is_taken_as_it_is() -> None:
 def test_what_is_no_message_is_refused(given: Any) -> None:
     with pytest.raises(WrongShape):
         message_of(given)
+
+
+class Dumping:
+    """As the models of an SDK are."""
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def model_dump(self) -> dict[str, Any]:
+        return self._fields
+
+
+class DumpingAsBefore(Dumping):
+    model_dump = None  # type: ignore[assignment]
+
+    def dict(self) -> dict[str, Any]:
+        return self._fields
+
+
+@pytest.mark.parametrize("kind", [Dumping, DumpingAsBefore])
+def test_objects_of_an_sdk_become_what_they_dump(kind: type[Dumping]) -> None:
+    function = kind(name="look", arguments="{}")
+    called = message_of({"role": "assistant", "content": None, "tool_calls": [kind(**{**CALL, "function": function})]})
+    assert (tool_calls(called), called.meta) == (["c1"], {"tool_calls": [CALL]})
+    block = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
+    assert message_of({"role": "assistant", "content": [kind(**block)]}).content == [block]
+    dated = datetime(2026, 1, 2, tzinfo=UTC)
+    said = message_of(Message(role="user", content="hi", ts=dated, meta={"by": kind(age=7)}))
+    assert (said.meta, said.ts) == ({"by": {"age": 7}}, dated)
+
+
+@pytest.mark.parametrize("value", [object(), Dumping, Dumping(of=object()), {"deep": [object()]}])
+def test_what_cannot_be_sent_is_refused(value: Any) -> None:
+    for given in (
+        {"role": "user", "content": "x", "meta": {"it": value}},
+        {"role": "user", "content": "x", "it": value},
+    ):
+        with pytest.raises(WrongShape):
+            message_of(given)
+    with pytest.raises(WrongShape):
+        message_of(Message(role="user", content="x", meta={"it": value}))
+
+
+def test_what_comes_back_is_what_is_sent() -> None:
+    for given in (
+        Message(role="user", content="a\ud83d", id="m\ud83d"),
+        {"role": "user", "content": "a\ud83d", "id": "m\ud83d"},
+    ):
+        said = message_of(given)
+        assert (said.id, said.content) == ("m\ufffd", "a\ufffd")
+        assert msgspec.json.decode(outgoing(said).content, type=Message) == said

@@ -67,3 +67,23 @@ def test_a_result_whose_call_is_gone_is_quoted() -> None:
     assert orphan_in(slot.whole) == 1
     assert orphan_in(slot.messages) is None
     assert "seen" in str(slot.messages[1].content)
+
+
+def test_an_id_that_is_used_again_is_open_again() -> None:
+    slot = slot_of(calling("call_0"), result("call_0"), message("b"), calling("call_0"))
+    assert (slot.has_open_calls, slot.settled) == (True, 3)
+    assert not slot.with_added(result("call_0"), "m5").has_open_calls
+    twice = slot_of(calling("call_0"), calling("call_0"), result("call_0"))
+    assert twice.settled == 0, "the result is of the latest"
+    assert not twice.with_added(result("call_0"), "m4").has_open_calls
+    assert slot_of(result("call_0"), calling("call_0")).has_open_calls, "a result comes after its call"
+
+
+def test_what_was_added_again_goes_in_whatever_order_it_came() -> None:
+    slot = slot_of(message("old"), message("new"), message("older")).without({"m1", "m3", "m9"})
+    after = slot.replaced([message("memory"), message("newest", "m9")], slot.covered)
+    assert [one.content for one in after.messages] == ["memory", "newest", "new"]
+    assert (after.covered, after.last_id, after.total) == (1, "m9", 3)
+    refused = slot_of(message("refused"), message("old")).without({"m2"}, {"m1"})
+    assert refused.covered == 2
+    assert [one.is_unrecorded for one in refused.replaced([message("memory")], 2, {"m1"}).added] == [True]

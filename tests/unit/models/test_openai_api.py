@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +20,7 @@ from offbook.models import endpoint, openai_api
 from offbook.models.openai_api import OpenAIEmbedder
 
 KEY = "sk-secret-0123456789"
+SECRET = "the combination is 7-1-9"
 Answer = tuple[int, dict[str, str], bytes]
 
 
@@ -193,7 +195,7 @@ def data(*vectors: object) -> Callable[[list[str]], Answer]:
         (data([1.0, 2.0, 3.0], [1.0, 2.0]), "of 2 numbers, the setting embedding.dimensions says 3"),
         (lambda texts: (200, {}, b"<html>"), "not an answer"),
         (lambda texts: (200, {}, b"\xff"), "not an answer"),
-        (lambda texts: (404, {}, b'{"error": "model m not found"}'), "404.*model m not found.*embedding.model"),
+        (lambda texts: (404, {}, b'{"error": "model m not found"}'), "404 for model 'm': mend .*embedding.model$"),
         (lambda texts: (302, {"Location": "http://127.0.0.1:9/"}, b""), "302"),
     ],
 )
@@ -248,6 +250,15 @@ def test_several_threads_at_once(server: Server, embedder: OpenAIEmbedder) -> No
 
 
 # ── the key and the address ──
+
+
+@pytest.mark.parametrize("status", [400, 404, 422, 500])
+def test_no_word_of_a_refusal_is_told(status: int, server: Server, embedder: OpenAIEmbedder) -> None:
+    """It may quote what was sent, and others read the error."""
+    server.script += [lambda texts: (status, {}, json.dumps({"error": f"not taken: {texts[0]}"}).encode())] * 4
+    with pytest.raises(ModelUnavailable, match=str(status)) as caught:
+        embedder.embed([SECRET])
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 500])

@@ -93,7 +93,10 @@ def test_a_passing_trouble_is_tried_again(status: int, server: Server, claude: A
     [
         (lambda body: (200, {}, b"{"), "not an answer of /v1/messages"),
         (lambda body: reply({"content": "text"}), "not an answer"),
-        (lambda body: reply({"error": {"message": "prompt is too long"}}, 400), "too long"),
+        (
+            lambda body: reply({"error": {"message": "prompt is too long"}}, 400),
+            "400 for model 'c': it does not take what was sent",
+        ),
         (lambda body: (401, {}, KEY.encode()), "ANTHROPIC_API_KEY"),
         (lambda body: (404, {}, KEY.encode()), r"summarizer\.anthropicEndpoint and model"),
     ],

@@ -111,6 +111,18 @@ def test_work_that_was_taken_is_offered_again_after_its_lease(
     assert running.result(5).text == TEXT
 
 
+def test_a_lease_ends_while_somebody_still_waits(clock: Clock, pool: ThreadPoolExecutor) -> None:
+    for timeout_seconds, lease_seconds in ((120, 60), (20, 10), (600, LEASE_SECONDS)):
+        host = HostSummarizer(timeout_seconds=timeout_seconds, clock=clock)
+        running = asked(host, pool, prompt())
+        first = claimed(host)
+        assert first.lease_seconds == lease_seconds
+        clock.now += lease_seconds
+        assert host.claim("main") == first
+        assert host.complete("main", first.id, TEXT)
+        assert running.result(5).text == TEXT
+
+
 def test_an_answer_is_taken_once(host: HostSummarizer, pool: ThreadPoolExecutor) -> None:
     running = asked(host, pool, prompt())
     job = claimed(host)

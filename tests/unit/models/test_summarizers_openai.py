@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from offbook.tokens import estimate_tokens
 
 from .chat_server import KEY, TEXT, Answer, Server, completion, prompt, reply, serving
 
+SECRET = "the combination is 7-1-9"
 PRICES = Prices(input=2.0, cached=0.5, output=10.0)
 
 
@@ -36,6 +40,29 @@ def chat(server: Server) -> Iterator[OpenAIChat]:
     )
     yield made
     made.close()
+
+
+@contextmanager
+def dripping(start: bytes, *, drops: bool = False) -> Iterator[str]:
+    """A server that says this to whoever comes, and then perhaps a byte every tenth of a second, for four of them."""
+    over = threading.Event()
+
+    def serve() -> None:
+        with suppress(OSError):
+            taken, _ = listening.accept()
+            with taken:
+                taken.recv(65_536)
+                taken.sendall(start)
+                for _ in range(40 if drops else 0):
+                    taken.sendall(b".")
+                    if over.wait(0.1):
+                        return
+
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
+        listening.settimeout(5)
+        pool.submit(serve)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        over.set()
 
 
 def test_the_conversation_is_sent_without_a_system_prompt(server: Server, chat: OpenAIChat) -> None:
@@ -126,8 +153,8 @@ def test_a_pause_that_is_asked_for_is_kept(server: Server, chat: OpenAIChat) -> 
         (lambda body: reply({"choices": []}), "not an answer"),
         (lambda body: reply({"choices": [{"message": {"content": ["a", "b"]}}]}), "not an answer"),
         (lambda body: (200, {}, b'{"choices":' + b"[" * 200_000 + b"]" * 200_000 + b"}"), "not an answer"),
-        (lambda body: reply({"error": "no model m"}, 404), "404.*no model m.*summarizer.endpoint and model"),
-        (lambda body: reply({"error": "too long"}, 400), "400.*too long"),
+        (lambda body: reply({"error": "no model m"}, 404), "404 for model 'm': mend .*summarizer.endpoint and model$"),
+        (lambda body: reply({"error": "too long"}, 400), "400 for model 'm': it does not take what was sent"),
         (lambda body: (302, {"Location": "http://127.0.0.1:9/"}, b""), "302"),
         (lambda body: reply({}, 401), "OPENAI_API_KEY"),
     ],
@@ -175,6 +202,8 @@ def test_an_answer_that_was_cut_ends_with_a_sentence(server: Server, chat: OpenA
 def test_thoughts_spoken_aloud_are_left_out() -> None:
     assert tidied("\n<think>Hm. <b></think>\n\nI was there.", is_cut=False) == "I was there."
     assert tidied("<think>without an end", is_cut=False) == "<think>without an end"
+    assert tidied("It began before.</think>I was there.", is_cut=False) == "I was there."
+    assert tidied("<thinking>a</thinking> <think>b</THINK>\nI was there.", is_cut=False) == "I was there."
     assert tidied("no end of a sentence", is_cut=True) == "no end of a sentence"
 
 
@@ -216,6 +245,45 @@ def test_a_close_breaks_off_who_waits(server: Server) -> None:
             running.result(timeout=5)
         assert time.monotonic() - started < 2
     may_answer.set()
+
+
+@pytest.mark.parametrize("status", [302, 400, 401, 404, 413, 422, 429, 500])
+def test_no_word_of_a_refusal_is_told(status: int, server: Server, chat: OpenAIChat) -> None:
+    """It may quote what was sent, and others read the error."""
+    server.script += [lambda body: reply({"error": {"message": "not taken", "input": body["messages"]}}, status)] * 3
+    with pytest.raises(ModelUnavailable, match=f"answered {status}") as caught:
+        chat.write(prompt(SECRET))
+    told = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in told
+    assert "not taken" not in told
+
+
+def test_no_word_of_what_is_not_http_is_told() -> None:
+    with (
+        dripping(f"{SECRET}\r\n\r\n".encode()) as url,
+        pytest.raises(ModelUnavailable, match="not HTTP") as caught,
+    ):
+        OpenAIChat(url, "m", timeout_seconds=5, attempts=1).write(prompt())
+    assert SECRET not in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("scheme", "start"),
+    [
+        ("http", b"HTTP/1.1 200 OK\r\nX-Wait: "),
+        ("http", b"HTTP/1.1 200 OK\r\n\r\n"),
+        ("https", b"\x16\x03\x03\x3f\xff\x02\x00\x3f\xfb"),
+    ],
+    ids=["head", "body", "handshake"],
+)
+def test_an_answer_in_drops_is_given_up(scheme: str, start: bytes) -> None:
+    with dripping(start, drops=True) as url:
+        chat = OpenAIChat(url.replace("http", scheme), "m", timeout_seconds=0.5, attempts=1)
+        started = time.monotonic()
+        with pytest.raises(ModelUnavailable, match=r"not complete after 0\.5 seconds") as caught:
+            chat.write(prompt())
+        assert time.monotonic() - started < 2
+        assert caught.value.retryable
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 500])

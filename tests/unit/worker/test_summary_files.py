@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import structlog
 from hypothesis import given
@@ -309,6 +310,17 @@ async def test_a_summary_replaced_before_a_crash_has_its_new_page_after_it(
     await settled(after)
     assert read((folder / file_of("L1-0001")).read_text())[1].strip() == "We met, and it was fine."
     assert [line["summarizer"] for line in index_of(folder)["summaries"]] == ["better", "extractive"]
+
+
+async def test_where_files_are_switched_off_none_is_taken_away(
+    store: SqliteStore, tmp_path: Path, folder: Path
+) -> None:
+    page = folder / file_of("L1-0001")
+    page.parent.mkdir(parents=True)
+    page.write_text("what was there before")
+    settings = msgspec.structs.replace(Settings(), summary_files=False)
+    await SummaryFiles(store, settings, tmp_path / "summaries").outdated("main", "L1-0001")
+    assert page.exists()
 
 
 async def test_a_summary_that_cannot_be_read_does_not_keep_the_others_back(

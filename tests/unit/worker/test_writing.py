@@ -11,6 +11,8 @@ import pytest
 
 from offbook.compression.prompts import Remembered, chunk_prompt
 from offbook.errors import ModelUnavailable, StoreError, StoreFull
+from offbook.models.endpoint import Answer
+from offbook.models.remote import Refused
 from offbook.models.summarizers.host import HostSummarizer
 from offbook.models.summarizers.opening import open_summarizer
 from offbook.protocols import Prompt, Written
@@ -311,6 +313,62 @@ async def test_three_failures_make_a_pause_that_doubles(world: MakeWorld) -> Non
     made.seconds += 1
     assert await made.write() is not None
     assert made.writer.troubles() == {}
+
+
+async def test_what_is_made_of_one_agents_talk_is_nobody_elses_business(world: MakeWorld) -> None:
+    model = Model("first", BAD)
+    made = world(model)
+    for number in range(5):
+        assert await made.write(f"{number}", "sulky") is None
+    assert len(model.prompts) == 3
+    assert "refusal (asked again in 60 seconds)" in made.writer.troubles("sulky")["first"]
+    assert made.writer.troubles("main") == {}
+    model.says = [GOOD]
+    assert await made.write("a") is not None
+    assert await made.write("b", "sulky") is None, "another's luck is not its own"
+    assert made.writer.troubles() == made.writer.troubles("sulky") != {}
+    made.seconds += FIRST_PAUSE_SECONDS
+    assert await made.write("b", "sulky") is not None
+    assert made.writer.troubles() == {}
+
+
+async def test_who_cannot_be_reached_is_left_alone_by_all(world: MakeWorld) -> None:
+    model = Model("first", ModelUnavailable("it is down", retryable=True))
+    made = world(model)
+    for agent_id in ("main", "other", "third", "fourth"):
+        assert await made.write(agent_id=agent_id) is None
+    assert len(model.prompts) == 3
+    for agent_id in ("main", "fourth", "fifth"):
+        assert "it is down (asked again" in made.writer.troubles(agent_id)["first"]
+    made.seconds += FIRST_PAUSE_SECONDS
+    model.says = [BAD, GOOD]
+    assert await made.write() is None
+    assert made.writer.troubles("other") == {}, "it answers again, whatever it says"
+    assert await made.write(agent_id="other") is not None
+
+
+@pytest.mark.parametrize(("status", "is_shared"), [(400, False), (413, False), (404, True), (500, True)])
+async def test_a_prompt_that_a_server_does_not_take_is_its_agents(
+    status: int, is_shared: bool, world: MakeWorld
+) -> None:
+    error = ModelUnavailable(f"it answered {status}")
+    error.__cause__ = Refused(Answer(status, b"the combination is 7-1-9"))
+    model = Model("first", error, error, error, GOOD)
+    made = world(model)
+    for _ in range(3):
+        assert await made.write() is None
+    assert "asked again" in made.writer.troubles("main")["first"]
+    assert ("first" in made.writer.troubles("other")) == is_shared
+    assert (await made.write(agent_id="other") is None) == is_shared
+
+
+def test_what_is_not_cached_for_less_is_not_expected_for_nothing(store: SqliteStore, tmp_path: Path) -> None:
+    made = World(store, tmp_path, order=["openai:m", "extractive"], dollars_per_million_input=2.0)
+    usage = made.writer.expected("main", 10)
+    assert usage.cached_tokens
+    assert usage.dollars == pytest.approx(usage.input_tokens * 2 / 1e6)
+    made = World(store, tmp_path, order=["local", "extractive"], dollars_per_million_input=2.0)
+    assert made.writer.expected("main", 10).dollars == 0
 
 
 def test_a_pause_has_an_end() -> None:

@@ -20,7 +20,7 @@ TEMPERATURE = 0.2
 FIRST_PAUSE_SECONDS = 1.0
 _MILLION = 1_000_000
 # Models that reason do so aloud, where a server does not take it out.
-_THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+_THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]*]*(?=\s|$)|[。！？]|\n")
 
 
@@ -60,7 +60,7 @@ def text_of(message: Message) -> str:
 
 def tidied(text: str, *, is_cut: bool) -> str:
     """Without thoughts spoken aloud; where the answer was cut at its longest, without the sentence that has no end."""
-    text = _THOUGHT.sub("", readable(text), count=1) if text.lstrip().startswith("<think>") else readable(text)
+    text = _THOUGHT_END.split(readable(text))[-1]  # templates open a thought themselves, so it may have no beginning
     if is_cut:
         ends = [match.end() for match in _SENTENCE_END.finditer(text)]
         text = text[: ends[-1]] if ends and ends[-1] > len(text) // 2 else text

@@ -21,7 +21,8 @@ from offbook.summaries import Job, Usage
 PRESENT_SECONDS = 60.0
 """A host that has not asked for that long is taken to be away."""
 LEASE_SECONDS = 120.0
-"""After which work that was handed out is offered again: whoever took it may be gone."""
+"""After which work that was handed out is offered again: whoever took it may be gone. At most half of the time that
+there is for an answer, or nobody would wait for it any more."""
 MOST_REMEMBERED = 64
 """Answers and names of work that nobody waits for any more."""
 
@@ -51,6 +52,7 @@ class HostSummarizer:
     ) -> None:
         self.context_tokens = context_tokens
         self._timeout_seconds = timeout_seconds
+        self._lease_seconds = min(LEASE_SECONDS, timeout_seconds / 2)
         self._clock = clock
         self._offers: dict[Key, Offer] = {}
         self._answers: dict[Key, tuple[str, Usage | None]] = {}
@@ -71,7 +73,7 @@ class HostSummarizer:
 
     def write(self, prompt: Prompt) -> Written:
         """Blocks until the answer is posted. An answer that came too late last time is taken at once."""
-        job = _job(prompt)
+        job = _job(prompt, self._lease_seconds)
         key = (job.agent_id, job.id)
         with self._changed:
             if key not in self._answers:
@@ -91,7 +93,7 @@ class HostSummarizer:
     # ── the host's side ──
 
     def claim(self, agent_id: str, wait_seconds: float = 0.0) -> Job | None:
-        """The agent's oldest work that nobody is at, for the next two minutes. Waits for some if asked to."""
+        """The agent's oldest work that nobody is at, for the time of its lease. Waits for some if asked to."""
         deadline = self._clock() + wait_seconds
         with self._changed:
             self._asked_at[agent_id] = self._clock()
@@ -106,7 +108,7 @@ class HostSummarizer:
                 self._asked_at[agent_id] = self._clock()
             if offer is None:
                 return None
-            offer.leased_until = self._clock() + LEASE_SECONDS
+            offer.leased_until = self._clock() + self._lease_seconds
             return offer.job
 
     def complete(self, agent_id: str, job_id: str, text: str, usage: Usage | None = None) -> bool:
@@ -184,7 +186,7 @@ class HostSummarizer:
         )
 
 
-def _job(prompt: Prompt) -> Job:
+def _job(prompt: Prompt, lease_seconds: float) -> Job:
     digest = sha256(msgspec.json.encode([prompt.version, prompt.source or prompt.messages])).hexdigest()
     return Job(
         id=digest[:24],
@@ -192,7 +194,7 @@ def _job(prompt: Prompt) -> Job:
         messages=prompt.messages,
         stable=prompt.stable,
         max_output_tokens=prompt.max_output_tokens,
-        lease_seconds=LEASE_SECONDS,
+        lease_seconds=lease_seconds,
     )
 
 
