@@ -10,7 +10,7 @@ import msgspec
 
 from offbook.models.texts import readable
 from offbook.protocols import Prompt
-from offbook.settings import Summarizer as SummarizerSettings
+from offbook.settings import Summarizer
 from offbook.summaries import Usage
 from offbook.tokens import estimate_tokens
 from offbook.types import Message, Value
@@ -39,7 +39,7 @@ class Prices(Value, frozen=True):
         return total / _MILLION
 
 
-def prices_of(settings: SummarizerSettings) -> Prices:
+def prices_of(settings: Summarizer) -> Prices:
     return Prices(
         input=settings.dollars_per_million_input,
         cached=settings.dollars_per_million_cached,
