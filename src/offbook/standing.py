@@ -32,6 +32,7 @@ from offbook.types import LoggedMessage, Message, Scope, Session
 PAGE = 64
 MOST_SESSIONS = 64
 """Kept in memory, those used last; some 0.5 MB each."""
+BLOCK_MESSAGES = 32
 ON_THE_SPOT_CHARS = 8_000
 """Read while somebody waits for a context: some milliseconds."""
 HEAVY_CHARS = 4_000
@@ -99,7 +100,8 @@ class Standing:
         self._cutter = Cutter(chunk_tokens, after_seq=summarised_through)
         self._finished: list[ReadStretch] = []
         self._rest: list[Reading] = []
-        self._open: ReadStretch | None = None
+        self._blocks: list[ReadStretch] = []
+        """What has come since the last cut, in pieces: only the newest of them is read anew with each message."""
         self.busy = asyncio.Lock()
 
     def take(self, readings: Sequence[Reading], messages: Sequence[Message]) -> None:
@@ -109,7 +111,8 @@ class Standing:
                 self._finish(finished)
             self._rest.append(one)
             self.through_seq = one.seq
-        self._open = None
+            if len(self._rest) % BLOCK_MESSAGES == 0:
+                self._blocks.append(_block(self._rest[-BLOCK_MESSAGES:]))
 
     def end(self, least_tokens: int) -> None:
         """The session is over, for now: what is left is a stretch of its own, if it is that long and no call waits."""
@@ -117,7 +120,6 @@ class Standing:
         if rest is not None and rest.tokens >= least_tokens and not self._cutter.is_waiting():
             self._cutter.end()
             self._finish(rest)
-            self._open = None
 
     def forget_through(self, seq: int) -> None:
         """A summary stands for everything up to here now."""
@@ -134,15 +136,18 @@ class Standing:
         return rest.tokens if rest else 0
 
     def stretches(self) -> list[ReadStretch]:
-        """All of them, with the one that still grows."""
-        rest = self._cutter.rest
-        if rest is not None and self._open is None:
-            self._open = ReadStretch(rest, self._rest)
-        return self._finished + ([self._open] if self._open and rest is not None else [])
+        """All of them, then what still grows, in pieces."""
+        newest = self._rest[len(self._blocks) * BLOCK_MESSAGES :]
+        return [*self._finished, *self._blocks, *([_block(newest)] if newest else [])]
 
     def _finish(self, stretch: Stretch) -> None:
         self._finished.append(ReadStretch(stretch, self._rest))
-        self._rest = []
+        self._rest, self._blocks = [], []
+
+
+def _block(readings: Sequence[Reading]) -> ReadStretch:
+    stretch = Stretch(readings[0].seq, readings[-1].seq, sum(one.tokens for one in readings))
+    return ReadStretch(stretch, readings)
 
 
 # ── in threads: a stretch does not change any more ──
