@@ -56,6 +56,8 @@ MOST_PINNED = 50
 PINNED_TEXT_CHARS = 500
 STRETCHES_KEPT = 32
 CONTEXTS_KEPT = 16
+TEXTS_KEPT = 256
+"""Some 20 KB each."""
 SAME_SECONDS = 60.0
 ASKED_SECONDS = 600.0
 SIZES_PREPARED, SIZES_KEPT, LARGEST_PREPARED = 2, 8, 100_000
@@ -76,6 +78,7 @@ class SessionReader:
         self._key = frame_key
         self._kept_contexts: OrderedDict[tuple[Scope, int, int, int], KeptContext] = OrderedDict()
         self._asked: OrderedDict[Scope, dict[int, float]] = OrderedDict()
+        self._kept_texts: OrderedDict[tuple[str, int, str], SummaryText] = OrderedDict()
         self._read_again: OrderedDict[tuple[Scope, int, int], Digested] = OrderedDict()
 
     async def context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
@@ -192,6 +195,20 @@ class SessionReader:
         return Older(plan, texts, read, kept, order, standing.through_seq < before - 1)
 
     async def _texts(self, scope: Scope, ids: Sequence[str]) -> dict[str, SummaryText]:
+        """Those shown before are kept in memory: the same are shown again and again."""
+        edition = self._standings.rewritten(scope.agent_id)
+        keys = {summary_id: (scope.agent_id, edition, summary_id) for summary_id in ids}
+        unknown = [summary_id for summary_id in ids if keys[summary_id] not in self._kept_texts]
+        found = {summary_id: text for summary_id in ids if (text := self._kept_texts.get(keys[summary_id])) is not None}
+        for summary_id, text in (await self._stored_texts(scope, unknown)).items() if unknown else ():
+            found[summary_id] = self._kept_texts[keys[summary_id]] = text
+        for summary_id in found:
+            self._kept_texts.move_to_end(keys[summary_id])
+        while len(self._kept_texts) > TEXTS_KEPT:
+            self._kept_texts.popitem(last=False)
+        return {summary_id: found[summary_id] for summary_id in ids if summary_id in found}
+
+    async def _stored_texts(self, scope: Scope, ids: Sequence[str]) -> dict[str, SummaryText]:
         """One that is damaged is shown by its brief and keeps none of the others back: `doctor` tells of it."""
         try:
             return await self._store.summary_texts(scope.agent_id, ids)

@@ -18,7 +18,7 @@ import msgspec
 
 from offbook.compression.digest import Analysis, Digest, Order, Said, analyse, digest, ordered
 from offbook.compression.drafts import MOST_READ_CHARS, Source
-from offbook.compression.fit import Digested
+from offbook.compression.fit import Digested, digest_chars
 from offbook.compression.particulars import Particular, particulars
 from offbook.compression.spans import Cutter, Stretch
 from offbook.content import REASONING_TYPES, internalise, render
@@ -60,6 +60,7 @@ class ReadStretch:
         self.stretch = stretch
         self.readings = list(readings)
         self._digest: Digest | None = None
+        self._digested: Digested | None = None
         self.order: tuple[tuple[int, int], Order] | None = None
         """That of the lines of this stretch and those before it, and which these were."""
         self._particulars: list[tuple[Particular, int]] | None = None
@@ -88,7 +89,10 @@ class ReadStretch:
         return Source(scope, self.stretch, said, self.digest, min(times), max(times))
 
     def digested(self) -> Digested:
-        return Digested(self.stretch.first_seq, self.stretch.last_seq, self.digest)
+        if self._digested is None:
+            chars = digest_chars(self.digest)
+            self._digested = Digested(self.stretch.first_seq, self.stretch.last_seq, self.digest, chars)
+        return self._digested
 
 
 class Standing:
@@ -197,6 +201,7 @@ class Standings:
         self._settings = settings
         self._standings: OrderedDict[Scope, Standing] = OrderedDict()
         self._versions: dict[str, int] = {}
+        self._rewritten: dict[str, int] = {}
         self.when_behind: Callable[[Scope], None] = lambda scope: None
         """Told of a session that nobody has read to its end: it was let go of, or the background lags."""
 
@@ -246,6 +251,13 @@ class Standings:
     def version(self, agent_id: str) -> int:
         """Another one whenever a summary, a state or a pin of the agent's has changed."""
         return self._versions.get(agent_id, 0)
+
+    def rewritten(self, agent_id: str) -> int:
+        """How often a summary of the agent's was written again: what is kept of their texts is out of date then."""
+        return self._rewritten.get(agent_id, 0)
+
+    def was_rewritten(self, agent_id: str) -> None:
+        self._rewritten[agent_id] = self.rewritten(agent_id) + 1
 
     def changed(self, agent_id: str) -> None:
         self._versions[agent_id] = self.version(agent_id) + 1

@@ -53,6 +53,8 @@ class Digested(NamedTuple):
     first_seq: int
     last_seq: int
     digest: Digest
+    chars: int
+    """What all its lines would take."""
 
 
 class Kept(NamedTuple):
@@ -85,7 +87,7 @@ def planned(
     caps: Mapping[int, int],
 ) -> Plan:
     """How the room before the tail is shared out. `levels`: the session's summaries, newest first."""
-    wanted = sum(len(line.text) + len(SEPARATOR) for one in digested for line in one.digest.lines)
+    wanted = sum(one.chars for one in digested)
     coarse = cover(levels, summarised_through, {})
     coarse_chars = sum(node.chars + len(SEPARATOR) for node in coarse)
     for_digest = min(wanted, max(int(room * DIGEST_SHARE), room - coarse_chars)) if coarse else room
@@ -95,6 +97,10 @@ def planned(
     sizes = allotted([node.chars + len(node.id) + 3 for node in nodes], for_nodes)
     spent = sum(size + len(SEPARATOR) for size in sizes if size)
     return Plan(nodes, sizes, max(0, room - spent), max(0, room - spent - wanted))
+
+
+def digest_chars(digest: Digest) -> int:
+    return sum(len(line.text) + len(SEPARATOR) for line in digest.lines)
 
 
 def allotted(chars: Sequence[int], room: int) -> list[int]:

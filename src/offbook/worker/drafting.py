@@ -91,6 +91,8 @@ class Drafting:
         event = AuditDraft(verb="compress", actor=COMPRESSOR, session_id=session_id, details=details)
         summary = await self._store.add_summary(agent_id, draft, event)
         self._standings.changed(agent_id)
+        if replaced is not None:
+            self._standings.was_rewritten(agent_id)
         await self._files.kept(summary)
         log.debug("summarised", action="memory.compress", agent=agent_id, summary=summary.id, by=draft.summarizer)
         return summary

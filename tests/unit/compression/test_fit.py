@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offbook.compression.digest import Said, analyse, digest
-from offbook.compression.fit import Digested, Kept, composed, overhead, planned
+from offbook.compression.fit import Digested, Kept, composed, digest_chars, overhead, planned
 from offbook.compression.tail import Piece, fitting, shown, tail_of, verbatim_room
 from offbook.compression.validity import faults
 from offbook.content import render, tool_calls, tool_results
@@ -49,7 +49,8 @@ def fitted(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> Compre
         room = verbatim_room(max_chars, sum(len(render(message)) for message in messages))
         tail = tail_of(pieces[::-1], room, max_chars, ContextBudget(), KEY)
         said = [Said(piece.seq, "They", render(piece.message), NOON) for piece in pieces]
-        digested = [Digested(1, last_seq, digest([analyse(one) for one in said]))]
+        made = digest([analyse(one) for one in said])
+        digested = [Digested(1, last_seq, made, digest_chars(made))]
     else:
         kept = Kept()
     room = max_chars - tail.chars - overhead(last_seq, max_chars, kept)
