@@ -38,7 +38,7 @@ MESSAGE_TOKENS = 4
 """What a provider counts for a message besides its text."""
 READY_AT = 0.7
 """Of the tokens at which a swap is due: from here on slot B is kept ready."""
-READY_SHARE = 0.95
+READY_SHARE = 0.9
 """Of the target, what slot B takes: the rest is for what arrives until the swap."""
 MOST_ADDED = 200
 """Messages added to a slot B; with more it is made anew."""
@@ -62,8 +62,8 @@ class Ready(NamedTuple):
 
     @property
     def spare_chars(self) -> int:
-        """What may be added, at a token a character: some scripts take that much."""
-        return (self.target_tokens - self.tokens) // 2
+        """About what may be added; whether it really may is counted in tokens when it is."""
+        return (self.target_tokens - self.tokens) * 3
 
 
 class Swapping:
@@ -74,6 +74,7 @@ class Swapping:
         self._swapping: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._ready: OrderedDict[Scope, Ready] = OrderedDict()
         self._one_at_a_time = asyncio.Lock()
+        self._wanted: set[Scope] = set()
         self._preparing: dict[Scope, asyncio.Task[None]] = {}
         self._windows: OrderedDict[Scope, int] = OrderedDict()
         """Of the hosts that have asked: how large their models' windows are."""
@@ -168,6 +169,8 @@ class Swapping:
     async def _prepare_when_quiet(self, scope: Scope) -> None:
         try:
             session = await self._store.session(scope)
+            if session is not None and await self._wants_slot_b(scope, session):
+                self._wanted.add(scope)
             for _ in range(MOST_POSTPONED):
                 last_seq = session.last_seq if session else 0
                 await asyncio.sleep(QUIET_SECONDS)
@@ -181,26 +184,39 @@ class Swapping:
             log.warning("not ready", action="swap.prepare", agent=scope.agent_id, detail=error.detail)
         finally:
             self._preparing.pop(scope, None)
+            self._wanted.discard(scope)
+
+    @property
+    def waiting(self) -> int:
+        """Sessions near a swap whose slot B is being made."""
+        return len(self._wanted)
 
     async def prepare(self, scope: Scope, session: Session) -> None:
         """Make ready what may be asked for: contexts of sizes that were, and slot B where the session nears a swap, by
         what a host has said of its window or the settings say."""
         await self._reader.prepare(scope, session)
-        settings = self._settings.for_agent(scope.agent_id)
-        window = self._windows.get(scope) or settings.token_budget.context_window
-        compaction = settings.memory.compaction
-        target_tokens = max(1, int(window * compaction.target_size))
+        if await self._wants_slot_b(scope, session):
+            target_tokens = self._target_tokens(scope)
+            _keep(self._ready, scope, await self._made(scope, session, target_tokens, int(target_tokens * READY_SHARE)))
+
+    async def _wants_slot_b(self, scope: Scope, session: Session) -> bool:
         ready = self._ready.get(scope)
-        if ready is not None and ready.target_tokens == target_tokens:
+        if ready is not None and ready.target_tokens == self._target_tokens(scope):
             added = session.last_seq - ready.last_seq
             if added <= MOST_ADDED // 2 and await self._reader.chars_after(scope, ready.last_seq) < ready.spare_chars:
-                return  # what has come since fits behind it
-        if session.ended_at is not None or session.chars / CHARS_PER_TOKEN < window * compaction.threshold * READY_AT:
-            return  # it has never been that long
+                return False  # what has come since fits behind it
+        near = self._window(scope) * self._settings.for_agent(scope.agent_id).memory.compaction.threshold * READY_AT
+        if session.ended_at is not None or session.chars / CHARS_PER_TOKEN < near:
+            return False  # it has never been that long
         handed = await self._handed(scope, session)
-        if handed is not None and await self._tokens_since(scope, handed) < window * compaction.threshold * READY_AT:
-            return
-        _keep(self._ready, scope, await self._made(scope, session, target_tokens, int(target_tokens * READY_SHARE)))
+        return handed is None or await self._tokens_since(scope, handed) >= near
+
+    def _window(self, scope: Scope) -> int:
+        return self._windows.get(scope) or self._settings.for_agent(scope.agent_id).token_budget.context_window
+
+    def _target_tokens(self, scope: Scope) -> int:
+        share = self._settings.for_agent(scope.agent_id).memory.compaction.target_size
+        return max(1, int(self._window(scope) * share))
 
     def forget(self, agent_id: str) -> None:
         """Something of the agent's has changed that a slot B should show."""

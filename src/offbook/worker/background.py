@@ -261,9 +261,9 @@ class Background:
         return self._settings.embedding.model == NO_MODEL
 
     def backlog(self) -> int:
-        """Messages not yet embedded, and agents not yet looked at."""
+        """Messages not yet embedded, agents not yet looked at, and contexts that are not standing by yet."""
         waiting = self._to_follow.undone + self._to_embed.undone + self._to_compress.undone + (not self._has_begun)
-        waiting += self.to_compress()
+        waiting += self.to_compress() + self.swapping.waiting
         model = self.embedders.fingerprint
         for agent_id in self.indexes.open_agents() if not self._is_without_model else ():
             index = self.indexes.peek(agent_id)
