@@ -30,7 +30,7 @@ from offbook.summaries import HandedContext, HandedKind, Ledger, Swap
 from offbook.tokens import CHARS_PER_TOKEN, estimate_tokens
 from offbook.types import AuditDraft, Caller, CompressedContext, Mark, Message, Part, Scope, Session, Span, now
 
-MOST_FITTINGS = 4
+MOST_FITTINGS = 5
 """A context is fitted by characters and judged by tokens: a script that takes more of these is fitted again."""
 WELL_FILLED = 0.85
 """Of the target: a context that leaves more of it empty is fitted again too."""
@@ -242,6 +242,7 @@ class Swapping:
     async def _made(self, scope: Scope, session: Session, target_tokens: int, max_tokens: int) -> Ready:
         max_chars = max_tokens * CHARS_PER_TOKEN
         best: tuple[Built, int] | None = None
+        fitting_chars, excessive_chars = 0, 0
         for _ in range(MOST_FITTINGS):
             built = await self._reader.built(scope, session, max_chars)
             tokens = await asyncio.to_thread(tokens_of, built.context.messages)
@@ -250,7 +251,14 @@ class Swapping:
             is_whole = all(part.kind == "verbatim" for part in built.context.parts)
             if max_tokens * WELL_FILLED <= tokens <= max_tokens or (tokens <= max_tokens and is_whole):
                 break
-            max_chars = max(1, int(max_chars * min(1.5, max_tokens / max(tokens, 1) * 0.97)))
+            if tokens <= max_tokens:
+                fitting_chars = max(fitting_chars, max_chars)
+            else:
+                excessive_chars = min(excessive_chars or max_chars, max_chars)
+            if fitting_chars and excessive_chars:  # sizes come in steps: one between may be fuller
+                max_chars = (fitting_chars + excessive_chars) // 2
+            else:
+                max_chars = max(1, int(max_chars * min(1.5, max_tokens / max(tokens, 1) * 0.97)))
         built, tokens = best or (built, tokens)
         ledger = await self._reader.ledger(scope, session, built)
         return Ready(built.context, built.memory, ledger, tokens, target_tokens, session.last_seq)
