@@ -20,7 +20,7 @@ from offbook.summaries import (
     view_of,
 )
 from offbook.swapping import text_digest
-from offbook.types import AuditDraft, AuditEvent, Caller, LoggedMessage, Scope
+from offbook.types import AuditDraft, AuditEvent, Caller, LoggedMessage, Scope, session_event
 
 REPLAYED_AT_ONCE = 500
 MOST_REPLAYED = 20_000
@@ -110,7 +110,7 @@ class Contexts:
         made = await self._telling(scope, ("compress",), at, SUMMARIES_TOLD)
         own = await self._telling(scope, ("hooks/post-compaction",), at, 1)
         has_compacted = bool(own) and (handed is None or own[-1].at > handed.at)
-        await self._store.record(scope.agent_id, _event("replay", by, scope, {"at": at.isoformat()}))
+        await self._store.record(scope.agent_id, session_event("replay", by, scope, {"at": at.isoformat()}))
         return Replay(
             session_id=scope.session_id,
             agent_id=scope.agent_id,
@@ -178,7 +178,3 @@ def _source_line(line: Any, session_id: str) -> SourceLine:
         noise=line.noise,
         redactions=line.redactions,
     )
-
-
-def _event(verb: str, by: Caller, scope: Scope, details: dict[str, Any]) -> AuditDraft:
-    return AuditDraft(verb=verb, actor=by.name, session_id=scope.session_id, details=details)

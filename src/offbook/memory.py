@@ -63,6 +63,7 @@ from offbook.types import (
     Status,
     TierHours,
     now,
+    session_event,
 )
 from offbook.version import VERSION
 from offbook.worker.background import Background
@@ -115,7 +116,7 @@ class Memory:
         if not messages:
             raise WrongShape("`messages` is empty: send at least one message")
         entries = await self._prepared(scope, messages)
-        return await self._append(scope, entries, _event("onMessage", by, scope), claim=claim)
+        return await self._append(scope, entries, session_event("onMessage", by, scope), claim=claim)
 
     async def log(
         self,
@@ -332,7 +333,7 @@ class Memory:
             agent_id, keyword=keyword, session_id=session_id, entry_ids=entry_ids, pinned=pinned, by=by
         )
         self._reader.forget(agent_id)
-        self._background.swapping.forget(agent_id)
+        self._background.slots.forget(agent_id)
         return changed
 
     async def cross(self, agent_id: str, *, enabled: bool | None = None, by: Caller = EMBEDDED) -> CrossSearch:
@@ -354,14 +355,14 @@ class Memory:
         """What the agent needs to go on with a session after a restart; None where nothing is known of it."""
         session = await self._store.session(scope)
         if session is None or not session.last_seq:
-            await self._mark(scope, "start", _event("hooks/session-start", by, scope, {"context": None}))
+            await self._mark(scope, "start", session_event("hooks/session-start", by, scope, {"context": None}))
             return None
         return await self._background.swapping.started(scope, session, max_chars or self._default_chars(scope), by)
 
     async def session_end(self, scope: Scope, *, reason: str | None = None, by: Caller = EMBEDDED) -> None:
         reason = redact_text(reason)[0] if reason else None
         details = {"reason": reason} if reason else {}
-        await self._mark(scope, "end", _event("hooks/session-end", by, scope, details), reason=reason)
+        await self._mark(scope, "end", session_event("hooks/session-end", by, scope, details), reason=reason)
         self._reader.forget(scope.agent_id)
         self._background.notify_session(scope)
 
@@ -376,7 +377,7 @@ class Memory:
         receipt = await self._append(
             scope,
             await self._prepared(scope, messages),
-            _event("hooks/pre-compaction", by, scope, {"given": len(messages)}),
+            session_event("hooks/pre-compaction", by, scope, {"given": len(messages)}),
             mark=Mark(kind="pre-compaction", at=now()),
             is_context=True,
         )
@@ -386,7 +387,7 @@ class Memory:
         """Note that the host compacted by itself, and what it went on with."""
         encoded = msgspec.json.encode(new_context)
         details = {} if new_context is None else {"bytes": len(encoded), "sha256": sha256(encoded).hexdigest()}
-        await self._mark(scope, "post-compaction", _event("hooks/post-compaction", by, scope, details))
+        await self._mark(scope, "post-compaction", session_event("hooks/post-compaction", by, scope, details))
 
     # ── what is known ──
 
@@ -516,7 +517,7 @@ class Memory:
         await self._store.mark(scope, Mark(kind=kind, at=now(), reason=reason), event)
 
     async def _record(self, scope: Scope, verb: str, by: Caller, details: dict[str, Any]) -> None:
-        await self._store.record(scope.agent_id, _event(verb, by, scope, details))
+        await self._store.record(scope.agent_id, session_event(verb, by, scope, details))
 
     def stop_waiting(self) -> None:
         """Answer those who wait for a message with what there is: the provider is about to stop."""
@@ -536,10 +537,6 @@ class Memory:
         """The share of the window a swapped-in context may take (B6), at four characters a token."""
         settings = self._settings.for_agent(scope.agent_id)
         return int(settings.token_budget.context_window * settings.memory.compaction.target_size * 4)
-
-
-def _event(verb: str, by: Caller, scope: Scope, details: dict[str, Any] | None = None) -> AuditDraft:
-    return AuditDraft(verb=verb, actor=by.name, session_id=scope.session_id, details=details or {})
 
 
 def _is_heavy(message: Message) -> bool:

@@ -1,94 +1,41 @@
-"""Slot A is what an agent runs on, slot B stands by; a swap hands B over.
-
-Slot B is made ready in the background once a session nears the point where it is due. What arrives after that is
-added to it word for word, so handing it over takes next to nothing, however long the session is.
-"""
+"""Slot A is what an agent runs on, slot B stands by (`slots`); a swap hands B over."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
-from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
-import msgspec
-import structlog
-
 from offbook.compression.tail import SEPARATOR, shown
-from offbook.compression.validity import faults
-from offbook.content import render
-from offbook.errors import OffbookError, StoreCorrupt
 from offbook.protocols import Store
-from offbook.reading import Built, SessionReader
+from offbook.reading import SessionReader
 from offbook.settings import Settings
+from offbook.slots import Slots, tokens_of
 from offbook.summaries import HandedContext, HandedKind, Ledger, Swap
-from offbook.tokens import CHARS_PER_TOKEN, estimate_tokens
-from offbook.types import AuditDraft, Caller, CompressedContext, Mark, Message, Part, Scope, Session, Span, now
-
-MOST_FITTINGS = 5
-"""A context is fitted by characters and judged by tokens: a script that takes more of these is fitted again."""
-WELL_FILLED = 0.85
-"""Of the target: a context that leaves more of it empty is fitted again too."""
-MESSAGE_TOKENS = 4
-"""What a provider counts for a message besides its text."""
-READY_AT = 0.7
-"""Of the tokens at which a swap is due: from here on slot B is kept ready."""
-READY_SHARE = 0.9
-"""Of the target, what slot B takes: the rest is for what arrives until the swap."""
-MOST_ADDED = 200
-"""Messages added to a slot B; with more it is made anew."""
-MOST_READY = 16
-QUIET_SECONDS = 0.3
-MOST_POSTPONED = 20
-"""Times that getting ready waits for a quiet moment."""
-
-log = structlog.get_logger("offbook.swapping")
-
-
-class Ready(NamedTuple):
-    """A slot B, made when the session ended at its `last_seq`."""
-
-    context: CompressedContext
-    memory: str
-    ledger: Ledger
-    tokens: int
-    target_tokens: int
-    last_seq: int
-
-    @property
-    def spare_chars(self) -> int:
-        """About what may be added; whether it really may is counted in tokens when it is."""
-        return (self.target_tokens - self.tokens) * 3
+from offbook.types import Caller, CompressedContext, Mark, Message, Scope, Session, now, session_event
 
 
 class Swapping:
-    def __init__(self, store: Store, settings: Settings, reader: SessionReader) -> None:
+    def __init__(self, store: Store, settings: Settings, reader: SessionReader, slots: Slots) -> None:
         self._store = store
         self._settings = settings
         self._reader = reader
+        self._slots = slots
         self._swapping: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
-        self._ready: OrderedDict[Scope, Ready] = OrderedDict()
-        self._one_at_a_time = asyncio.Lock()
-        self._wanted: set[Scope] = set()
-        self._preparing: dict[Scope, asyncio.Task[None]] = {}
-        self._windows: OrderedDict[Scope, int] = OrderedDict()
-        """Of the hosts that have asked: how large their models' windows are."""
 
     # ── the verb ──
 
     async def swap(self, scope: Scope, *, used_tokens: int, context_window: int, force: bool, by: Caller) -> Swap:
         """Slot B takes the place of slot A where that is due. Asked again with nothing new, it is the same answer."""
         started = time.perf_counter()
-        _keep(self._windows, scope, context_window)
+        self._slots.note_window(scope, context_window)
         async with self._swapping.setdefault(scope, asyncio.Lock()):
             session = await self._store.session(scope)
-            handed = await self._handed(scope, session)
             why = self._why(scope, used_tokens, context_window, force)
+            handed = await self._slots.handed(scope, session) if why else None  # large: not read where nothing is due
             if why and handed and session and _is_repeat(handed, session, used_tokens, context_window):
                 answer = _swapped(handed, why, started)
             else:
@@ -96,7 +43,7 @@ class Swapping:
                 if answer.swapped:
                     return answer  # recorded with the swap itself
         details = {"swapped": answer.swapped, "generation": answer.generation, "reason": answer.reason}
-        await self._store.record(scope.agent_id, _event("swap", by, scope, details))
+        await self._store.record(scope.agent_id, session_event("swap", by, scope, details))
         return answer
 
     async def _swap(
@@ -118,7 +65,7 @@ class Swapping:
             due_at = int(context_window * compaction.threshold)
             reason = f"{used_tokens:,} of {context_window:,} tokens are in use; it is due at {due_at:,}"
             return _kept(reason, generation, used_tokens, started)
-        ready = await self._slot_b(scope, session, max(1, int(context_window * compaction.target_size)))
+        ready = await self._slots.slot_b(scope, session, max(1, int(context_window * compaction.target_size)))
         if not ready.context.messages:
             reason = f"a window of {context_window:,} tokens has no room for a single message"
             return _kept(reason, generation, used_tokens, started)
@@ -143,8 +90,8 @@ class Swapping:
             "usedTokens": used_tokens,
             "contextWindow": context_window,
         }
-        await self._store.hand_over(scope, handed, _event("swap", by, scope, details))
-        self._ready.pop(scope, None)
+        await self._store.hand_over(scope, handed, session_event("swap", by, scope, details))
+        self._slots.taken(scope)
         return _swapped(handed, why, started)
 
     def _why(self, scope: Scope, used_tokens: int, context_window: int, force: bool) -> str | None:
@@ -153,138 +100,6 @@ class Swapping:
         if used_tokens >= int(context_window * threshold):
             return f"{used_tokens:,} of {context_window:,} tokens were in use"
         return "forced" if force else None
-
-    # ── slot B ──
-
-    def prepare_soon(self, scope: Scope) -> None:
-        """Once nothing has been said for a moment: what is made ready is out of date with the next message."""
-        if scope not in self._preparing:
-            self._preparing[scope] = asyncio.create_task(self._prepare_when_quiet(scope))
-
-    async def close(self) -> None:
-        for task in self._preparing.values():
-            task.cancel()
-        await asyncio.gather(*self._preparing.values(), return_exceptions=True)
-
-    async def _prepare_when_quiet(self, scope: Scope) -> None:
-        try:
-            session = await self._store.session(scope)
-            if session is not None and await self._wants_slot_b(scope, session):
-                self._wanted.add(scope)
-            for _ in range(MOST_POSTPONED):
-                last_seq = session.last_seq if session else 0
-                await asyncio.sleep(QUIET_SECONDS)
-                session = await self._store.session(scope)
-                if session is None or session.last_seq == last_seq:
-                    break
-            if session is not None:
-                async with self._one_at_a_time:
-                    await self.prepare(scope, session)
-        except OffbookError as error:
-            log.warning("not ready", action="swap.prepare", agent=scope.agent_id, detail=error.detail)
-        finally:
-            self._preparing.pop(scope, None)
-            self._wanted.discard(scope)
-
-    @property
-    def waiting(self) -> int:
-        """Sessions near a swap whose slot B is being made."""
-        return len(self._wanted)
-
-    async def prepare(self, scope: Scope, session: Session) -> None:
-        """Make ready what may be asked for: contexts of sizes that were, and slot B where the session nears a swap, by
-        what a host has said of its window or the settings say."""
-        await self._reader.prepare(scope, session)
-        if await self._wants_slot_b(scope, session):
-            target_tokens = self._target_tokens(scope)
-            _keep(self._ready, scope, await self._made(scope, session, target_tokens, int(target_tokens * READY_SHARE)))
-
-    async def _wants_slot_b(self, scope: Scope, session: Session) -> bool:
-        ready = self._ready.get(scope)
-        if ready is not None and ready.target_tokens == self._target_tokens(scope):
-            added = session.last_seq - ready.last_seq
-            if added <= MOST_ADDED // 2 and await self._reader.chars_after(scope, ready.last_seq) < ready.spare_chars:
-                return False  # what has come since fits behind it
-        near = self._window(scope) * self._settings.for_agent(scope.agent_id).memory.compaction.threshold * READY_AT
-        if session.ended_at is not None or session.chars / CHARS_PER_TOKEN < near:
-            return False  # it has never been that long
-        handed = await self._handed(scope, session)
-        return handed is None or await self._tokens_since(scope, handed) >= near
-
-    def _window(self, scope: Scope) -> int:
-        return self._windows.get(scope) or self._settings.for_agent(scope.agent_id).token_budget.context_window
-
-    def _target_tokens(self, scope: Scope) -> int:
-        share = self._settings.for_agent(scope.agent_id).memory.compaction.target_size
-        return max(1, int(self._window(scope) * share))
-
-    def forget(self, agent_id: str) -> None:
-        """Something of the agent's has changed that a slot B should show."""
-        for scope in [scope for scope in self._ready if scope.agent_id == agent_id]:
-            del self._ready[scope]
-
-    async def _handed(self, scope: Scope, session: Session | None) -> HandedContext | None:
-        """One that is damaged keeps nobody from the next."""
-        if session is None or not session.generation:
-            return None
-        with suppress(StoreCorrupt):
-            return await self._store.handed(scope)
-        return None
-
-    async def _slot_b(self, scope: Scope, session: Session, target_tokens: int) -> Ready:
-        ready = self._ready.get(scope)
-        if ready is not None and ready.target_tokens == target_tokens:
-            extended = await self._extended(scope, session, ready)
-            if extended is not None:
-                return extended
-        return await self._made(scope, session, target_tokens, target_tokens)
-
-    async def _made(self, scope: Scope, session: Session, target_tokens: int, max_tokens: int) -> Ready:
-        max_chars = max_tokens * CHARS_PER_TOKEN
-        best: tuple[Built, int] | None = None
-        fitting_chars, excessive_chars = 0, 0
-        for _ in range(MOST_FITTINGS):
-            built = await self._reader.built(scope, session, max_chars)
-            tokens = await asyncio.to_thread(tokens_of, built.context.messages)
-            if tokens <= max_tokens and (best is None or tokens > best[1]):
-                best = built, tokens
-            is_whole = all(part.kind == "verbatim" for part in built.context.parts)
-            if max_tokens * WELL_FILLED <= tokens <= max_tokens or (tokens <= max_tokens and is_whole):
-                break
-            if tokens <= max_tokens:
-                fitting_chars = max(fitting_chars, max_chars)
-            else:
-                excessive_chars = min(excessive_chars or max_chars, max_chars)
-            if fitting_chars and excessive_chars:  # sizes come in steps: one between may be fuller
-                max_chars = (fitting_chars + excessive_chars) // 2
-            else:
-                max_chars = max(1, int(max_chars * min(1.5, max_tokens / max(tokens, 1) * 0.97)))
-        built, tokens = best or (built, tokens)
-        ledger = await self._reader.ledger(scope, session, built)
-        return Ready(built.context, built.memory, ledger, tokens, target_tokens, session.last_seq)
-
-    async def _extended(self, scope: Scope, session: Session, ready: Ready) -> Ready | None:
-        """With what has come since, word for word; None where that is too much, or does not go on from it."""
-        count = session.last_seq - ready.last_seq
-        if not 0 <= count <= MOST_ADDED:
-            return None
-        if count == 0:
-            return ready
-        page = await self._store.messages(scope, after_seq=ready.last_seq, limit=count)
-        pieces = [await self._reader.piece(scope, logged, ready.context.max_chars) for logged in page]
-        tokens = ready.tokens + tokens_of([piece.message for piece in pieces])
-        messages = [*ready.context.messages, *(piece.message for piece in pieces)]
-        is_as_it_came = all(piece.is_whole for piece in pieces) and not faults(messages)
-        if tokens > ready.target_tokens or not is_as_it_came or len(page) != count:
-            return None
-        context = _with_added(ready.context, messages, [piece.text for piece in pieces], page[-1].received_at)
-        verbatim = [part for part in context.parts if part.kind == "verbatim"]
-        ledger = msgspec.structs.replace(ready.ledger, verbatim=verbatim, state=await self._reader.state(scope))
-        return ready._replace(context=context, ledger=ledger, tokens=tokens, last_seq=session.last_seq)
-
-    async def _tokens_since(self, scope: Scope, handed: HandedContext) -> float:
-        chars = await self._reader.chars_after(scope, handed.last_seq)
-        return handed.tokens_after + chars / CHARS_PER_TOKEN
 
     # ── a context for a session that starts ──
 
@@ -304,14 +119,9 @@ class Swapping:
                 tokens_after=await asyncio.to_thread(tokens_of, built.context.messages),
             )
             await self._store.hand_over(scope, handed, None)
-        event = _event("hooks/session-start", by, scope, what_was_shown(built.context))
+        event = session_event("hooks/session-start", by, scope, what_was_shown(built.context))
         await self._store.mark(scope, Mark(kind="start", at=now()), event)
         return built.context
-
-
-def tokens_of(messages: Sequence[Message]) -> int:
-    """By our estimate, which is the same for every model (D18)."""
-    return sum(estimate_tokens(render(message)) + MESSAGE_TOKENS for message in messages)
 
 
 def what_was_shown(context: CompressedContext) -> dict[str, Any]:
@@ -358,30 +168,6 @@ def handed_of(
     )
 
 
-def _with_added(
-    context: CompressedContext, messages: list[Message], texts: Sequence[str], built_at: datetime
-) -> CompressedContext:
-    text = SEPARATOR.join([context.text, *texts] if context.text else texts)
-    last_seq = context.covers.last_seq + len(texts)
-    added = Part(
-        kind="verbatim", first_seq=context.covers.last_seq + 1, last_seq=last_seq, chars=len(SEPARATOR.join(texts))
-    )
-    parts = [*context.parts, added]
-    if len(parts) > 1 and parts[-2].kind == "verbatim":
-        chars = parts[-2].chars + len(SEPARATOR) + added.chars
-        parts[-2:] = [Part(kind="verbatim", first_seq=parts[-2].first_seq, last_seq=last_seq, chars=chars)]
-    return msgspec.structs.replace(
-        context,
-        text=text,
-        chars=len(text),
-        max_chars=max(context.max_chars, len(text)),
-        messages=messages,
-        parts=parts,
-        covers=Span(first_seq=1, last_seq=last_seq),
-        built_at=built_at,
-    )
-
-
 def _is_repeat(handed: HandedContext, session: Session, used_tokens: int, context_window: int) -> bool:
     return (
         handed.kind == "swap"
@@ -418,14 +204,3 @@ def _kept(reason: str, generation: int, used_tokens: int, started: float) -> Swa
 
 def _milliseconds(started: float) -> float:
     return round((time.perf_counter() - started) * 1_000, 3)
-
-
-def _keep(kept: OrderedDict[Scope, Any], scope: Scope, value: Any) -> None:
-    kept[scope] = value
-    kept.move_to_end(scope)
-    while len(kept) > MOST_READY:
-        kept.popitem(last=False)
-
-
-def _event(verb: str, by: Caller, scope: Scope, details: dict[str, Any]) -> AuditDraft:
-    return AuditDraft(verb=verb, actor=by.name, session_id=scope.session_id, details=details)

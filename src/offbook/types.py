@@ -247,6 +247,10 @@ class AuditDraft(Value, frozen=True):
     details: dict[str, Any] = {}
 
 
+def session_event(verb: str, by: Caller, scope: Scope, details: dict[str, Any] | None = None) -> AuditDraft:
+    return AuditDraft(verb=verb, actor=by.name, session_id=scope.session_id, details=details or {})
+
+
 class AuditEvent(Sparse, frozen=True):
     seq: int
     agent_id: str

@@ -12,7 +12,7 @@ from offbook.compression.validity import faults
 from offbook.conformance.cover import partition_faults
 from offbook.frames import strip_frames
 from offbook.memory import Memory
-from offbook.swapping import tokens_of
+from offbook.slots import tokens_of
 from offbook.types import now
 
 from .small_memory import caught_up, contents, exchange, small_memory, talk, user
@@ -101,11 +101,11 @@ async def test_slot_b_is_made_ready_and_what_comes_after_is_added_word_for_word(
         await memory.swap(scope, used_tokens=10, context_window=WINDOW)  # so that the window is known
         await talk(memory, 2, first=80)
         await caught_up(memory)
-        swapping = memory._background.swapping
+        slots = memory._background.slots
         async with asyncio.timeout(20):
-            while scope not in swapping._ready:
+            while scope not in slots._ready:
                 await asyncio.sleep(0.05)
-        ready = swapping._ready[scope]
+        ready = slots._ready[scope]
         assert ready.last_seq == 164
         await memory.on_message(scope, [user("One more thing: the code is 4711.")])
         answer = await memory.swap(scope, used_tokens=3_500, context_window=WINDOW)
@@ -162,7 +162,7 @@ async def test_a_pin_reaches_the_context_that_stands_by(memory: Memory) -> None:
     await talk(memory, 120)
     await memory.swap(scope, used_tokens=10, context_window=12_000)
     await caught_up(memory)
-    await memory._background.swapping.prepare(scope, (await memory._store.session(scope)))  # type: ignore[arg-type]
+    await memory._background.slots.prepare(scope, (await memory._store.session(scope)))  # type: ignore[arg-type]
     for number in range(60):
         other = memory.scope(f"other {number}")
         await memory.on_message(other, [user("The safe of another session, 11-22-33.")])

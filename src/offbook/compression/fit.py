@@ -37,7 +37,7 @@ DIGEST_SHARE = 0.6
 """Of the room before the tail, for what is not summarised yet, where the summaries need theirs too."""
 
 
-class Stretch(NamedTuple):
+class Section(NamedTuple):
     """A part of the memory section."""
 
     first_seq: int
@@ -154,12 +154,12 @@ def composed(
     """The context, and its memory section. `order`: that of the lines of the first digests, where it was kept."""
     before = tail.pieces[0].seq if tail.pieces else last_seq + 1
     found = [
-        Stretch(node.first_seq, node.last_seq, node.level, node.id, summary_text(node, texts.get(node.id), size))
+        Section(node.first_seq, node.last_seq, node.level, node.id, summary_text(node, texts.get(node.id), size))
         for node, size in zip(plan.nodes, plan.sizes, strict=True)
     ]
     digests = fit_digests([one.digest for one in digested], plan.digest_chars, before_seq=before, order=order)
     found += [
-        Stretch(one.first_seq, min(one.last_seq, before - 1), 0, None, text)
+        Section(one.first_seq, min(one.last_seq, before - 1), 0, None, text)
         for one, text in zip(digested, digests, strict=True)
         if one.first_seq < before
     ]
@@ -185,9 +185,9 @@ def counted(messages: int, max_chars: int) -> str:
     return next((form for form in forms if len(form) * 3 <= max_chars), "")
 
 
-def _complete(found: Sequence[Stretch], through_seq: int, max_chars: int) -> list[Stretch]:
+def _complete(found: Sequence[Section], through_seq: int, max_chars: int) -> list[Section]:
     """The same, with what nothing stands for counted; so they partition 1 … `through_seq`."""
-    complete: list[Stretch] = []
+    complete: list[Section] = []
     at = 1
     for stretch in found:
         if not stretch.text and not complete:
@@ -201,11 +201,11 @@ def _complete(found: Sequence[Stretch], through_seq: int, max_chars: int) -> lis
     return complete
 
 
-def _hidden(first_seq: int, last_seq: int, max_chars: int) -> Stretch:
-    return Stretch(first_seq, last_seq, 0, None, counted(last_seq - first_seq + 1, max_chars))
+def _hidden(first_seq: int, last_seq: int, max_chars: int) -> Section:
+    return Section(first_seq, last_seq, 0, None, counted(last_seq - first_seq + 1, max_chars))
 
 
-def _memory(stretches: Sequence[Stretch], kept: Kept, room: int, max_chars: int, key: bytes) -> str:
+def _memory(stretches: Sequence[Section], kept: Kept, room: int, max_chars: int, key: bytes) -> str:
     texts = [stretch.text for stretch in stretches if stretch.text]
     if not texts:
         return ""
@@ -218,7 +218,7 @@ def _memory(stretches: Sequence[Stretch], kept: Kept, room: int, max_chars: int,
 def _context(
     scope: Scope,
     tail: Tail,
-    stretches: Sequence[Stretch],
+    stretches: Sequence[Section],
     memory: str,
     *,
     generation: int,

@@ -24,6 +24,7 @@ from offbook.reading import SessionReader
 from offbook.retrieval.asked import Ask
 from offbook.retrieval.recall import Recall
 from offbook.settings import Settings
+from offbook.slots import Slots
 from offbook.standing import Standings
 from offbook.summaries import CompressionEstimate
 from offbook.swapping import Swapping
@@ -36,6 +37,7 @@ from offbook.worker.embedding import EmbeddingStep, embedded_in
 from offbook.worker.indexes import REST_SECONDS, Indexes
 from offbook.worker.rewriting import Rewriting
 from offbook.worker.summary_files import SummaryFiles
+from offbook.worker.turns import Turns
 from offbook.worker.writing import Writer
 
 if TYPE_CHECKING:
@@ -53,37 +55,6 @@ RETRY_SECONDS = 5.0
 NO_MODEL_SECONDS = 30.0
 
 log = structlog.get_logger("offbook.worker")
-
-
-class Turns:
-    """Agents with something to do, each once, in turns."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, None] = {}
-        self._in_hand: str | None = None
-        self._news = asyncio.Event()
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def undone(self) -> int:
-        """Those that wait, and the one whose turn it is until the next is asked for."""
-        return len(self._waiting) + (self._in_hand is not None)
-
-    def add(self, agent_id: str) -> None:
-        self._waiting[agent_id] = None
-        self._news.set()
-
-    async def next(self) -> str:
-        self._in_hand = None
-        while not self._waiting:
-            self._news.clear()
-            await self._news.wait()
-        agent_id = next(iter(self._waiting))
-        del self._waiting[agent_id]
-        self._in_hand = agent_id
-        return agent_id
 
 
 class Background:
@@ -108,12 +79,13 @@ class Background:
         standings = Standings(store, blobs, settings)
         self.reader = SessionReader(store, blobs, settings, standings, frame_key)
         standings.when_behind = self.notify_session
-        self.swapping = Swapping(store, settings, self.reader)
+        self.slots = Slots(store, settings, self.reader)
+        self.swapping = Swapping(store, settings, self.reader, self.slots)
         self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
         self._writer = Writer(store, settings, models=models, host=self.host)
         self._files = SummaryFiles(store, settings, summaries)
         drafting = Drafting(store, settings, standings, self._writer, self._files)
-        self._compressing = Compressing(store, settings, standings, self._writer, drafting, self.swapping)
+        self._compressing = Compressing(store, settings, standings, self._writer, drafting, self.slots)
         self._rewriting = Rewriting(store, standings, self._writer, drafting)
         self._to_compress = Turns()
         self._recall = Recall(store, blobs, self.indexes, self.embedders, settings)
@@ -142,7 +114,7 @@ class Background:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.swapping.close()
+        await self.slots.close()
         await self._writer.close()
         await self.embedders.close()  # first: who waits for an endpoint's answer would wait for minutes
         await self._embedding.close()
@@ -263,7 +235,7 @@ class Background:
     def backlog(self) -> int:
         """Messages not yet embedded, agents not yet looked at, and contexts that are not standing by yet."""
         waiting = self._to_follow.undone + self._to_embed.undone + self._to_compress.undone + (not self._has_begun)
-        waiting += self.to_compress() + self.swapping.waiting
+        waiting += self.to_compress() + self.slots.waiting
         model = self.embedders.fingerprint
         for agent_id in self.indexes.open_agents() if not self._is_without_model else ():
             index = self.indexes.peek(agent_id)

@@ -17,9 +17,9 @@ from offbook.errors import StoreError
 from offbook.protocols import ExaminedMessage, Store
 from offbook.reading import STATE_NOTE, working_state
 from offbook.settings import Settings
+from offbook.slots import Slots
 from offbook.standing import Standings, warmed
 from offbook.summaries import CompressionEstimate, Summary
-from offbook.swapping import Swapping
 from offbook.tokens import CHARS_PER_TOKEN
 from offbook.types import Scope, Session, now
 from offbook.worker.drafting import Drafting
@@ -39,14 +39,14 @@ class Compressing:
         standings: Standings,
         writer: Writer,
         drafting: Drafting,
-        swapping: Swapping,
+        slots: Slots,
     ) -> None:
         self._store = store
         self._settings = settings
         self._standings = standings
         self._writer = writer
         self._drafting = drafting
-        self._swapping = swapping
+        self._slots = slots
         self._waiting: dict[str, dict[str, None]] = {}
         self._in_hand: str | None = None
         self._settled: dict[Scope, tuple[int, bool, bool]] = {}
@@ -179,7 +179,7 @@ class Compressing:
         is_done = has_all and has_state and len(ready) <= 1 and not merged
         if is_done:
             self._settled[scope] = self._stage(session)
-            self._swapping.prepare_soon(scope)
+            self._slots.prepare_soon(scope)
         return is_done
 
     def _stage(self, session: Session) -> tuple[int, bool, bool]:

@@ -23,8 +23,9 @@ from offbook.types import Message, Scope
 from offbook.worker import background as background_module
 from offbook.worker import embedders as embedders_module
 from offbook.worker import embedding as embedding_module
-from offbook.worker.background import Background, Turns
+from offbook.worker.background import Background
 from offbook.worker.embedding import embedded_in
+from offbook.worker.turns import Turns
 
 from .conftest import add, numbered, open_background, places_of, until
 from .doubles import Shelf, WordsEmbedder
