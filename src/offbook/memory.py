@@ -21,6 +21,7 @@ from offbook.contexts import Contexts
 from offbook.entries import CrossSearch, Pinned, Reach, Recollection, TurnMemories
 from offbook.errors import NotFound, WrongShape
 from offbook.followers import Followers
+from offbook.intake import HEAVY_CHARS, Intake
 from offbook.log_reading import LogReader
 from offbook.protocols import Blobs, Store
 from offbook.recollection import Recollections
@@ -68,8 +69,6 @@ from offbook.types import (
 from offbook.version import VERSION
 from offbook.worker.background import Background
 
-HEAVY_CHARS = 32_768
-"""From here on a message is prepared in a thread, so that it does not hold up the others."""
 EVENTS_VERIFIED = 1_000
 """How much of the chain the `audit` verb verifies: as much as it can show. All of it: `offbook audit --verify`."""
 SESSIONS_IN_STATUS = 20
@@ -83,12 +82,11 @@ class Memory:
         self, store: Store, blobs: Blobs, settings: Settings, *, frame_key: bytes, background: Background
     ) -> None:
         self._store = store
-        self._blobs = blobs
         self._settings = settings
-        self._frame_key = frame_key
         self._background = background
         self._started_at = now()
         self._reader = background.reader
+        self._intake = Intake(blobs, settings, frame_key)
         self._log_reader = LogReader(store, blobs)
         self._contexts = Contexts(store, self._log_reader)
         self._recollections = Recollections(store, settings, background)
@@ -115,7 +113,7 @@ class Memory:
         """Take messages into the log. Returns when they are durable."""
         if not messages:
             raise WrongShape("`messages` is empty: send at least one message")
-        entries = await self._prepared(scope, messages)
+        entries = await self._intake.entries(scope, messages)
         return await self._append(scope, entries, session_event("onMessage", by, scope), claim=claim)
 
     async def log(
@@ -376,7 +374,7 @@ class Memory:
         """Save whatever of the host's context is not in the log yet. Returns how many messages that were."""
         receipt = await self._append(
             scope,
-            await self._prepared(scope, messages),
+            await self._intake.entries(scope, messages),
             session_event("hooks/pre-compaction", by, scope, {"given": len(messages)}),
             mark=Mark(kind="pre-compaction", at=now()),
             is_context=True,
@@ -467,28 +465,6 @@ class Memory:
 
     # ── how ──
 
-    async def _prepared(self, scope: Scope, messages: Sequence[Message]) -> list[Entry]:
-        """Entries ready to append. Their large parts are on disk when this returns."""
-        settings = self._settings.for_agent(scope.agent_id)
-
-        def prepare_all() -> list[ingest.Prepared]:
-            return [
-                ingest.prepare(
-                    message,
-                    frame_key=self._frame_key,
-                    externalise_over=settings.store.externalise_chars,
-                    redacts=settings.redaction.enabled,
-                )
-                for message in messages
-            ]
-
-        is_heavy = len(messages) > 50 or any(_is_heavy(message) for message in messages)
-        prepared = await asyncio.to_thread(prepare_all) if is_heavy else prepare_all()
-        for one in prepared:
-            for data in one.large:
-                await self._blobs.put(scope.agent_id, data)
-        return [one.entry for one in prepared]
-
     async def _append(
         self,
         scope: Scope,
@@ -537,8 +513,3 @@ class Memory:
         """The share of the window a swapped-in context may take (B6), at four characters a token."""
         settings = self._settings.for_agent(scope.agent_id)
         return int(settings.token_budget.context_window * settings.memory.compaction.target_size * 4)
-
-
-def _is_heavy(message: Message) -> bool:
-    content = message.content
-    return len(content if isinstance(content, str) else repr(content)) > HEAVY_CHARS

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,10 +27,11 @@ from offbook.compression.fit import (
     planned,
 )
 from offbook.compression.ledger import ledger_of
-from offbook.compression.tail import Piece, Tail, fitting, piece_of, shown, tail_of, verbatim_room
+from offbook.compression.tail import Piece, Tail, fitting, shown, tail_of, verbatim_room
 from offbook.continuity.working_state import WorkingState, rendered
 from offbook.errors import StoreCorrupt
 from offbook.log_reading import LogReader
+from offbook.pieces import Pieces, aside, read_piece
 from offbook.protocols import Blobs, ExaminedMessage, Store
 from offbook.retrieval.whole import readable
 from offbook.settings import Settings
@@ -40,13 +41,6 @@ from offbook.tokens import CHARS_PER_TOKEN
 from offbook.types import CompressedContext, LoggedMessage, Scope, Session, Span
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-TAIL_PAGES = (16, 64, 256)
-"""How many messages are read at a time, newest first: few for a small context, more as it grows."""
-
-
-MOST_PIECES_AT_ONCE = 100
-"""Rendering more than this would hold up whoever else is being served: it is done in a thread."""
-
 MOST_REFINEMENTS = 3
 """Room that summaries and digests leave over goes to the newest messages, which leaves less to digest, and so on."""
 WORTH_REFINING, REFINED_SHARE = 0.05, 0.7
@@ -65,8 +59,6 @@ LAGGING_SECONDS = 5.0
 SUMMARIES_ACCOUNTED = 200
 MOST_NODES = 512
 STATE_NOTE = "workingState"
-
-T = TypeVar("T")
 
 
 class SessionReader:
@@ -128,9 +120,9 @@ class SessionReader:
 
     async def _built(self, scope: Scope, session: Session, max_chars: int) -> Built:
         """Reads as much of the log's end as can fit, and of the summaries."""
-        pieces = Pieces(self, scope, session.last_seq, max_chars)
+        pieces = Pieces(self._store, self._log, scope, session.last_seq, max_chars)
         if session.chars <= max_chars and await pieces.read(max_chars):
-            tail = await _aside(len(pieces.newest_first), lambda: fitting(pieces.newest_first[::-1], max_chars))
+            tail = await aside(len(pieces.newest_first), lambda: fitting(pieces.newest_first[::-1], max_chars))
             if len(tail.pieces) == session.last_seq:
                 return self._composed(session, tail, Older(), max_chars, pieces.built_at)
         room = verbatim_room(max_chars, session.chars)
@@ -138,7 +130,7 @@ class SessionReader:
         for _ in range(MOST_REFINEMENTS):
             await pieces.read(room, turns=budget.recent_turns_always_full)
             newest_first = pieces.newest_first
-            tail = await _aside(len(newest_first), partial(tail_of, newest_first, room, max_chars, budget, self._key))
+            tail = await aside(len(newest_first), partial(tail_of, newest_first, room, max_chars, budget, self._key))
             older = await self._older(scope, session, tail, max_chars)
             if older.plan.left_over < max_chars * WORTH_REFINING or not tail.pieces:
                 break
@@ -282,24 +274,8 @@ class SessionReader:
         )
         return Built(context, memory, older, tail.pieces[0].seq if tail.pieces else session.last_seq + 1)
 
-    async def page_before(self, scope: Scope, before_seq: int, limit: int) -> list[LoggedMessage]:
-        page = await self._store.messages_before(scope, before_seq=before_seq, limit=limit)
-        if not page:
-            raise StoreCorrupt(f"message {before_seq - 1} of {scope.session_id!r} is missing: run `offbook doctor`")
-        return page
-
     async def piece(self, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
-        """A message with its large texts put back where they could fit; images stay references."""
-        references = logged.entry.blobs
-        if not references or sum(reference.chars for reference in references) > max_chars:
-            return piece_of(logged)
-        if any(reference.is_binary for reference in references):
-            return piece_of(logged)
-        try:
-            return piece_of(logged, await self._log.whole(scope, logged))
-        except StoreCorrupt:
-            # The stand-in says what is meant; the log itself, `doctor` and `audit --verify` tell of the damage.
-            return piece_of(logged)
+        return await read_piece(self._log, scope, logged, max_chars)
 
 
 class Older(NamedTuple):
@@ -329,36 +305,6 @@ class KeptContext(NamedTuple):
     built: Built
     version: int
     until: float
-
-
-class Pieces:
-    """The newest messages of a session, read as far as they are asked for."""
-
-    def __init__(self, reader: SessionReader, scope: Scope, last_seq: int, max_chars: int) -> None:
-        self._reader = reader
-        self._scope = scope
-        self._max_chars = max_chars
-        self._before = last_seq + 1
-        self._spent = 0
-        self._turns = 0
-        self._page_sizes = list(TAIL_PAGES)
-        self.newest_first: list[Piece] = []
-
-    @property
-    def built_at(self) -> datetime:
-        return self.newest_first[0].received_at
-
-    async def read(self, chars: int, turns: int = 0) -> bool:
-        """Until they take more than `chars`, with at least so many turns; True where these are all there are."""
-        while self._before > 1 and (self._spent <= chars or self._turns < turns) and self._spent <= self._max_chars:
-            size = self._page_sizes.pop(0) if len(self._page_sizes) > 1 else self._page_sizes[0]
-            page = await self._reader.page_before(self._scope, self._before, size)
-            pieces = [await self._reader.piece(self._scope, logged, self._max_chars) for logged in page]
-            self._spent += await _aside(len(pieces), partial(_cost_of, pieces))
-            self._turns += sum(piece.is_turn for piece in pieces)
-            self.newest_first += pieces
-            self._before = page[-1].seq
-        return self._before <= 1
 
 
 def empty_context(scope: Scope, max_chars: int) -> CompressedContext:
@@ -397,11 +343,3 @@ def _as_many_as_fit(texts: Sequence[str], max_chars: int) -> str:
             break
         kept.append(text)
     return "\n".join(reversed(kept))
-
-
-def _cost_of(pieces: Sequence[Piece]) -> int:
-    return sum(piece.cost for piece in pieces)
-
-
-async def _aside(pieces: int, work: Callable[[], T]) -> T:
-    return await asyncio.to_thread(work) if pieces > MOST_PIECES_AT_ONCE else work()

@@ -101,7 +101,7 @@ async def test_noise_is_kept_and_marked(memory: Memory) -> None:
 
 
 async def test_what_we_injected_is_not_captured_back(memory: Memory) -> None:
-    shown = frame("They told you: the cat is called Ada.", kind="recall", key=memory._frame_key)
+    shown = frame("They told you: the cat is called Ada.", kind="recall", key=memory._intake._frame_key)
     await memory.on_message(memory.scope("chat"), [user(f"{shown}\nWhat is my cat called?")])
     assert await log_of(memory) == ["What is my cat called?"]
 

@@ -280,7 +280,7 @@ async def test_what_was_taken_back_is_not_shown(memory: Memory) -> None:
 
 
 async def test_noise_and_our_own_frames_are_never_recalled(memory: Memory) -> None:
-    shown = frame("They told you: the walrus is called Ada.", kind="recall", key=memory._frame_key)
+    shown = frame("They told you: the walrus is called Ada.", kind="recall", key=memory._intake._frame_key)
     await say(memory, "a", "[cron:nightly] feed the walrus", f"{shown}\nWhat is it called?", "The walrus likes fish.")
     await say(memory, "a", Message(role="system", content="You are a walrus."))
     for _ in range(2):

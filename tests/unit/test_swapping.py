@@ -214,7 +214,7 @@ async def test_what_is_handed_over_is_not_captured_back(memory: Memory) -> None:
     scope = await talk(memory, 60)
     answer = await memory.swap(scope, used_tokens=3_500, context_window=WINDOW)
     assert isinstance(answer.messages[0].content, str)
-    assert strip_frames(answer.messages[0].content, memory._frame_key)[0].strip() == ""
+    assert strip_frames(answer.messages[0].content, memory._intake._frame_key)[0].strip() == ""
     before = (await memory.log(scope, limit=1_000)).last_seq
     await memory.pre_compaction(scope, answer.messages)
     page = await memory.log(scope, after_seq=before)
