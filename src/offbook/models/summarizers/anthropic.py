@@ -6,19 +6,10 @@ from typing import Any
 
 import msgspec
 
-from offbook.errors import ModelUnavailable
 from offbook.models.endpoint import Endpoint
-from offbook.models.remote import Remote, checked_key, refusal
-from offbook.models.summarizers.answers import (
-    FIRST_PAUSE_SECONDS,
-    TEMPERATURE,
-    Prices,
-    fingerprint_of,
-    text_of,
-    tidied,
-    usage_of,
-    with_cached,
-)
+from offbook.models.remote import checked_key
+from offbook.models.summarizers.answers import text_of, tidied, usage_of, with_cached
+from offbook.models.summarizers.asking import RemoteSummarizer
 from offbook.protocols import Prompt, Written
 from offbook.summaries import Usage
 
@@ -41,7 +32,7 @@ class Reply(msgspec.Struct, frozen=True):
     usage: Any = None
 
 
-class Anthropic:
+class Anthropic(RemoteSummarizer):
     """A `Summarizer`."""
 
     def __init__(
@@ -51,40 +42,30 @@ class Anthropic:
         *,
         key: str,
         key_variable: str = "ANTHROPIC_API_KEY",
-        context_tokens: int = 128_000,
-        prices: Prices | None = None,
-        attempts: int = 3,
         timeout_seconds: float = 120.0,
-        first_pause_seconds: float = FIRST_PAUSE_SECONDS,
+        **asking: Any,
     ) -> None:
+        """`asking`: as `RemoteSummarizer` takes it."""
         shown_variable = checked_key(key, key_variable, KEY_SETTING)
-        self._remote = Remote(
-            Endpoint(
-                endpoint.rstrip("/").removesuffix("/v1"),
-                PATH,
-                key=key,
-                timeout_seconds=timeout_seconds,
-                headers={"x-api-key": key, "anthropic-version": VERSION},
-                setting=ENDPOINT_SETTING,
-                key_setting=KEY_SETTING,
-                kept_connections=0,
-            ),
-            called="the summarizer",
-            model=model,
-            settings=(ENDPOINT_SETTING, "model"),
-            key_variable=shown_variable,
+        address = Endpoint(
+            endpoint.rstrip("/").removesuffix("/v1"),
+            PATH,
+            key=key,
+            timeout_seconds=timeout_seconds,
+            headers={"x-api-key": key, "anthropic-version": VERSION},
+            setting=ENDPOINT_SETTING,
+            key_setting=KEY_SETTING,
+            kept_connections=0,
         )
-        self.name = f"anthropic:{model}"
-        self.fingerprint = fingerprint_of("anthropic", self._remote.url, model)
-        self.context_tokens = context_tokens
-        self._model = model
-        self._prices = prices or Prices()
-        self._attempts = attempts
-        self._first_pause_seconds = first_pause_seconds
-        self._takes_temperature = True
-
-    def dollars_for(self, usage: Usage) -> float:
-        return self._prices.dollars(usage)
+        super().__init__(
+            "anthropic",
+            "anthropic",
+            address,
+            model,
+            endpoint_setting=ENDPOINT_SETTING,
+            key_variable=shown_variable,
+            **asking,
+        )
 
     def write(self, prompt: Prompt) -> Written:
         try:
@@ -96,32 +77,8 @@ class Anthropic:
         usage, dollars = self._used(reply.usage, prompt, text)
         return Written(text=text, usage=msgspec.structs.replace(usage, dollars=dollars))
 
-    def close(self) -> None:
-        """Breaks off a running call."""
-        self._remote.close()
-
-    def _ask(self, prompt: Prompt) -> bytes:
-        while True:
-            body: dict[str, Any] = {
-                "model": self._model,
-                "max_tokens": prompt.max_output_tokens,
-                "messages": _messages(prompt),
-            }
-            if self._takes_temperature:
-                body["temperature"] = TEMPERATURE
-            try:
-                return self._remote.ask(
-                    msgspec.json.encode(body),
-                    attempts=self._attempts,
-                    first_pause_seconds=self._first_pause_seconds,
-                ).body
-            except ModelUnavailable as error:
-                refused = refusal(error)
-                if refused is None or refused.status != 400 or not refused.names("temperature"):
-                    raise
-                if not self._takes_temperature:
-                    raise
-                self._takes_temperature = False
+    def _question(self, prompt: Prompt) -> dict[str, Any]:
+        return {"model": self._model, "max_tokens": prompt.max_output_tokens, "messages": _messages(prompt)}
 
     def _used(self, told: Any, prompt: Prompt, text: str) -> tuple[Usage, float]:
         """It counts what was read anew, what was written to the cache and what was read from it apart."""
