@@ -18,6 +18,7 @@ from offbook.summaries import (
     SummaryText,
     Usage,
 )
+from offbook.turns import TurnMemory
 from offbook.types import (
     AuditDraft,
     AuditEvent,
@@ -286,6 +287,15 @@ class Store(Protocol):
 
     async def handed(self, scope: Scope, *, at: datetime | None = None) -> HandedContext | None:
         """The newest context that was handed out, or the newest at that time."""
+
+    # ── what turns were prepared with ──
+
+    async def keep_turn_memory(self, scope: Scope, memory: TurnMemory) -> None:
+        """Keep the stable section of a session's turns; those before it stay. Also of a session that nobody has
+        written to. Derived, so no audit event: the turn that shows it leaves one."""
+
+    async def turn_memory(self, scope: Scope, *, at: datetime | None = None) -> TurnMemory | None:
+        """The one kept last, or the one kept last at that time. Does not grow with history."""
 
     # ── small state of a session ──
 

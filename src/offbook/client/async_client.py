@@ -22,6 +22,7 @@ import msgspec
 
 from offbook.client.answers import content_of, value_of
 from offbook.client.async_contexts import AsyncContexts
+from offbook.client.async_turns import AsyncTurns
 from offbook.client.delivery import CLOSE_FLUSH_SECONDS, Destination
 from offbook.client.endpoint import Endpoint, default_endpoint, default_token
 from offbook.client.outboxes import MAX_BYTES
@@ -40,7 +41,7 @@ class Saved(msgspec.Struct):
     saved: int
 
 
-class AsyncClient(AsyncContexts):
+class AsyncClient(AsyncContexts, AsyncTurns):
     """Verbs as methods, any other through `call`, and `record`. Tasks may share it; threads may share `record`.
 
     `client` names the outbox in `home`. What waits in it is delivered by the next client of that name and

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from offbook.client.async_client import AsyncClient
-from offbook.client.blocking_contexts import BlockingContexts
+from offbook.client.blocking_turns import BlockingTurns
 from offbook.client.delivery import CLOSE_FLUSH_SECONDS
 from offbook.client.endpoint import Endpoint
 from offbook.client.loop_thread import LoopThread
@@ -19,7 +19,7 @@ from offbook.entries import CrossSearch, Pinned, Reach, Recollection
 from offbook.types import CompressedContext, IndexStatus, Receipt
 
 
-class Client(BlockingContexts):
+class Client(BlockingTurns):
     """The same for callers that block: each method is AsyncClient's, run on an event loop of its own."""
 
     def __init__(

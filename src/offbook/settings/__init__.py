@@ -183,6 +183,12 @@ class TokenBudget(Value, frozen=True):
     min_budget_tokens: Annotated[Count, Meta(description="Tokens that recall may always fill.")] = 2000
 
 
+class TurnSettings(Value, frozen=True):
+    deadline: Annotated[
+        timedelta, Meta(description="How long a turn is prepared; what is not there by then is left out, and said.")
+    ] = timedelta(milliseconds=250)
+
+
 class Ttl(Value, frozen=True):
     base_hours: Annotated[Amount, Meta(description="Hours a chunk stays hot.")] = 6.0
     bump_hours: Annotated[Amount, Meta(description="Hours that each retrieval adds.")] = 2.0
@@ -263,6 +269,7 @@ class Settings(Value, frozen=True):
     summarizer: Summarizer = Summarizer()
     session: SessionSilence = SessionSilence()
     token_budget: TokenBudget = TokenBudget()
+    turn: TurnSettings = TurnSettings()
     ttl: Ttl = Ttl()
 
     server: Server = Server()

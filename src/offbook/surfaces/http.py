@@ -65,6 +65,12 @@ class HttpSurface:
             "jobs/complete": self._complete_job,
             "jobs/fail": self._fail_job,
             "recall": self._recall,
+            "prepareTurn": self._prepare_turn,
+            "enrich": self._enrich,
+            "topics": self._topics,
+            "anchors": self._anchors,
+            "state": self._state,
+            "config": self._config,
             "pin": self._pin,
             "unpin": self._unpin,
             "cross": self._cross,
@@ -214,6 +220,35 @@ class HttpSurface:
             explain=request.explain,
             by=call.caller,
         )
+
+    async def _prepare_turn(self, request: wire.PrepareTurn, call: Call) -> Any:
+        return await self._memory.prepare_turn(
+            self._scope(request, call),
+            request.prompt,
+            current_tokens=request.current_tokens,
+            context_window=request.context_window,
+            explain=request.explain,
+            preview=request.preview,
+            by=call.caller,
+        )
+
+    async def _enrich(self, request: wire.Enrich, call: Call) -> Any:
+        return await self._memory.enrich(self._scope(request, call), request.query, by=call.caller)
+
+    async def _topics(self, request: wire.GetTopics, call: Call) -> Any:
+        agent_id = self._agent(request.agent_id, call, request.session_id)
+        return await self._memory.topics(agent_id, session_id=request.session_id, by=call.caller)
+
+    async def _anchors(self, request: wire.GetAnchors, call: Call) -> Any:
+        agent_id = self._agent(request.agent_id, call, request.session_id)
+        return await self._memory.anchors(agent_id, session_id=request.session_id, by=call.caller)
+
+    async def _state(self, request: wire.GetState, call: Call) -> Any:
+        agent_id = self._agent(request.agent_id, call, request.session_id)
+        return await self._memory.state(agent_id, session_id=request.session_id, by=call.caller)
+
+    async def _config(self, request: wire.GetConfig, call: Call) -> Any:
+        return await self._memory.config(self._agent(request.agent_id, call), by=call.caller)
 
     async def _pin(self, request: wire.Pin, call: Call, *, pinned: bool = True) -> Any:
         return await self._memory.pin(

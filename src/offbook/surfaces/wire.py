@@ -24,6 +24,7 @@ from offbook.summaries import (
     Swap,
     Usage,
 )
+from offbook.turns import AnchorList, ContinuityState, Enrichment, PreparedTurn, SettingsView, TopicList
 from offbook.types import (
     AgentId,
     AuditReport,
@@ -206,6 +207,58 @@ class Recall(Value, frozen=True):
     explain: bool = False
 
 
+class PrepareTurn(Value, frozen=True):
+    """What the agent should have in mind before a model call: `memory` for the start of the context, the same bytes
+    until the next swap, and `recall` for the end of the user's turn.
+
+    `currentTokens` of `contextWindow` are in use. `explain` shows the parts, what each takes and why it is there;
+    `preview` changes nothing by it: no retrieval is counted and no section kept.
+    """
+
+    session_id: SessionId
+    prompt: Annotated[str, Meta(max_length=LONGEST_QUERY)]
+    agent_id: AgentId | None = None
+    current_tokens: Annotated[int, Meta(ge=0, le=LARGEST_INTEGER)] | None = None
+    context_window: Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)] | None = None
+    explain: bool = False
+    preview: bool = False
+
+
+class Enrich(Value, frozen=True):
+    """What the host's own memory search is enriched with, should its result be sparse. Ask before the search runs."""
+
+    session_id: SessionId
+    query: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUERY, extra_json_schema={"pattern": NOT_BLANK})]
+    agent_id: AgentId | None = None
+
+
+class GetTopics(Value, frozen=True):
+    """What they talk about and keep returning to, in one session or in the newest ones."""
+
+    agent_id: AgentId | None = None
+    session_id: SessionId | None = None
+
+
+class GetAnchors(Value, frozen=True):
+    """What must not be lost from sight, of one session or of the newest ones."""
+
+    agent_id: AgentId | None = None
+    session_id: SessionId | None = None
+
+
+class GetState(Value, frozen=True):
+    """Topics, anchors and working state, of one session or of the newest ones."""
+
+    agent_id: AgentId | None = None
+    session_id: SessionId | None = None
+
+
+class GetConfig(Value, frozen=True):
+    """The settings that hold for an agent."""
+
+    agent_id: AgentId | None = None
+
+
 class Pin(Value, frozen=True):
     """Keep entries hot for ever: those named by `entryIds`, all of a session, or those that hold a `keyword`."""
 
@@ -329,6 +382,12 @@ SHAPES: dict[str, tuple[type[Any], Any]] = {
     "jobs/complete": (CompleteJob, Done),
     "jobs/fail": (FailJob, Done),
     "recall": (Recall, Recollection),
+    "prepareTurn": (PrepareTurn, PreparedTurn),
+    "enrich": (Enrich, Enrichment),
+    "topics": (GetTopics, TopicList),
+    "anchors": (GetAnchors, AnchorList),
+    "state": (GetState, ContinuityState),
+    "config": (GetConfig, SettingsView),
     "pin": (Pin, Pinned),
     "unpin": (Unpin, Pinned),
     "cross": (Cross, CrossSearch),
