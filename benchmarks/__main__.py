@@ -17,6 +17,7 @@ from rich.console import Console
 from benchmarks import (
     acknowledge,
     backup,
+    cache_economy,
     concurrent,
     conservation,
     context,
@@ -25,6 +26,7 @@ from benchmarks import (
     facts_kept,
     hot_swap,
     indexing,
+    prepare_turn,
     prompt_prefix,
     quality,
     recall,
@@ -50,12 +52,14 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         backup,
         quality,
         recall,
+        prepare_turn,
         indexing,
         facts_kept,
         context,
         hot_swap,
         conservation,
         prompt_prefix,
+        cache_economy,
     )
 }
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from offbook.client.blocking_hot_swap import BlockingHotSwapSession
     from offbook.client.clients import AsyncClient, Client
     from offbook.client.hot_swap import HotSwapSession
+    from offbook.client.placement import placed
     from offbook.embedded import open_memory
     from offbook.errors import OffbookError
     from offbook.memory import Memory
@@ -36,6 +37,7 @@ __all__ = [
     "Scope",
     "__version__",
     "open_memory",
+    "placed",
 ]
 
 _HOMES = {
@@ -50,6 +52,7 @@ _HOMES = {
     "Receipt": "offbook.types",
     "Scope": "offbook.types",
     "open_memory": "offbook.embedded",
+    "placed": "offbook.client.placement",
 }
 
 

@@ -25,7 +25,7 @@ from offbook.types import AuditDraft, AuditEvent, Caller, LoggedMessage, Scope, 
 REPLAYED_AT_ONCE = 500
 MOST_REPLAYED = 20_000
 EVENTS_LOOKED_AT = 1_000
-EVENTS_TOLD, SUMMARIES_TOLD = 50, 10
+EVENTS_TOLD, SUMMARIES_TOLD, TURNS_TOLD = 50, 10, 3
 TELLING_VERBS = ("swap", "hooks/session-start", "hooks/session-end", "hooks/pre-compaction", "hooks/post-compaction")
 """Events that say why a context was what it was."""
 
@@ -109,6 +109,8 @@ class Contexts:
         events = await self._telling(scope, TELLING_VERBS, at, EVENTS_TOLD)
         made = await self._telling(scope, ("compress",), at, SUMMARIES_TOLD)
         own = await self._telling(scope, ("hooks/post-compaction",), at, 1)
+        turns = await self._telling(scope, ("prepareTurn",), at, TURNS_TOLD)
+        prepared = await self._store.turn_memory(scope, at=at)
         has_compacted = bool(own) and (handed is None or own[-1].at > handed.at)
         await self._store.record(scope.agent_id, session_event("replay", by, scope, {"at": at.isoformat()}))
         return Replay(
@@ -125,10 +127,11 @@ class Contexts:
             why=sorted(
                 [
                     ReplayEvent(at=event.at, verb=event.verb, actor=event.actor, details=event.details)
-                    for event in [*events, *made]
+                    for event in [*events, *made, *turns]
                 ],
                 key=lambda event: event.at,
             ),
+            turn_memory=prepared.text if prepared else "",
         )
 
     async def _telling(self, scope: Scope, verbs: Sequence[str], at: datetime, limit: int) -> list[AuditEvent]:

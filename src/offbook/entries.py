@@ -157,17 +157,6 @@ class Recollection(Sparse, frozen=True):
     explained: Explained | None = None
 
 
-class TurnMemories(Value, frozen=True):
-    """What comes to mind before a turn, in order of time, within a budget of tokens."""
-
-    entries: list[MemoryEntry]
-    tokens: int
-    budget: int
-    wants_memory: bool
-    """The prompt asks for what was said before (D9)."""
-    degraded: list[str]
-
-
 class Pinned(Value, frozen=True):
     """What `pin` and `unpin` changed."""
 

@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 
 from offbook import ingest
+from offbook.attention import Attention
 from offbook.audit import end_is_whole
 from offbook.contexts import Contexts
-from offbook.entries import CrossSearch, Pinned, Reach, Recollection, TurnMemories
+from offbook.entries import CrossSearch, Pinned, Reach, Recollection
 from offbook.errors import NotFound, WrongShape
 from offbook.followers import Followers
 from offbook.intake import HEAVY_CHARS, Intake
@@ -27,7 +28,7 @@ from offbook.protocols import Blobs, Store
 from offbook.recollection import Recollections
 from offbook.redact import redact_text
 from offbook.scope import checked_key, checked_text, resolve_agent, resolve_scope
-from offbook.settings import Settings
+from offbook.settings import Settings, as_document
 from offbook.summaries import (
     ClaimedJob,
     CompressionEstimate,
@@ -39,6 +40,8 @@ from offbook.summaries import (
     Usage,
 )
 from offbook.swapping import what_was_shown
+from offbook.turning import Turning
+from offbook.turns import AnchorList, ContinuityState, Enrichment, PreparedTurn, SettingsView, TopicList
 from offbook.types import (
     EMBEDDED,
     MAX_KEY_BYTES,
@@ -90,6 +93,8 @@ class Memory:
         self._log_reader = LogReader(store, blobs)
         self._contexts = Contexts(store, self._log_reader)
         self._recollections = Recollections(store, settings, background)
+        self._attention = Attention(store, settings)
+        self._turning = Turning(store, blobs, settings, background, self._recollections, self._attention, frame_key)
         self._followers = Followers()
 
     # ── who is meant ──
@@ -294,20 +299,57 @@ class Memory:
             by=by,
         )
 
-    async def recall_for_turn(
+    # ── continuity ──
+
+    async def prepare_turn(
         self,
         scope: Scope,
         prompt: str,
         *,
-        current_tokens: int = 0,
+        current_tokens: int | None = None,
         context_window: int | None = None,
+        explain: bool = False,
+        preview: bool = False,
         by: Caller = EMBEDDED,
-    ) -> TurnMemories:
-        """What comes to mind before a turn, in order of time, within the budget; the newest where nothing does."""
+    ) -> PreparedTurn:
+        """What the agent should have in mind for this prompt: `memory`, the same until the next swap, and `recall`.
+        With `preview` nothing is changed by it."""
         checked_text(prompt, "prompt")
-        return await self._recollections.for_turn(
-            scope, prompt, current_tokens=current_tokens, context_window=context_window, by=by
+        return await self._turning.prepare(
+            scope,
+            prompt,
+            current_tokens=current_tokens,
+            context_window=context_window,
+            explain=explain,
+            preview=preview,
+            by=by,
         )
+
+    async def enrich(self, scope: Scope, query: str, *, by: Caller = EMBEDDED) -> Enrichment:
+        """What a sparse result of the host's own memory search is enriched with."""
+        if not query.strip():
+            raise WrongShape("`query` is empty: say what is searched for")
+        checked_text(query, "query")
+        return await self._turning.enrich(scope, query, by=by)
+
+    async def topics(self, agent_id: str, *, session_id: str | None = None, by: Caller = EMBEDDED) -> TopicList:
+        """What they keep returning to, in one session or in the newest ones."""
+        return await self._attention.topics(agent_id, session_id=self._checked(session_id), by=by)
+
+    async def anchors(self, agent_id: str, *, session_id: str | None = None, by: Caller = EMBEDDED) -> AnchorList:
+        """What must not be lost from sight."""
+        return await self._attention.anchors(agent_id, session_id=self._checked(session_id), by=by)
+
+    async def state(self, agent_id: str, *, session_id: str | None = None, by: Caller = EMBEDDED) -> ContinuityState:
+        """Topics, anchors, and what each session was doing."""
+        return await self._attention.state(agent_id, session_id=self._checked(session_id), by=by)
+
+    async def config(self, agent_id: str, *, by: Caller = EMBEDDED) -> SettingsView:
+        """The settings that hold for the agent."""
+        await self._store.record(agent_id, AuditDraft(verb="config", actor=by.name))
+        return SettingsView(agent_id=agent_id, settings=as_document(self._settings.for_agent(agent_id)))
+
+    # ── pins, agents, the index ──
 
     async def pin(
         self,
@@ -464,6 +506,9 @@ class Memory:
         return AuditReport(events=events, head=head, verified=is_whole)
 
     # ── how ──
+
+    def _checked(self, session_id: str | None) -> str | None:
+        return None if session_id is None else checked_key(session_id, "sessionId", MAX_KEY_BYTES)
 
     async def _append(
         self,

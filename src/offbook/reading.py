@@ -12,8 +12,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-import msgspec
-
 from offbook.compression.cover import cover
 from offbook.compression.digest import Order
 from offbook.compression.fit import (
@@ -28,12 +26,15 @@ from offbook.compression.fit import (
 )
 from offbook.compression.ledger import ledger_of
 from offbook.compression.tail import Piece, Tail, fitting, shown, tail_of, verbatim_room
-from offbook.continuity.working_state import WorkingState, rendered
+from offbook.continuity.anchors import anchors_of
+from offbook.continuity.anchor_text import listed
+from offbook.continuity.working_state import rendered
 from offbook.errors import StoreCorrupt
 from offbook.log_reading import LogReader
 from offbook.pieces import Pieces, aside, read_piece
 from offbook.protocols import Blobs, ExaminedMessage, Store
 from offbook.retrieval.whole import readable
+from offbook.session_notes import thread_of, working_state
 from offbook.settings import Settings
 from offbook.standing import Standings, digested, said_before
 from offbook.summaries import Ledger, Node, StateRecord, SummaryText
@@ -46,6 +47,7 @@ MOST_REFINEMENTS = 3
 WORTH_REFINING, REFINED_SHARE = 0.05, 0.7
 STATE_SHARE, MOST_STATE_CHARS = 0.08, 3_000
 PINNED_SHARE, MOST_PINNED_CHARS = 0.1, 6_000
+ANCHORS_SHARE, MOST_ANCHORS_CHARS = 0.04, 2_000
 MOST_PINNED = 50
 PINNED_TEXT_CHARS = 500
 STRETCHES_KEPT = 32
@@ -58,7 +60,6 @@ SIZES_PREPARED, SIZES_KEPT, LARGEST_PREPARED = 2, 8, 100_000
 LAGGING_SECONDS = 5.0
 SUMMARIES_ACCOUNTED = 200
 MOST_NODES = 512
-STATE_NOTE = "workingState"
 
 
 class SessionReader:
@@ -243,7 +244,9 @@ class SessionReader:
         """Pinned messages that are no longer shown, and what the agent was doing."""
         if max_chars < LEAST_FOR_INTRODUCTION_CHARS:
             return Kept()
-        state = rendered(await self.state(scope), min(int(max_chars * STATE_SHARE), MOST_STATE_CHARS))
+        is_task_aware = self._settings.for_agent(scope.agent_id).compaction.task_aware_compaction
+        records = await self.state(scope) if is_task_aware else []
+        state = rendered(records, min(int(max_chars * STATE_SHARE), MOST_STATE_CHARS))
         places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED, session_id=scope.session_id)
         placed = await readable(self._store, scope.agent_id, places) if places else []
         pinned = [
@@ -251,7 +254,19 @@ class SessionReader:
             for one in sorted(placed, key=lambda one: one.logged.seq)
             if one.logged.seq < before
         ]
-        return Kept(_as_many_as_fit(pinned, min(int(max_chars * PINNED_SHARE), MOST_PINNED_CHARS)), state)
+        return Kept(
+            anchors=await self._anchors(scope, before, min(int(max_chars * ANCHORS_SHARE), MOST_ANCHORS_CHARS)),
+            pinned=_as_many_as_fit(pinned, min(int(max_chars * PINNED_SHARE), MOST_PINNED_CHARS)),
+            state=state,
+        )
+
+    async def _anchors(self, scope: Scope, before: int, max_chars: int) -> str:
+        """Who they are, what did not fit together, what is unresolved, of what is no longer shown (D3)."""
+        settings = self._settings.for_agent(scope.agent_id).anchors
+        thread = await thread_of(self._store, scope)
+        # Whatever the time is now: the same log gives the same bytes.
+        kept = anchors_of([(scope.session_id, thread.anchors)], settings, _NEVER) if settings.enabled else []
+        return listed([one for one in kept if one.seq < before], max_chars)
 
     def _caps(self, agent_id: str) -> dict[int, int]:
         budget = self._settings.for_agent(agent_id).injection_budget
@@ -320,14 +335,6 @@ def empty_context(scope: Scope, max_chars: int) -> CompressedContext:
         parts=[],
         built_at=_NEVER,
     )
-
-
-async def working_state(store: Store, scope: Scope) -> WorkingState:
-    """One that cannot be read is made anew from the log."""
-    with suppress(msgspec.DecodeError, StoreCorrupt):
-        note = await store.session_note(scope, STATE_NOTE)
-        return msgspec.json.decode(note, type=WorkingState) if note else WorkingState()
-    return WorkingState()
 
 
 def _shortened(text: str, chars: int) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from offbook.content import render, text_of
-from offbook.entries import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection, TurnMemories
+from offbook.continuity.intent import Appetite
+from offbook.entries import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection
 from offbook.errors import WrongShape
 from offbook.protocols import Store
 from offbook.redact import redact_text
@@ -19,15 +20,12 @@ from offbook.retrieval.identity import entry_id, place_named
 from offbook.retrieval.injection import (
     FALLBACK_ENTRIES,
     FALLBACK_SCORE,
+    LEAST_SHOWN,
     Candidate,
-    budget_tokens,
     chosen,
-    cost_tokens,
     fallback,
 )
-from offbook.retrieval.query import read_query
 from offbook.retrieval.settling import RETRACTED
-from offbook.retrieval.substance import latin_chars
 from offbook.retrieval.words import query_terms
 from offbook.settings import Settings
 from offbook.types import AuditDraft, Caller, Scope
@@ -37,12 +35,19 @@ CROSS = "cross-search"
 """The agent's note of its consent: `on` or `off`; without one the setting `crossSearchEnabled` decides."""
 MOST_PINNED = 1_000
 """By one keyword or session: more than that is no selection."""
-SHORTEST_PROMPT_CHARS = 10
-"""Every turn of this length searches (D9)."""
 ENOUGH_TERMS = 3
 RECENT_CHARS = 300
 MOST_CROSSED = 16
 """Agents searched at once."""
+MOST_CROSSED_IN_A_TURN = 3
+"""A turn has a deadline."""
+
+
+class Minded(NamedTuple):
+    """What came to mind, best first, and what was unavailable."""
+
+    entries: list[MemoryEntry]
+    degraded: list[str]
 
 
 class Recollections:
@@ -68,7 +73,7 @@ class Recollections:
         others, closed = await self._others(scope.agent_id, by) if reach == "all" else ([], [])
         if len(others) > MOST_CROSSED:
             closed = [f"cross-agent: {MOST_CROSSED} of {len(others)} other agents were searched"]
-        query = self._redacted(scope.agent_id, query)
+        query = self.redacted(scope.agent_id, query)
         ask = Ask(
             scope=scope,
             query=query,
@@ -101,53 +106,37 @@ class Recollections:
             notes = ["scope: nothing in this session; `scope: agent` searches the agent's other sessions too"]
         return msgspec.structs.replace(found, degraded=[*found.degraded, *notes])
 
-    async def for_turn(
-        self, scope: Scope, prompt: str, *, current_tokens: int, context_window: int | None, by: Caller
-    ) -> TurnMemories:
-        """What comes to mind by itself: the retrieval half of `prepareTurn` (A2, A3, A5, D6, D9)."""
-        settings = self._settings.for_agent(scope.agent_id)
-        budget = budget_tokens(settings.token_budget, current_tokens=current_tokens, context_window=context_window)
-        prompt = self._redacted(scope.agent_id, prompt)
-        query = read_query(prompt)
-        entries: list[MemoryEntry] = []
-        degraded: list[str] = []
-        if latin_chars(query.text) >= SHORTEST_PROMPT_CHARS:
-            ask = Ask(
-                scope=scope,
-                query=await self._expanded(scope, prompt),
-                limit=settings.search.limit,
-                explain=True,
-                prefers_hot=True,
-            )
-            found, _ = await self._background.recall(ask)
-            degraded = found.degraded
-            # The prompt itself may be in the log already.
-            others = [entry for entry in found.entries if not _is_prompt(entry, scope, prompt)]
-            shown = chosen(
-                [_candidate(entry) for entry in others],
-                budget=budget,
-                min_score=settings.min_score,
-                keep=settings.search.keep,
-            )
-            entries = [entry for entry in found.entries if entry.id in shown]
-            if not entries:
-                newest = await self._newest(scope, budget)
-                entries = [entry for entry in newest if not _is_prompt(entry, scope, prompt)]
-        places = [place for entry in entries if (place := place_named(entry.id)) is not None]
-        details = {
-            "query": sha256(prompt.encode()).hexdigest(),
-            "scope": "turn",
-            "entries": [one.id for one in entries],
-        }
-        event = AuditDraft(verb="recall", actor=by.name, session_id=scope.session_id, details=details)
-        await self._store.recalled(scope.agent_id, places, event)
-        return TurnMemories(
-            entries=sorted(entries, key=lambda entry: (entry.ts, entry.session_id, entry.span.first_seq)),
-            tokens=sum(cost_tokens(len(entry.text)) for entry in entries),
-            budget=budget,
-            wants_memory=query.wants_memory,
-            degraded=degraded,
+    async def minded(
+        self, scope: Scope, prompt: str, appetite: Appetite, *, budget: int, visible_from: int, by: Caller
+    ) -> Minded:
+        """What comes to mind before a turn (A2, A3, A5, D6). Nothing is recorded here: the turn does that.
+
+        What the agent has before its eyes, messages from `visible_from` on, comes to mind only where little else does.
+        """
+        others = (await self._others(scope.agent_id, by))[0] if await self._is_open(scope.agent_id) else []
+        ask = Ask(
+            scope=scope,
+            query=await self._expanded(scope, prompt),
+            limit=appetite.limit,
+            explain=True,
+            prefers_hot=True,
+            others=tuple(others[:MOST_CROSSED_IN_A_TURN]),
         )
+        found, _ = await self._background.recall(ask)
+        # The prompt itself may be in the log already.
+        entries = [entry for entry in found.entries if not _is_prompt(entry, scope, prompt)]
+        seen = [one for one in entries if one.session_id == scope.session_id and one.span.first_seq >= visible_from]
+        shown = self._chosen([one for one in entries if one not in seen], appetite, budget)
+        if len(shown) < LEAST_SHOWN:
+            shown += self._chosen(seen, appetite, budget)[: LEAST_SHOWN - len(shown)]
+        if shown:
+            return Minded([entry for entry in entries if entry.id in shown], found.degraded)
+        newest = await self._newest(scope, budget)
+        return Minded([entry for entry in newest if not _is_prompt(entry, scope, prompt)], found.degraded)
+
+    def _chosen(self, entries: Sequence[MemoryEntry], appetite: Appetite, budget: int) -> list[str]:
+        candidates = [_candidate(entry) for entry in entries]
+        return chosen(candidates, budget=budget, min_score=appetite.min_score, keep=appetite.keep)
 
     async def _expanded(self, scope: Scope, prompt: str) -> str:
         """A prompt of a word or two means something only with what was said before it."""
@@ -171,7 +160,7 @@ class Recollections:
             if entry.id in shown
         ]
 
-    def _redacted(self, agent_id: str, text: str) -> str:
+    def redacted(self, agent_id: str, text: str) -> str:
         """As messages are before they are stored: a secret in a query goes to no model and comes back in no answer."""
         return redact_text(text)[0] if self._settings.for_agent(agent_id).redaction.enabled else text
 

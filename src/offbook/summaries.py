@@ -295,6 +295,8 @@ class Replay(Value, frozen=True):
     last_seq: int
     is_exact: bool
     why: list[ReplayEvent]
+    turn_memory: str = ""
+    """The stable section that turns were prepared with then; the last `prepareTurn` in `why` names what was recalled."""
 
 
 class CompressionEstimate(Value, frozen=True, kw_only=True):

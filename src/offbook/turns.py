@@ -137,7 +137,7 @@ class PreparedTurn(Sparse, frozen=True):
     intent: Intent = msgspec.field()
     degraded: list[str] = msgspec.field()
     """What was unavailable, and why."""
-    parts: list[TurnPart] = []
+    parts: list[TurnPart] = msgspec.field(default_factory=list)
     """With `explain`."""
 
 
@@ -150,6 +150,8 @@ class TurnMemory(Value, frozen=True):
     text: str
     tokens: int
     parts: list[TurnPart]
+    verbatim_from: int = 0
+    """The first message that the agent was handed word for word; 0 where it was handed nothing."""
 
 
 # ── what a host's own search is given besides ─────────────────────────────────────────────────

@@ -23,7 +23,7 @@ from offbook.doctor import record as of_record
 from offbook.embedded import open_memory
 from offbook.errors import ProviderUnavailable
 from offbook.home import Home, Lock
-from offbook.reading import working_state
+from offbook.session_notes import working_state
 from offbook.settings import load
 from offbook.store.sqlite import SqliteStore
 from offbook.types import CaptureClaim, Message, Scope, now

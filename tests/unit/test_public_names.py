@@ -20,6 +20,7 @@ def test_the_public_names_are_these() -> None:
         "Scope",
         "__version__",
         "open_memory",
+        "placed",
     ]
     assert all(getattr(offbook, name) is not None for name in offbook.__all__)
 

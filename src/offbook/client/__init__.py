@@ -2,7 +2,8 @@
 
 `clients` is what people use (`async_client`, `blocking` and the verbs of contexts beside them), and `hot_swap`, a
 session whose context never overflows: `slot` is what the agent runs on, `swap_question` asks, `swap_checks` judges the
-answer, `own_compaction` is what is left without one. Beneath: `endpoint` (where), `transport`, `answers` and `asking`;
-`outgoing` and `recorder` (telling), `outbox`, `outbox_folder` and `segment` (what is kept on disk until it has
-arrived), `courier`, `delivery` and `outboxes` (bringing it there).
+answer, `own_compaction` is what is left without one, `placement` puts what a turn was prepared with in its places.
+Beneath: `endpoint` (where), `transport`, `answers` and `asking`; `outgoing` and `recorder` (telling), `outbox`,
+`outbox_folder` and `segment` (what is kept on disk until it has arrived), `courier`, `delivery` and `outboxes`
+(bringing it there).
 """

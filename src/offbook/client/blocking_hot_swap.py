@@ -72,6 +72,9 @@ class BlockingHotSwapSession:
     def messages(self) -> list[Message]:
         return self._run(self._session.messages())
 
+    def turn_messages(self, prompt: str | None = None) -> list[Message]:
+        return self._run(self._session.turn_messages(prompt))
+
     def openai_messages(self) -> list[dict[str, Any]]:
         return self._run(self._session.openai_messages())
 

@@ -28,6 +28,8 @@ from offbook.client.async_client import AsyncClient
 from offbook.client.messages import message_of
 from offbook.client.outgoing import MessageLike
 from offbook.client.own_compaction import OwnCompaction, compacted, newest_messages
+from offbook.client.placement import Asked, asked_in, placed
+from offbook.client.session_shapes import SessionShapes
 from offbook.client.slot import Slot, tokens_of
 from offbook.client.swap_checks import not_smaller, wrong_with
 from offbook.client.swap_events import EventKind, Meter, SwapEvent, SwapStats
@@ -36,6 +38,7 @@ from offbook.errors import InvalidInput
 from offbook.settings import Compaction, MemoryCompaction
 from offbook.summaries import Ledger, Swap
 from offbook.tokens import CHARS_PER_TOKEN
+from offbook.turns import PreparedTurn
 from offbook.types import CompressedContext, Message, now
 
 LIMIT = 0.97
@@ -51,7 +54,7 @@ TROUBLES: tuple[EventKind, ...] = ("kept", "away", "slow", "refused", "wrong")
 EVENTS_KEPT = 1_000
 
 
-class HotSwapSession:
+class HotSwapSession(SessionShapes):
     """One session of one agent. `add` is for any thread, the rest for one event loop.
 
     A `threshold` that is given is the host's word: it holds whatever the provider's settings say. `target` is what the
@@ -105,6 +108,7 @@ class HotSwapSession:
         self._generation = 0
         self._waited_seconds = 0.0
         self._last_ledger: Ledger | None = None
+        self._last_turn: tuple[Asked, PreparedTurn] | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -152,27 +156,14 @@ class HotSwapSession:
             self._meter.give(slot.tokens)
         return slot.messages
 
-    async def openai_messages(self) -> list[dict[str, Any]]:
-        """`messages()`, as the `messages` of a request to OpenAI's API."""
-        await self.messages()
-        return self.as_openai()
-
-    async def anthropic_request(self) -> dict[str, Any]:
-        """`messages()`, as the `system` and the `messages` of a request to Anthropic's."""
-        await self.messages()
-        return self.as_anthropic()
-
-    def as_openai(self) -> list[dict[str, Any]]:
-        """Slot A as the last `messages()` left it, and what was added since. Nothing is swapped here."""
-        from offbook.compression.provider_shapes import to_openai
-
-        return to_openai(self._slot.messages)
-
-    def as_anthropic(self) -> dict[str, Any]:
-        """As `as_openai`, for Anthropic's API."""
-        from offbook.compression.provider_shapes import to_anthropic
-
-        return to_anthropic(self._slot.messages)
+    async def turn_messages(self, prompt: str | None = None) -> list[Message]:
+        """`messages()`, and what the provider would have in mind for what the user said last, or for `prompt`, in its
+        places (`placed`). Both within the deadline; where the provider has no answer by then, just the messages."""
+        until = time.monotonic() + self._deadline_seconds
+        messages = await self.messages()
+        asked = asked_in(messages, prompt, self._generation)
+        turn = None if asked is None else await self._prepared(asked, until)
+        return messages if turn is None else placed(messages, turn)
 
     def report_usage(self, prompt_tokens: int | None) -> None:
         """What the prompt made of the last `messages` took, as the model's provider counted it: all of it, also what
@@ -204,6 +195,21 @@ class HotSwapSession:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _prepared(self, asked: Asked, until: float) -> PreparedTurn | None:
+        """Once: were it another one after a tool's result, nothing from the user's message on would be cached."""
+        if self._last_turn is not None and self._last_turn[0] == asked:
+            return self._last_turn[1]
+        started = time.monotonic()
+        if self._asking is not None or started < self._rest_until:
+            return None
+        turn = await self._questions.turn(asked.prompt, self.used_tokens, self.context_window, until - started)
+        self._waited_seconds += time.monotonic() - started
+        if isinstance(turn, Outcome):
+            self._take(turn)
+            return None
+        self._last_turn = (asked, turn)
+        return turn
 
     # ── between two messages ──
 

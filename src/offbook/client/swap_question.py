@@ -1,4 +1,4 @@
-"""What a session asks its provider: for the context to start with, or for a swap. Asking never raises."""
+"""What a session asks its provider: the context to start with, a swap, what to have in mind. Asking never raises."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from offbook.client.slot import Slot
 from offbook.client.swap_events import EventKind
 from offbook.errors import OffbookError, ProviderRefused
 from offbook.summaries import Swap
+from offbook.turns import PreparedTurn
 from offbook.types import CompressedContext
 
 SETTLE_SECONDS = 5.0
@@ -70,6 +71,24 @@ class Questions:
         asked = partial(self._memory.swap, force=force, agent_id=self._agent_id)
         return await self._ask(lambda: asked(self._session_id, used_tokens, context_window), lost_before)
 
+    async def turn(self, prompt: str, used_tokens: int, context_window: int, seconds: float) -> PreparedTurn | Outcome:
+        """What the trouble was, where there is none in time: an answer that comes later is of a turn that is over."""
+        asked = self._memory.prepare_turn
+        try:
+            async with asyncio.timeout(seconds):
+                return await asked(
+                    self._session_id,
+                    prompt,
+                    current_tokens=used_tokens,
+                    context_window=context_window,
+                    agent_id=self._agent_id,
+                )
+        except TimeoutError:
+            return Outcome(trouble="slow", reason="no turn was prepared in time")
+        # Whatever goes wrong with memory, the agent goes on.
+        except Exception as error:  # noqa: BLE001
+            return _troubled(error)
+
     async def _ask(self, asked: Callable[[], Awaitable[Swap | CompressedContext | None]], lost_before: int) -> Outcome:
         total = self._slot().total
         try:
@@ -80,13 +99,9 @@ class Questions:
                 unrecorded, is_all = await self._unrecorded()
                 return Outcome(answer, lost=lost if is_all else lost_before, unrecorded=unrecorded)
             return Outcome(answer, arrived=total if has_arrived else 0, lost=lost)
-        except ProviderRefused as error:
-            return Outcome(trouble="refused", reason=str(error))
-        except OffbookError as error:
-            return Outcome(trouble="away", reason=str(error))
         # Whatever goes wrong with memory, the agent goes on.
         except Exception as error:  # noqa: BLE001
-            return Outcome(trouble="wrong", reason=repr(error))
+            return _troubled(error)
 
     async def _ids_up_to(self, last_seq: int) -> frozenset[str]:
         """Of the newest: page by page, the newest page first."""
@@ -117,6 +132,14 @@ class Questions:
         first = slot.covered if is_whole else found[0]
         lost = (one.id for one in slot.added if first < one.position < found[-1] and one.id not in known)
         return frozenset(lost), found[-1] == slot.total
+
+
+def _troubled(error: Exception) -> Outcome:
+    if isinstance(error, ProviderRefused):
+        return Outcome(trouble="refused", reason=str(error))
+    if isinstance(error, OffbookError):
+        return Outcome(trouble="away", reason=str(error))
+    return Outcome(trouble="wrong", reason=repr(error))
 
 
 async def told(telling: Coroutine[Any, Any, Any], after: asyncio.Task[None] | None) -> None:

@@ -1,7 +1,7 @@
 """A session in as many characters as there are: old as summaries, newer as a digest, the newest word for word. Pure.
 
     memory (one message, framed)                                          then, as they came
-    [L3 …] [L2 …] [L1 …]  digest of what is not summarised yet  pins  state  last turns, whole
+    [L3 …] [L2 …] [L1 …]  digest of what is not summarised yet  anchors  pins  state  last turns, whole
 
 The parts partition the session. How much is verbatim depends on how tight it is (`tail.verbatim_room`): where the
 context holds half of the session, half of it is; where it holds a fifth, little more than the last turns, since a
@@ -58,8 +58,9 @@ class Digested(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What must not be lost in prose, ready to be shown: pinned messages, the working state."""
+    """What must not be lost in prose, ready to be shown: anchors, pinned messages, the working state."""
 
+    anchors: str = ""
     pinned: str = ""
     state: str = ""
 

@@ -10,7 +10,7 @@ from offbook.continuity.working_state import WorkingState
 from offbook.doctor.finding import FAULTS_SHOWN, Finding
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Store
-from offbook.reading import STATE_NOTE
+from offbook.session_notes import STATE_NOTE
 from offbook.types import Fault, Scope
 
 SESSIONS_AT_A_TIME = 100

@@ -30,6 +30,9 @@ SHORT_NAMES = {"port": "server.port"}
 PROVIDER_WIDE_GROUPS = frozenset({"server", "store", "log", "embedding", "summarizer"})
 """One process, one port, one store, one log and one model serve all agents, so no agent has its own."""
 
+MACHINE_GROUPS = frozenset({"server", "store", "log"})
+"""How this machine serves: no concern of an agent's."""
+
 IDENTITY_WORDS = ("who am i", "what am i", "my name", "i am")
 CONTRADICTION_WORDS = ("but", "however", "contradict", "conflict")
 TENSION_WORDS = ("problem", "issue", "challenge", "confused", "stuck")
@@ -92,9 +95,9 @@ class TopicTracking(Value, frozen=True):
 
 
 class Compaction(Value, frozen=True):
-    threshold: Annotated[Share, Meta(description="Share of the window at which continuity compacts.")] = 0.80
+    threshold: Annotated[Share, Meta(description="Share of the window, told with a turn, from which on the next context is made ready.")] = 0.80
     fallback_messages: Annotated[Count, Meta(description="Newest messages kept where compaction fails.")] = 20
-    task_aware_compaction: Annotated[bool, Meta(description="Keep what belongs to the task at hand.")] = True
+    task_aware_compaction: Annotated[bool, Meta(description="Carry goals, open matters and what was done in contexts.")] = True
 
 
 class Archive(Value, frozen=True):
@@ -324,6 +327,21 @@ class LoadedSettings(Value, frozen=True):
 def catalogue() -> Catalogue:
     """Every setting, for the loader, `offbook config` and the reference page."""
     return Catalogue(Settings, short_names=SHORT_NAMES, reserved=RESERVED_VARIABLES)
+
+
+def as_document(settings: Settings) -> dict[str, Any]:
+    """What a host is told of the settings: nested, durations as text; without how this machine serves them."""
+    document: dict[str, Any] = {}
+    for setting in catalogue():
+        *groups, name = setting.name.split(".")
+        if groups and groups[0] in MACHINE_GROUPS:
+            continue
+        value = setting.value_in(settings)
+        inner = document
+        for group in groups:
+            inner = inner.setdefault(group, {})
+        inner[name] = as_text(value) if isinstance(value, timedelta) else value
+    return document
 
 
 def load(

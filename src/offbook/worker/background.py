@@ -30,6 +30,7 @@ from offbook.summaries import CompressionEstimate
 from offbook.swapping import Swapping
 from offbook.types import IndexStatus, Scope, SummaryStatus, Tiers
 from offbook.worker import ageing
+from offbook.worker.attending import Attending
 from offbook.worker.compressing import Compressing
 from offbook.worker.drafting import Drafting
 from offbook.worker.embedders import Embedders
@@ -85,7 +86,8 @@ class Background:
         self._writer = Writer(store, settings, models=models, host=self.host)
         self._files = SummaryFiles(store, settings, summaries)
         drafting = Drafting(store, settings, standings, self._writer, self._files)
-        self._compressing = Compressing(store, settings, standings, self._writer, drafting, self.slots)
+        attending = Attending(store, settings, standings, self.embedders)
+        self._compressing = Compressing(store, settings, standings, self._writer, drafting, self.slots, attending)
         self._rewriting = Rewriting(store, standings, self._writer, drafting)
         self._to_compress = Turns()
         self._recall = Recall(store, blobs, self.indexes, self.embedders, settings)

@@ -9,25 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-import msgspec
-
 from offbook.compression.levels import SHORTEST_REST, due, left_over, next_merge
-from offbook.continuity.working_state import Turn, advanced
 from offbook.errors import StoreError
 from offbook.protocols import ExaminedMessage, Store
-from offbook.reading import STATE_NOTE, working_state
 from offbook.settings import Settings
 from offbook.slots import Slots
 from offbook.standing import Standings, warmed
 from offbook.summaries import CompressionEstimate, Summary
 from offbook.tokens import CHARS_PER_TOKEN
 from offbook.types import Scope, Session, now
+from offbook.worker.attending import Attending
 from offbook.worker.drafting import Drafting
 from offbook.worker.writing import Writer
 
 PIECE_CHARS = 200_000
 """Read of one session before it is another's turn."""
-STATE_PAGE, STATE_PAGES = 200, 50
 LEFT_OVER_LOOKED_AT = 300
 
 
@@ -40,6 +36,7 @@ class Compressing:
         writer: Writer,
         drafting: Drafting,
         slots: Slots,
+        attending: Attending,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -47,6 +44,7 @@ class Compressing:
         self._writer = writer
         self._drafting = drafting
         self._slots = slots
+        self._attending = attending
         self._waiting: dict[str, dict[str, None]] = {}
         self._in_hand: str | None = None
         self._settled: dict[Scope, tuple[int, bool, bool]] = {}
@@ -152,7 +150,7 @@ class Compressing:
         session = await self._store.session(scope)
         if session is None or not session.last_seq:
             return True
-        has_state = await self._advance_state(scope, session)
+        has_state = await self._attending.advance(scope, session)
         is_over = self._is_over(session)
         async with self._standings.following(scope, session, most_chars=PIECE_CHARS) as (standing, has_all):
             if has_all and is_over:
@@ -229,23 +227,3 @@ class Compressing:
     async def _merge_into_one(self, agent_id: str, session_id: str | None, sources: Sequence[Summary]) -> None:
         draft = await self._drafting.merge(agent_id, sources)
         await self._drafting.keep(agent_id, session_id, draft)
-
-    # ── working state ──
-
-    async def _advance_state(self, scope: Scope, session: Session) -> bool:
-        """True where it has everything up to the newest message."""
-        state = await working_state(self._store, scope)
-        if state.through_seq >= session.last_seq:
-            return True
-        for _ in range(STATE_PAGES):
-            page = await self._store.messages(scope, after_seq=state.through_seq, limit=STATE_PAGE)
-            turns = [
-                Turn(one.seq, one.message.ts or one.received_at, one.message, one.entry.noise is not None)
-                for one in page
-            ]
-            state = await asyncio.to_thread(advanced, state, turns)
-            if len(page) < STATE_PAGE:
-                break
-        await self._store.set_session_note(scope, STATE_NOTE, msgspec.json.encode(state).decode())
-        self._standings.changed(scope.agent_id)
-        return state.through_seq >= session.last_seq

@@ -31,6 +31,10 @@ from .test_sqlite import CHAT, add, tamper
 from .test_sqlite_recall import MADE_BY_0001, plans, schema_of
 
 MADE_BY_0002 = Path(__file__).with_name("made_by_0002.sql")
+MADE_BY_0003 = Path(__file__).with_name("made_by_0003.sql")
+every_older_store = pytest.mark.parametrize(
+    "made_by", [MADE_BY_0001, MADE_BY_0002, MADE_BY_0003], ids=["version 1", "version 2", "version 3"]
+)
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 WORK = Scope(agent_id="main", session_id="work")
 EVENT = AuditDraft(verb="summarize", actor="test")
@@ -132,7 +136,7 @@ def test_the_second_migration_is_what_stores_were_made_with(tmp_path: Path) -> N
     assert schema_version(older) == 2
 
 
-@pytest.mark.parametrize("made_by", [MADE_BY_0001, MADE_BY_0002], ids=["version 1", "version 2"])
+@every_older_store
 async def test_an_older_store_opens_with_all_it_held(tmp_path: Path, made_by: Path) -> None:
     path = older_store(made_by, tmp_path / "offbook.db")
 
@@ -151,7 +155,7 @@ async def test_an_older_store_opens_with_all_it_held(tmp_path: Path, made_by: Pa
     held = await record(before)
     await before.close()
     store = SqliteStore(path)
-    assert schema_version(open_reader(path)) == latest_version() >= 3
+    assert schema_version(open_reader(path)) == latest_version() >= 4
     assert await record(store) == held
     for agent in ("main", "other"):
         assert [fault async for fault in verify(store, agent)] == []
@@ -202,7 +206,7 @@ async def test_compression_works_over_what_an_older_store_held(tmp_path: Path, m
     await store.close()
 
 
-@pytest.mark.parametrize("made_by", [MADE_BY_0001, MADE_BY_0002], ids=["version 1", "version 2"])
+@every_older_store
 async def test_a_migrated_store_has_the_schema_of_a_new_one(tmp_path: Path, made_by: Path) -> None:
     await SqliteStore(older_store(made_by, tmp_path / "old.db")).close()
     await SqliteStore(tmp_path / "new.db").close()

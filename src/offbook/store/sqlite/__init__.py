@@ -9,8 +9,16 @@ from pathlib import Path
 
 from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
 from offbook.protocols import ExaminedMessage
-from offbook.store.sqlite import audit_reads, compression_reads, derived_faults, reads, recall_reads
-from offbook.store.sqlite.compression_writes import packed
+from offbook.store.sqlite import (
+    audit_reads,
+    compression_reads,
+    compression_writes,
+    derived_faults,
+    reads,
+    recall_reads,
+    turn_reads,
+    turn_writes,
+)
 from offbook.store.sqlite.file import SqliteFile
 from offbook.summaries import (
     Completion,
@@ -22,6 +30,7 @@ from offbook.summaries import (
     SummaryText,
     Usage,
 )
+from offbook.turns import TurnMemory
 from offbook.types import (
     AuditDraft,
     AuditEvent,
@@ -251,11 +260,20 @@ class SqliteStore(SqliteFile):
 
     async def hand_over(self, scope: Scope, context: HandedContext, event: AuditDraft | None) -> None:
         # A large one takes milliseconds, in which the writer has better things to do.
-        payload = await asyncio.to_thread(packed, context)
+        payload = await asyncio.to_thread(compression_writes.packed, context)
         await self._write().submit(lambda ledger: ledger.compression.hand_over(scope, context, payload, event))
 
     async def handed(self, scope: Scope, *, at: datetime | None = None) -> HandedContext | None:
         return await self._read(compression_reads.handed, scope, at)
+
+    # ── what turns were prepared with ──
+
+    async def keep_turn_memory(self, scope: Scope, memory: TurnMemory) -> None:
+        payload = await asyncio.to_thread(turn_writes.packed, memory)
+        await self._write().submit(lambda ledger: ledger.turns.keep(scope, memory, payload))
+
+    async def turn_memory(self, scope: Scope, *, at: datetime | None = None) -> TurnMemory | None:
+        return await self._read(turn_reads.turn_memory, scope, at)
 
     # ── small state of a session ──
 
@@ -296,7 +314,7 @@ class SqliteStore(SqliteFile):
             yield fault
 
     async def derived_faults(self) -> AsyncIterator[Fault]:
-        for table in derived_faults.KINDS:
+        for table in await self._read(derived_faults.tables):
             through: int | None = 0
             while through is not None:
                 faults, through = await self._read(derived_faults.page, table, through)

@@ -293,8 +293,12 @@ def handed(connection: apsw.Connection, scope: Scope, at: datetime | None) -> Ha
 
 
 def unpacked(payload: bytes) -> HandedContext:
+    return context_decoder.decode(inflated(payload))
+
+
+def inflated(payload: bytes) -> bytes:
     try:
-        return context_decoder.decode(zlib.decompress(payload))
+        return zlib.decompress(payload)
     except zlib.error as error:
         raise ValueError(str(error)) from error
 

@@ -184,7 +184,7 @@ class CompressionLedger:
     # ── what models were paid for ──
 
     def add_completion(self, agent_id: str, completion: Completion, at: datetime) -> None:
-        with _to_be_read_again("an answer of a model"):
+        with to_be_read_again("an answer of a model"):
             answer = msgspec.json.encode(completion).decode()
             compression_reads.completion_decoder.decode(answer)
         agent, usage = self._agent(agent_id), completion.usage
@@ -236,7 +236,7 @@ class CompressionLedger:
 
 def packed(context: HandedContext) -> bytes:
     """As it is kept. Takes milliseconds for a large one, so never in the writer thread."""
-    with _to_be_read_again("a context"):
+    with to_be_read_again("a context"):
         data = msgspec.json.encode(context)
         compression_reads.context_decoder.decode(data)
     return zlib.compress(data, level=1)  # six times as quick as the usual
@@ -244,13 +244,13 @@ def packed(context: HandedContext) -> bytes:
 
 def _readable(draft: SummaryDraft) -> tuple[str, SummaryDraft]:
     """As it is kept, and as it will be read."""
-    with _to_be_read_again("a summary"):
+    with to_be_read_again("a summary"):
         data = msgspec.json.encode(draft).decode()
         return data, compression_reads.draft_decoder.decode(data)
 
 
 @contextmanager
-def _to_be_read_again(what: str) -> Iterator[None]:
+def to_be_read_again(what: str) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:

@@ -1,4 +1,4 @@
-"""Which rows of compression cannot be read. All of them are looked at, a page at a time, and nothing of them is kept.
+"""Which rows of what was made of the log cannot be read. All are looked at, a page at a time, and none is kept.
 
 No chain vouches for them, so what they say may have been changed without a trace: here is only told what would stop
 whoever reads it.
@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from offbook.audit import moment
+from offbook.store.sqlite import turn_reads
 from offbook.store.sqlite.compression_reads import completion_decoder, draft_decoder, unpacked
+from offbook.store.sqlite.connection import schema_version
 from offbook.store.sqlite.damage import UNREADABLE, only_row, unreadable
 from offbook.summaries import summary_id
 from offbook.types import Fault
@@ -21,8 +24,10 @@ ROWS_AT_A_TIME = 50
 
 
 class Kind(NamedTuple):
-    """One table: the numbers of its rows, what names a row, what must be read of it, and how."""
+    """One table: the schema version it came with, the numbers of its rows, what names a row, what must be read of it,
+    and how."""
 
+    since: int
     numbers: str
     names: str
     """The agent, the session, then what `named` takes."""
@@ -38,6 +43,7 @@ class Page(NamedTuple):
 
 
 SUMMARIES = Kind(
+    since=3,
     numbers="SELECT summary FROM summaries WHERE summary > ? ORDER BY summary LIMIT ?",
     names="""
         SELECT a.name, z.key, s.level, s.number FROM summaries s JOIN agents a ON a.agent = s.agent
@@ -47,6 +53,7 @@ SUMMARIES = Kind(
     read=draft_decoder.decode,
 )
 CONTEXTS = Kind(
+    since=3,
     numbers="SELECT context FROM contexts WHERE context > ? ORDER BY context LIMIT ?",
     names="""
         SELECT a.name, z.key, c.generation FROM contexts c JOIN sessions z ON z.session = c.session
@@ -56,6 +63,7 @@ CONTEXTS = Kind(
     read=unpacked,
 )
 ANSWERS = Kind(
+    since=3,
     numbers="SELECT completion FROM completions WHERE completion > ? ORDER BY completion LIMIT ?",
     names="""
         SELECT a.name, NULL, c.fingerprint FROM completions c JOIN agents a ON a.agent = c.agent
@@ -64,7 +72,23 @@ ANSWERS = Kind(
     named=lambda fingerprint: f"a model's answer {fingerprint[:12]}",
     read=completion_decoder.decode,
 )
-KINDS = {"summaries": SUMMARIES, "contexts": CONTEXTS, "completions": ANSWERS}
+TURN_MEMORIES = Kind(
+    since=4,
+    numbers="SELECT memory FROM turn_memories WHERE memory > ? ORDER BY memory LIMIT ?",
+    names="""
+        SELECT a.name, t.session_key, t.at FROM turn_memories t JOIN agents a ON a.agent = t.agent
+        WHERE t.memory = ?""",
+    body="SELECT payload FROM turn_memories WHERE memory = ?",
+    named=lambda at: f"what turns were prepared with at {moment(at):%Y-%m-%d %H:%M:%S} UTC",
+    read=turn_reads.unpacked,
+)
+KINDS = {"summaries": SUMMARIES, "contexts": CONTEXTS, "completions": ANSWERS, "turn_memories": TURN_MEMORIES}
+
+
+def tables(connection: apsw.Connection) -> list[str]:
+    """Those of `KINDS` that the file has: one that only reads may look at a store that was not migrated yet."""
+    version = schema_version(connection)
+    return [table for table, kind in KINDS.items() if kind.since <= version]
 
 
 def page(connection: apsw.Connection, table: str, after: int) -> Page:

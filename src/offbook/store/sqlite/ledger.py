@@ -31,6 +31,7 @@ from offbook.store.sqlite.rows import (
     touched_since_note,
     with_outcome,
 )
+from offbook.store.sqlite.turn_writes import TurnLedger
 from offbook.types import (
     AuditDraft,
     AuditEvent,
@@ -75,6 +76,7 @@ class Ledger:
         self._noted_at = 0.0
         self.recall = RecallLedger(connection, agent=self._agent, chain=self._chain)
         self.compression = CompressionLedger(connection, agent=self._agent, chain=self._chain)
+        self.turns = TurnLedger(connection, agent=self._agent)
 
     # ── the writes ──
 

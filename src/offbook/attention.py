@@ -1,0 +1,146 @@
+"""What an agent is on about: topics, anchors and working state of its newest sessions, as the background noted them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from offbook.content import text_of
+from offbook.continuity.anchors import anchors_of
+from offbook.continuity.topics import merged, topics_of
+from offbook.protocols import Store
+from offbook.session_notes import Thread, thread_of, working_state
+from offbook.settings import Settings
+from offbook.turns import Anchor, AnchorList, ContinuityState, SessionInfo, SessionState, Topic, TopicList
+from offbook.types import AuditDraft, Caller, LoggedMessage, Message, Scope, Session, SessionGaps, now
+
+SESSIONS_LOOKED_AT = 8
+"""The newest: what an agent was on about long before is found by recall."""
+STATES_SHOWN = 3
+NEWEST_LOOKED_AT = 3
+NO_SEQ = 2**62
+"""Above every message's."""
+
+
+class Follows(NamedTuple):
+    """How a turn goes on from what was said before it, the prompt itself left aside where it is in the log already."""
+
+    info: SessionInfo | None
+    """None where nothing was said before it."""
+    last_said: str = ""
+    """By the user."""
+
+
+class Attention:
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+
+    # ── the verbs ──
+
+    async def topics(self, agent_id: str, *, session_id: str | None, by: Caller) -> TopicList:
+        found = self._topics(agent_id, await self._threads(agent_id, session_id), session_id)
+        await self._record("topics", agent_id, session_id, by, {"topics": len(found)})
+        return TopicList(topics=found)
+
+    async def anchors(self, agent_id: str, *, session_id: str | None, by: Caller) -> AnchorList:
+        found = self.anchors_in(agent_id, await self._threads(agent_id, session_id))
+        await self._record("anchors", agent_id, session_id, by, {"anchors": len(found)})
+        return AnchorList(anchors=found)
+
+    async def state(self, agent_id: str, *, session_id: str | None, by: Caller) -> ContinuityState:
+        threads = await self._threads(agent_id, session_id)
+        states = await self.states([session for session, _ in threads])
+        scope = Scope(agent_id=agent_id, session_id=session_id) if session_id is not None else None
+        session = threads[0][0] if scope and threads else None
+        follows = await self.follows(scope, session, threads[0][1], "") if scope and session else Follows(None)
+        await self._record("state", agent_id, session_id, by, {"sessions": len(threads)})
+        return ContinuityState(
+            agent_id=agent_id,
+            topics=self._topics(agent_id, threads, session_id),
+            anchors=self.anchors_in(agent_id, threads),
+            working=states,
+            session=follows.info,
+        )
+
+    # ── what turns are prepared from ──
+
+    async def newest(self, agent_id: str) -> list[Session]:
+        """The newest sessions that something was said in, the one written to last first."""
+        sessions = await self._store.sessions(agent_id, limit=SESSIONS_LOOKED_AT)
+        return [session for session in sessions if session.last_seq]
+
+    async def threads(self, sessions: Sequence[Session]) -> list[tuple[Session, Thread]]:
+        found = await asyncio.gather(*(thread_of(self._store, _scope(session)) for session in sessions))
+        return list(zip(sessions, found, strict=True))
+
+    async def states(self, sessions: Sequence[Session]) -> list[SessionState]:
+        """What those that were doing anything were doing."""
+        found = await asyncio.gather(*(working_state(self._store, _scope(session)) for session in sessions))
+        return [
+            SessionState(session_id=session.session_id, last_at=session.last_at, records=state.records)
+            for session, state in zip(sessions, found, strict=True)
+            if state.records
+        ][:STATES_SHOWN]
+
+    def anchors_in(self, agent_id: str, threads: Sequence[tuple[Session, Thread]]) -> list[Anchor]:
+        settings = self._settings.for_agent(agent_id).anchors
+        return anchors_of([(session.session_id, thread.anchors) for session, thread in threads], settings, now())
+
+    def topics_in(self, agent_id: str, thread: Thread) -> list[Topic]:
+        settings = self._settings.for_agent(agent_id).topic_tracking
+        return topics_of(thread.topics, settings) if settings.enabled else []
+
+    async def follows(self, scope: Scope, session: Session | None, thread: Thread, prompt: str) -> Follows:
+        """How a prompt goes on from the session, whether the host has sent it already or is about to."""
+        at = now()
+        newest = await self._store.messages_before(scope, before_seq=NO_SEQ, limit=NEWEST_LOOKED_AT) if session else []
+        if newest and prompt and _is_same(newest[0].message, prompt):
+            at = _said_at(newest[0])
+            newest = newest[1:]
+        if session is None or not newest:
+            return Follows(None)
+        last_at = _said_at(newest[0])
+        gaps = self._settings.for_agent(scope.agent_id).session
+        info = SessionInfo(
+            session_id=scope.session_id,
+            exchanges=thread.topics.turns,
+            started_at=session.started_at,
+            last_at=last_at,
+            gap=SessionGaps(interrupted=gaps.interrupted_gap, new=gaps.new_session_gap).between(last_at, at),
+        )
+        said = next((text_of(one.message.content) for one in newest if one.message.role == "user"), "")
+        return Follows(info, said)
+
+    # ── how ──
+
+    async def _threads(self, agent_id: str, session_id: str | None) -> list[tuple[Session, Thread]]:
+        if session_id is None:
+            return await self.threads(await self.newest(agent_id))
+        session = await self._store.session(Scope(agent_id=agent_id, session_id=session_id))
+        return await self.threads([session] if session and session.last_seq else [])
+
+    def _topics(self, agent_id: str, threads: Sequence[tuple[Session, Thread]], session_id: str | None) -> list[Topic]:
+        of_sessions = [self.topics_in(agent_id, thread) for _, thread in threads]
+        return of_sessions[0] if session_id is not None and of_sessions else merged(of_sessions, now())
+
+    async def _record(
+        self, verb: str, agent_id: str, session_id: str | None, by: Caller, details: dict[str, int]
+    ) -> None:
+        draft = AuditDraft(verb=verb, actor=by.name, session_id=session_id, details=dict(details))
+        await self._store.record(agent_id, draft)
+
+
+def _scope(session: Session) -> Scope:
+    return Scope(agent_id=session.agent_id, session_id=session.session_id)
+
+
+def _said_at(one: LoggedMessage) -> datetime:
+    """By the host's clock where it said: what is imported was not said now."""
+    return one.message.ts or one.received_at
+
+
+def _is_same(message: Message, prompt: str) -> bool:
+    return message.role == "user" and text_of(message.content).split() == prompt.split()

@@ -1,0 +1,91 @@
+"""Where a host puts what a turn was prepared with: what stays the same first, what is of this turn only last.
+
+So all that a model's provider has cached from the turn before, memory and history, is read from its cache again. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from offbook.content import is_binary_path, is_result, text_of, tool_calls
+from offbook.turns import PreparedTurn
+from offbook.types import Block, Content, Message
+
+APART = "\n\n"
+
+
+def placed(messages: Sequence[Message], turn: PreparedTurn) -> list[Message]:
+    """The conversation with `turn.memory` as the assistant's own words at its start, after the instructions, and
+    `turn.recall` at the end of the user's newest message. A section that is empty adds nothing.
+
+    For one request only: what is added is not part of the conversation, and belongs into no log.
+    """
+    return _with_memory(_with_recall(list(messages), turn.recall), turn.memory)
+
+
+class Asked(NamedTuple):
+    """What a turn is about: the same as long as the model is at work on it with its tools."""
+
+    prompt: str
+    message_id: str | None
+    generation: int
+    """Of the context: another one has another memory."""
+
+
+def asked_in(messages: Sequence[Message], prompt: str | None, generation: int) -> Asked | None:
+    """What the user said last, where they said anything; `prompt` is the host's word for it."""
+    spoken = (message for message in reversed(messages) if message.role == "user" and text_of(message.content).strip())
+    newest = next(spoken, None)
+    if prompt is None and newest is None:
+        return None
+    text = text_of(newest.content) if prompt is None and newest is not None else prompt
+    return Asked(text or "", newest.id if newest else None, generation)
+
+
+def _with_memory(messages: list[Message], memory: str) -> list[Message]:
+    if not memory.strip():
+        return messages
+    start = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+    return [*messages[:start], Message(role="assistant", content=memory), *messages[start:]]
+
+
+def _with_recall(messages: list[Message], recall: str) -> list[Message]:
+    if not recall.strip():
+        return messages
+    at = _asked_at(messages)
+    if at is None:
+        return [*messages, Message(role="user", content=recall)]
+    asked = messages[at]
+    ending = msgspec.structs.replace(asked, content=_ending_with(asked.content, recall))
+    return [*messages[:at], ending, *messages[at + 1 :]]
+
+
+def _asked_at(messages: Sequence[Message]) -> int | None:
+    """Where the message stands that the model is about to answer, or is at work on with its tools. None where the
+    last word is the assistant's."""
+    last = next((message for message in reversed(messages) if message.role != "system"), None)
+    if last is not None and last.role == "assistant" and not tool_calls(last):
+        return None
+    return next((at for at in range(len(messages) - 1, -1, -1) if _is_said_by_user(messages[at])), None)
+
+
+def _is_said_by_user(message: Message) -> bool:
+    """Some dialects bring the results of tools in the user's name."""
+    content = message.content
+    has_results_only = isinstance(content, list) and bool(content) and all(map(is_result, content))
+    return message.role == "user" and not has_results_only
+
+
+def _ending_with(content: Content, recall: str) -> Content:
+    if isinstance(content, str) and not is_binary_path(content, ()):
+        return f"{content}{APART}{recall}" if content.strip() else recall
+    # With words behind it an image that is given as a string would be taken for words itself.
+    blocks = [_text(content)] if isinstance(content, str) else content
+    return [*blocks, _text(recall)]
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}

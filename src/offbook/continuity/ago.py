@@ -1,0 +1,102 @@
+"""How long ago something was, and how long something took, as a person would say it.
+
+Only words that hold in every time zone near the day: "this morning" would be wrong for whoever lives elsewhere than
+the clock does, "9 hours ago" is not.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+
+MINUTE = 60.0
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+DAYS_PER_WEEK = 7
+DAYS_PER_MONTH = 30.44
+DAYS_PER_YEAR = 365.25
+
+JUST_NOW_SECONDS = 2 * MINUTE
+AHEAD_SECONDS = MINUTE
+"""Clocks differ by that much; whatever lies further ahead is told by its date."""
+HOURS_WHATEVER_THE_DAY = 12
+"""What was said at eleven in the evening is "3 hours ago" at two, and "yesterday" at noon."""
+WEEKS_UP_TO_DAYS = 30
+A_YEAR_UP_TO_DAYS = 400
+LONGEST_SECONDS = 1e12
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+# Up to how many seconds a duration is told in a unit, and how long the unit is. Half a unit before the next one begins,
+# so that nothing is ever "60 minutes".
+_UNITS = (
+    (59.5 * MINUTE, MINUTE, "minute"),
+    (23.5 * HOUR, HOUR, "hour"),
+    (13.5 * DAY, DAY, "day"),
+    (59.5 * DAY, DAYS_PER_WEEK * DAY, "week"),
+    (23.5 * DAYS_PER_MONTH * DAY, DAYS_PER_MONTH * DAY, "month"),
+    (math.inf, DAYS_PER_YEAR * DAY, "year"),
+)
+
+
+def ago(then: datetime, at: datetime) -> str:
+    """When something was, seen from `at`: both with a time zone, days counted in that of `at`."""
+    seconds = _between(then, at).total_seconds()
+    there = _in_zone_of(at, then)
+    if seconds < -AHEAD_SECONDS:
+        return f"on {there.day} {_MONTHS[there.month - 1]} {there.year}"
+    if seconds < JUST_NOW_SECONDS:
+        return "just now"
+    days = (at.date() - there.date()).days
+    if seconds < HOURS_WHATEVER_THE_DAY * HOUR:
+        return f"{span_text(seconds)} ago"
+    if days < 1:
+        return f"{_counted(_nearest(seconds / HOUR), 'hour')} ago"
+    if days == 1:
+        return "yesterday"
+    return _days_ago(days, there)
+
+
+def span_text(seconds: float) -> str:
+    """How long something took: "40 minutes", "2 hours", "3 days"."""
+    if not seconds >= MINUTE:  # a NaN as well
+        return "less than a minute"
+    seconds = min(seconds, LONGEST_SECONDS)
+    unit, name = next((unit, name) for limit, unit, name in _UNITS if seconds < limit)
+    return _counted(_nearest(seconds / unit), name)
+
+
+def _days_ago(days: int, there: datetime) -> str:
+    months = _nearest(days / DAYS_PER_MONTH)
+    if days < DAYS_PER_WEEK:
+        return f"{_counted(days, 'day')} ago"
+    if days < WEEKS_UP_TO_DAYS:
+        return f"{_counted(_nearest(days / DAYS_PER_WEEK), 'week')} ago"
+    if months < 12:
+        return f"{_counted(months, 'month')} ago"
+    return "a year ago" if days <= A_YEAR_UP_TO_DAYS else f"in {_MONTHS[there.month - 1]} {there.year}"
+
+
+def _between(then: datetime, at: datetime) -> timedelta:
+    """The time that passed. Python leaves out a change of the clocks where both have the same zone."""
+    on_the_clock = at.replace(tzinfo=None) - then.replace(tzinfo=None)
+    return on_the_clock - ((at.utcoffset() or timedelta()) - (then.utcoffset() or timedelta()))
+
+
+def _in_zone_of(at: datetime, then: datetime) -> datetime:
+    try:
+        return then.astimezone(at.tzinfo)
+    except (OverflowError, ValueError):  # before the year 1 or after 9999 there: its own date will do
+        return then
+
+
+def _nearest(number: float) -> int:
+    return max(1, math.floor(number + 0.5))
+
+
+def _counted(count: int, unit: str) -> str:
+    if count == 1:
+        return "an hour" if unit == "hour" else f"a {unit}"
+    return f"{count} {unit}s"

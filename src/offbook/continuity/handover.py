@@ -1,0 +1,77 @@
+"""How a conversation goes on from the one before (D16), and what it is about (D10): the lines that open a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from offbook.continuity.ago import ago, span_text
+from offbook.continuity.quoting import quoted
+from offbook.summaries import StateRecord
+from offbook.turns import SessionInfo, Topic
+
+TOLD_CHARS = 220
+"""Of a goal, an open matter, or the last words."""
+MOST_OPEN = 3
+MOST_TOPICS = 4
+LABEL_CHARS = 60
+
+
+class LastTime(NamedTuple):
+    """What is known of the conversation before: when it was, what it was doing, what it was about, its last words."""
+
+    last_at: datetime
+    records: Sequence[StateRecord] = ()
+    topics: Sequence[Topic] = ()
+    last_said: str = ""
+
+
+def session_line(info: SessionInfo | None, at: datetime) -> str:
+    """The conversation so far; "" where nothing was said yet that could be counted."""
+    if info is None or not info.exchanges:
+        return ""
+    exchanges = "1 exchange" if info.exchanges == 1 else f"{info.exchanges:,} exchanges"
+    line = f"This conversation: {exchanges} so far, begun {ago(info.started_at, at)}."
+    if info.gap == "interrupted":
+        line += f" It was interrupted: nothing was said for {span_text((at - info.last_at).total_seconds())}."
+    return line
+
+
+def handover(last: LastTime | None, at: datetime) -> str:
+    """What a new conversation opens with; "" where there was none before it, or nothing is known of it."""
+    if last is None:
+        return ""
+    goals = [one for one in last.records if one.kind == "goal"]
+    # The kinds come newest first, as working state lists them.
+    was = quoted(goals[0].text, TOLD_CHARS).text if goals else ""
+    about = _labels([one for one in last.topics if not one.is_stale] or last.topics)
+    when = ago(last.last_at, at)
+    if was:
+        line = f"When you last spoke, {when}, you were on this: {was}"
+    elif about:
+        line = f"When you last spoke, {when}, it was about {about}."
+    elif last.last_said:
+        line = f"When you last spoke, {when}, the last they said was {quoted(last.last_said, TOLD_CHARS).text}"
+    else:
+        return ""
+    still_open = [quoted(one.text, TOLD_CHARS).text for one in last.records if one.kind == "open loop"][:MOST_OPEN]
+    running = [quoted(one.text, TOLD_CHARS).text for one in last.records if one.kind == "live handle"][:MOST_OPEN]
+    line += f" Still open: {'; '.join(still_open)}." if still_open else ""
+    return line + (f" Still running then: {'; '.join(running)}." if running else "")
+
+
+def topics_line(topics: Sequence[Topic]) -> str:
+    """What they keep returning to, what else they speak of, what they have left."""
+    fixated = _labels([one for one in topics if one.is_fixated])
+    fresh = _labels([one for one in topics if not one.is_fixated and not one.is_stale and one.total > 1])
+    stale = _labels([one for one in topics if one.is_stale and not one.is_fixated])
+    said = [f"They keep returning to {fixated}."] if fixated else []
+    said += [f"They speak of {fresh}."] if fresh else []
+    said += [f"They have left {stale} for now."] if stale and (fixated or fresh) else []
+    return " ".join(said)
+
+
+def _labels(topics: Sequence[Topic]) -> str:
+    labels = [quoted(one.label, LABEL_CHARS).text[1:-1] for one in topics[:MOST_TOPICS]]
+    return " and ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else "".join(labels)

@@ -1,0 +1,190 @@
+"""The stable section of a session's turns: made once after the context changed hands, then the same to the byte.
+
+The host puts it at the start of the context, where providers cache what does not change. So it is kept in the store
+and given again, whatever has been said or summarised since, until the next swap, restart or compaction of the host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+from offbook.attention import Attention
+from offbook.content import render
+from offbook.continuity.memory_section import Known, memory_budget, memory_section, pinned_text
+from offbook.errors import StoreCorrupt
+from offbook.protocols import Store
+from offbook.retrieval.whole import readable
+from offbook.settings import Settings
+from offbook.standing import speaker_of
+from offbook.summaries import HandedContext, Summary
+from offbook.turns import TurnMemory
+from offbook.types import AuditEvent, Scope, Session, now
+
+SUMMARIES_LOOKED_AT = 64
+"""Of each level, the newest: as many as its budget could show at the length they aim at, and more."""
+MOST_PINNED = 50
+SECTIONS_KEPT = 64
+CHANGES_HANDS = ("hooks/post-compaction", "hooks/session-start")
+"""Beside a swap, which is known by its generation: what makes a context another one."""
+
+
+class Epoch(NamedTuple):
+    """Which context the agent runs on: of which swap, and what happened to it last."""
+
+    generation: int
+    event: AuditEvent | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.generation}.{self.event.seq if self.event else 0}"
+
+    @property
+    def is_first(self) -> bool:
+        """The agent still runs on what the host began with."""
+        return not self.generation and self.event is None
+
+
+class Remembering:
+    def __init__(self, store: Store, settings: Settings, attention: Attention, frame_key: bytes) -> None:
+        self._store = store
+        self._settings = settings
+        self._attention = attention
+        self._key = frame_key
+        self._kept: OrderedDict[Scope, TurnMemory] = OrderedDict()
+        self._making: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
+
+    async def epoch(self, scope: Scope, session: Session | None) -> Epoch:
+        if session is None:
+            return Epoch(0, None)
+        events = await self._store.newest_audit_events(
+            scope.agent_id, session_id=scope.session_id, verbs=CHANGES_HANDS, limit=1
+        )
+        return Epoch(session.generation, events[-1] if events else None)
+
+    async def known(self, scope: Scope, epoch: Epoch) -> TurnMemory | None:
+        """The section of this epoch; None where it has not been made yet."""
+        known = self._kept.get(scope)
+        if known is None or known.epoch != epoch.name:
+            with suppress(StoreCorrupt):  # one that is damaged is made anew: `doctor` tells of it
+                known = await self._store.turn_memory(scope)
+        if known is None or known.epoch != epoch.name:
+            return None
+        self._keep(scope, known)
+        return known
+
+    async def made(
+        self,
+        scope: Scope,
+        epoch: Epoch,
+        *,
+        window: int,
+        current_tokens: int,
+        recall_budget: int,
+        keeps: bool,
+    ) -> TurnMemory:
+        """The section, made now. With `keeps` it is the same from now on."""
+        # One makes it: two that come at once would each make a section of their own.
+        async with self._making.setdefault(scope, asyncio.Lock()):
+            if (known := await self.known(scope, epoch)) is not None:
+                return known
+            handed = await self._handed(scope, epoch)
+            made = await self._made(scope, epoch, handed, window, current_tokens, recall_budget)
+            if keeps:
+                await self._store.keep_turn_memory(scope, made)
+                self._keep(scope, made)
+        return made
+
+    def _keep(self, scope: Scope, memory: TurnMemory) -> None:
+        self._kept[scope] = memory
+        self._kept.move_to_end(scope)
+        while len(self._kept) > SECTIONS_KEPT:
+            self._kept.popitem(last=False)
+
+    async def _handed(self, scope: Scope, epoch: Epoch) -> HandedContext | None:
+        """What the agent runs on, where it is ours and the host has not compacted it since."""
+        if epoch.is_first:
+            return None
+        with suppress(StoreCorrupt):
+            handed = await self._store.handed(scope)
+            event = epoch.event
+            has_compacted = handed and event and event.verb == "hooks/post-compaction" and event.at > handed.at
+            return None if has_compacted else handed
+        return None
+
+    async def _made(
+        self,
+        scope: Scope,
+        epoch: Epoch,
+        handed: HandedContext | None,
+        window: int,
+        current_tokens: int,
+        recall_budget: int,
+    ) -> TurnMemory:
+        settings = self._settings.for_agent(scope.agent_id)
+        budget = memory_budget(
+            settings,
+            window=window,
+            current_tokens=current_tokens,
+            recall_budget=recall_budget,
+            is_handed=handed is not None,
+        )
+        known = await self._gathered(scope, is_handed=handed is not None)
+        section = await asyncio.to_thread(
+            memory_section, known, settings, session_id=scope.session_id, budget=budget, key=self._key
+        )
+        verbatim = [part.first_seq for part in handed.parts if part.kind == "verbatim"] if handed else []
+        return TurnMemory(
+            epoch=epoch.name,
+            at=now(),
+            text=section.text,
+            tokens=section.tokens,
+            parts=section.parts,
+            verbatim_from=min(verbatim, default=0),
+        )
+
+    async def _gathered(self, scope: Scope, *, is_handed: bool) -> Known:
+        """What the agent remembers; without what its context shows already, where that is ours."""
+        sessions = [
+            session
+            for session in await self._attention.newest(scope.agent_id)
+            if not (is_handed and session.session_id == scope.session_id)
+        ]
+        summaries, threads, states, pinned = await asyncio.gather(
+            self._summaries(scope, is_handed=is_handed),
+            self._attention.threads(sessions),
+            self._attention.states(sessions),
+            self._pinned(scope, is_handed=is_handed),
+        )
+        anchors = self._attention.anchors_in(scope.agent_id, threads)
+        return Known(summaries=summaries, anchors=anchors, states=states, pinned=pinned)
+
+    async def _summaries(self, scope: Scope, *, is_handed: bool) -> list[Summary]:
+        levels = range(1, self._settings.for_agent(scope.agent_id).max_levels + 1)
+        found: list[Summary] = []
+        for level in levels:
+            with suppress(StoreCorrupt):
+                found += await self._store.summaries(scope.agent_id, level=level, limit=SUMMARIES_LOOKED_AT)
+        return [one for one in found if not (is_handed and _is_within(one, scope.session_id))]
+
+    async def _pinned(self, scope: Scope, *, is_handed: bool) -> Sequence[str]:
+        places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED)
+        placed = await readable(self._store, scope.agent_id, places) if places else []
+        shown = [one for one in placed if not (is_handed and one.session_id == scope.session_id)]
+        shown.sort(key=lambda one: (one.logged.message.ts or one.logged.received_at, one.place))
+        return [
+            pinned_text(
+                render(one.logged.message),
+                speaker_of(one.logged.message),
+                one.logged.message.ts or one.logged.received_at,
+            )
+            for one in shown
+        ]
+
+
+def _is_within(summary: Summary, session_id: str) -> bool:
+    return all(span.session_id == session_id for span in summary.draft.spans)

@@ -1,0 +1,45 @@
+"""What is noted of a session as it is followed: its working state, and what its turns are about.
+
+Notes are derived from the log. One that cannot be read is made anew.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import msgspec
+
+from offbook.continuity.anchors import AnchorState
+from offbook.continuity.topics import TopicState
+from offbook.continuity.working_state import WorkingState
+from offbook.errors import StoreCorrupt
+from offbook.protocols import Store
+from offbook.types import Scope, Value
+
+STATE_NOTE = "workingState"
+THREAD_NOTE = "continuity"
+
+
+class Thread(Value, frozen=True):
+    """What a session's turns are about."""
+
+    topics: TopicState = TopicState()
+    anchors: AnchorState = AnchorState()
+
+    @property
+    def through_seq(self) -> int:
+        return min(self.topics.through_seq, self.anchors.through_seq)
+
+
+async def working_state(store: Store, scope: Scope) -> WorkingState:
+    with suppress(msgspec.DecodeError, StoreCorrupt):
+        note = await store.session_note(scope, STATE_NOTE)
+        return msgspec.json.decode(note, type=WorkingState) if note else WorkingState()
+    return WorkingState()
+
+
+async def thread_of(store: Store, scope: Scope) -> Thread:
+    with suppress(msgspec.DecodeError, StoreCorrupt):
+        note = await store.session_note(scope, THREAD_NOTE)
+        return msgspec.json.decode(note, type=Thread) if note else Thread()
+    return Thread()

@@ -1,0 +1,397 @@
+"""A turn made ready: the stable section and what comes to mind, within budgets and before a deadline.
+
+    prompt ─▶ intent ─▶ facts (session, how it goes on) ─┬▶ stable section (kept, or made once)
+                                                         └▶ recall ─▶ exchanges ─▶ told ─▶ framed, within the budget
+
+Whatever is missing, late or broken is left out and named in `degraded`: the turn itself goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple, TypeVar
+
+import structlog
+
+from offbook.attention import NO_SEQ, Attention, Follows
+from offbook.continuity.handover import LastTime, handover, session_line, topics_line
+from offbook.continuity.intent import Appetite, appetite_for, intent_of
+from offbook.continuity.recall_section import Line, Ranked, RecallSection, recall_section
+from offbook.entries import MemoryEntry
+from offbook.errors import OffbookError
+from offbook.exchanges import Exchanges, bare, in_order_of_time
+from offbook.intake import HEAVY_CHARS
+from offbook.protocols import Blobs, Store
+from offbook.recollection import Minded, Recollections
+from offbook.remembering import Epoch, Remembering
+from offbook.retrieval.identity import place_named
+from offbook.retrieval.injection import FALLBACK_SCORE, budget_tokens
+from offbook.retrieval.query import read_query
+from offbook.session_notes import Thread, thread_of
+from offbook.settings import Settings
+from offbook.turns import Enrichment, Intent, PreparedTurn, Sparseness, TurnMemory, TurnTokens
+from offbook.types import AuditDraft, Caller, Scope, Session, now, session_event
+from offbook.worker.background import Background
+
+SPARSE = Sparseness(results=2, chars=400)
+"""Of the host's own search: what is no more than this is enriched (D11)."""
+ENRICHED_TOKENS = 2_000
+LEAST_SECONDS = 0.02
+"""With less than this left, what a hit was said beside is left out."""
+NOTHING = RecallSection("", 0, [], [])
+
+T = TypeVar("T")
+log = structlog.get_logger("offbook.turns")
+
+
+class Facts(NamedTuple):
+    """What is known of a session before anything is looked for."""
+
+    session: Session | None
+    thread: Thread
+    follows: Follows
+    epoch: Epoch
+    memory: TurnMemory | None
+    """The stable section; None where this is the first turn since the context changed hands."""
+
+    @property
+    def is_after_compaction(self) -> bool:
+        return self.memory is None and not self.epoch.is_first
+
+
+class Asked(NamedTuple):
+    """A prompt, and what may be made of it."""
+
+    scope: Scope
+    prompt: str
+    intent: Intent
+    window: int
+    current_tokens: int
+    budget: int
+    preview: bool
+    by: Caller
+
+
+class Deadline:
+    """Lets a piece of work take until then; what is late or broken is named and goes without."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
+        self.degraded: list[str] = []
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self._until - time.monotonic())
+
+    async def get(self, what: str, work: Coroutine[Any, Any, T]) -> T | None:
+        task = asyncio.ensure_future(work)
+        try:
+            # What is late goes on without us: a thread cannot be stopped, and what it makes may serve the next turn.
+            return await asyncio.wait_for(asyncio.shield(task), self.left)
+        except TimeoutError:
+            task.add_done_callback(_looked_at)
+            self.degraded.append(f"{what}: not ready in {self._seconds * 1_000:.0f} ms")
+        except OffbookError as error:
+            self.degraded.append(f"{what}: {error.detail}")
+        except Exception as error:
+            # A defect in one part must not cost the agent its turn.
+            log.exception("left out", action="turn.prepare", part=what)
+            self.degraded.append(f"{what}: it failed ({type(error).__name__}); the daemon's log has the details")
+        return None
+
+
+class Turning:
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        settings: Settings,
+        background: Background,
+        recollections: Recollections,
+        attention: Attention,
+        frame_key: bytes,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._background = background
+        self._recollections = recollections
+        self._attention = attention
+        self._remembering = Remembering(store, settings, attention, frame_key)
+        self._exchanges = Exchanges(store, blobs)
+        self._key = frame_key
+
+    # ── before a turn ──
+
+    async def prepare(
+        self,
+        scope: Scope,
+        prompt: str,
+        *,
+        current_tokens: int | None,
+        context_window: int | None,
+        explain: bool,
+        preview: bool,
+        by: Caller,
+    ) -> PreparedTurn:
+        settings = self._settings.for_agent(scope.agent_id)
+        deadline = Deadline(settings.turn.deadline.total_seconds())
+        prompt, intent = await self._read(scope, prompt)
+        window = context_window or settings.token_budget.context_window
+        used = current_tokens or 0
+        budget = budget_tokens(settings.token_budget, current_tokens=used, context_window=window)
+        asked = Asked(scope, prompt, intent, window, used, budget, preview, by)
+        memory, recall = None, NOTHING
+        entries: list[MemoryEntry] = []
+        if settings.enabled and not settings.store_only:
+            self._note_window(asked, context_window)
+            facts = await deadline.get("session", self._facts(asked))
+            if facts is not None:
+                memory, (recall, entries) = await asyncio.gather(
+                    self._memory(asked, facts, deadline), self._recall(asked, facts, deadline)
+                )
+        else:
+            switch = "storeOnly" if settings.store_only else "enabled"
+            deadline.degraded.append(f"{switch}: by the settings nothing is injected")
+        turn = PreparedTurn(
+            memory=memory.text if memory else "",
+            recall=recall.text,
+            tokens=TurnTokens(memory=memory.tokens if memory else 0, recall=recall.tokens, budget=budget),
+            entries=entries,
+            intent=intent,
+            degraded=deadline.degraded,
+            parts=[*(memory.parts if memory else []), *recall.parts] if explain else [],
+        )
+        await self._record(asked, turn, memory)
+        return turn
+
+    async def _read(self, scope: Scope, prompt: str) -> tuple[str, Intent]:
+        """What is asked, without its secrets, and what it wants of memory."""
+
+        def read() -> tuple[str, Intent]:
+            said = self._recollections.redacted(scope.agent_id, prompt)
+            return said, intent_of(read_query(said))
+
+        return await asyncio.to_thread(read) if len(prompt) > HEAVY_CHARS else read()
+
+    def _note_window(self, asked: Asked, context_window: int | None) -> None:
+        """A host that says how full its window is has slot B made ready in time (D17)."""
+        if context_window is None:
+            return
+        self._background.slots.note_window(asked.scope, context_window)
+        threshold = self._settings.for_agent(asked.scope.agent_id).compaction.threshold
+        if asked.current_tokens >= int(context_window * threshold):
+            self._background.slots.prepare_soon(asked.scope)
+
+    async def _facts(self, asked: Asked) -> Facts:
+        session, thread = await asyncio.gather(self._store.session(asked.scope), thread_of(self._store, asked.scope))
+        follows, epoch = await asyncio.gather(
+            self._attention.follows(asked.scope, session, thread, asked.prompt),
+            self._remembering.epoch(asked.scope, session),
+        )
+        return Facts(session, thread, follows, epoch, await self._remembering.known(asked.scope, epoch))
+
+    async def _memory(self, asked: Asked, facts: Facts, deadline: Deadline) -> TurnMemory | None:
+        if facts.memory is not None:
+            return facts.memory
+        making = self._remembering.made(
+            asked.scope,
+            facts.epoch,
+            window=asked.window,
+            current_tokens=asked.current_tokens,
+            recall_budget=asked.budget,
+            keeps=not asked.preview,
+        )
+        return await deadline.get("memory", making)
+
+    async def _recall(self, asked: Asked, facts: Facts, deadline: Deadline) -> tuple[RecallSection, list[MemoryEntry]]:
+        scope, settings = asked.scope, self._settings.for_agent(asked.scope.agent_id)
+        appetite = appetite_for(
+            asked.intent,
+            settings.search,
+            settings.context_budget,
+            settings.min_score,
+            is_after_compaction=facts.is_after_compaction,
+        )
+        minded: Minded | None = None
+        if asked.intent != "brief":
+            visible_from = self._visible_from(scope, facts)
+            work = self._recollections.minded(
+                scope, asked.prompt, appetite, budget=asked.budget, visible_from=visible_from, by=asked.by
+            )
+            minded = await deadline.get("recall", work)
+        entries = minded.entries if minded else []
+        deadline.degraded += minded.degraded if minded else []
+        lines, found = await asyncio.gather(
+            deadline.get("continuity", self._lines(asked, facts)),
+            self._told_of(scope, entries, appetite, deadline),
+        )
+        section = recall_section(
+            lines or [],
+            found,
+            intent=asked.intent,
+            budget=asked.budget,
+            at=now(),
+            own_agent=scope.agent_id,
+            said_chars=appetite.said_chars,
+            beside_chars=appetite.beside_chars,
+            why=_why(asked.intent, entries, facts),
+            key=self._key,
+        )
+        shown = sorted(
+            (entry for entry in entries if entry.id in section.shown),
+            key=lambda entry: (entry.ts, entry.session_id, entry.span.first_seq),
+        )
+        return section, shown
+
+    def _visible_from(self, scope: Scope, facts: Facts) -> int:
+        """The first message that the agent surely has before its eyes: what it was handed word for word, or the last
+        turns of what its host has kept."""
+        if facts.memory is not None and facts.memory.verbatim_from:
+            return facts.memory.verbatim_from
+        turns = self._settings.for_agent(scope.agent_id).context_budget.recent_turns_always_full
+        return max(1, (facts.session.last_seq if facts.session else 0) - 2 * turns + 1)
+
+    async def _told_of(
+        self, scope: Scope, entries: Sequence[MemoryEntry], appetite: Appetite, deadline: Deadline
+    ) -> list[Ranked]:
+        """What was found, with what it was said beside, where there is time for it."""
+        if not entries:
+            return []
+        if deadline.left > LEAST_SECONDS:
+            told = await deadline.get("exchanges", self._exchanges.of(scope.agent_id, entries, appetite.said_chars))
+            if told is not None:
+                return told
+        return [Ranked(bare(entry), rank) for rank, entry in in_order_of_time(entries)]
+
+    async def _lines(self, asked: Asked, facts: Facts) -> list[Line]:
+        """The continuity block (D10): the session, how it goes on from the one before, what it is about."""
+        info, at = facts.follows.info, now()
+        is_new = info is None or info.gap == "new"
+        opening = ""
+        if is_new or asked.intent == "resume":
+            opening = handover(await self._last_time(asked.scope, facts), at)
+        topics = self._attention.topics_in(asked.scope.agent_id, facts.thread)
+        return [
+            Line("session", session_line(None if is_new else info, at), "the conversation so far"),
+            Line("handover", opening, "a new conversation" if is_new else "they pick up the thread"),
+            Line("topics", topics_line(topics), "what they speak of and keep returning to"),
+        ]
+
+    async def _last_time(self, scope: Scope, facts: Facts) -> LastTime | None:
+        """The conversation before: the same one where it was silent for long, else the agent's newest other."""
+        if facts.session is not None and facts.follows.info is not None:
+            session, thread, said = facts.session, facts.thread, facts.follows.last_said
+            last_at = facts.follows.info.last_at
+        else:
+            others = [one for one in await self._attention.newest(scope.agent_id) if one.session_id != scope.session_id]
+            if not others:
+                return None
+            session = others[0]
+            before = Scope(agent_id=scope.agent_id, session_id=session.session_id)
+            thread = await thread_of(self._store, before)
+            follows = await self._attention.follows(before, session, thread, "")
+            last_at, said = follows.info.last_at if follows.info else session.last_at, follows.last_said
+        states = await self._attention.states([session])
+        topics = self._attention.topics_in(scope.agent_id, thread)
+        return LastTime(last_at, states[0].records if states else (), topics, said)
+
+    async def _record(self, asked: Asked, turn: PreparedTurn, memory: TurnMemory | None) -> None:
+        details: dict[str, Any] = {
+            "prompt": _digest(asked.prompt),
+            "intent": asked.intent,
+            "entries": [entry.id for entry in turn.entries],
+            "memory": _digest(turn.memory),
+            "recall": _digest(turn.recall),
+            "tokens": turn.tokens.memory + turn.tokens.recall,
+            "epoch": memory.epoch if memory else None,
+        }
+        details |= {"preview": True} if asked.preview else {}
+        details |= {"degraded": turn.degraded} if turn.degraded else {}
+        await self._retrieved(asked.scope, "prepareTurn", turn.entries, details, asked.by, counts=not asked.preview)
+
+    # ── beside the host's own search ──
+
+    async def enrich(self, scope: Scope, query: str, *, by: Caller) -> Enrichment:
+        """What a sparse result of the host's memory search is enriched with."""
+        settings = self._settings.for_agent(scope.agent_id)
+        deadline = Deadline(settings.turn.deadline.total_seconds())
+        query, _ = await self._read(scope, query)
+        appetite = appetite_for(
+            "recall", settings.search, settings.context_budget, settings.min_score, is_after_compaction=False
+        )
+        entries: list[MemoryEntry] = []
+        if settings.enabled and not settings.store_only:
+            work = self._recollections.minded(
+                scope, query, appetite, budget=ENRICHED_TOKENS, visible_from=NO_SEQ, by=by
+            )
+            minded = await deadline.get("recall", work)
+            found = minded.entries if minded else []
+            entries = [entry for entry in found if entry.score != FALLBACK_SCORE]
+            deadline.degraded += minded.degraded if minded else []
+        told = await self._told_of(scope, entries, appetite, deadline)
+        section = recall_section(
+            [],
+            told,
+            intent="recall",
+            budget=ENRICHED_TOKENS,
+            at=now(),
+            own_agent=scope.agent_id,
+            said_chars=appetite.said_chars,
+            beside_chars=appetite.beside_chars,
+            why="the host's own search may find little",
+            key=self._key,
+        )
+        shown = [entry for entry in entries if entry.id in section.shown]
+        details = {"query": _digest(query), "entries": [entry.id for entry in shown]}
+        await self._retrieved(scope, "enrich", shown, details, by, counts=True)
+        return Enrichment(
+            text=section.text, entries=shown, tokens=section.tokens, sparse=SPARSE, degraded=deadline.degraded
+        )
+
+    async def _retrieved(
+        self,
+        scope: Scope,
+        verb: str,
+        entries: Sequence[MemoryEntry],
+        details: dict[str, Any],
+        by: Caller,
+        *,
+        counts: bool,
+    ) -> None:
+        """One event for who asked, and one for each other agent whose memory was read."""
+        others = {entry.agent_id for entry in entries} - {scope.agent_id}
+        for agent_id in sorted(others):
+            seen = [entry for entry in entries if entry.agent_id == agent_id]
+            event = AuditDraft(
+                verb=verb, actor=by.name, details={"by": scope.agent_id, "entries": [one.id for one in seen]}
+            )
+            await self._store.recalled(agent_id, _places(seen) if counts else [], event)
+        own = [entry for entry in entries if entry.agent_id == scope.agent_id]
+        await self._store.recalled(
+            scope.agent_id, _places(own) if counts else [], session_event(verb, by, scope, details)
+        )
+
+
+def _places(entries: Sequence[MemoryEntry]) -> list[int]:
+    return [place for entry in entries if (place := place_named(entry.id)) is not None]
+
+
+def _why(intent: Intent, entries: Sequence[MemoryEntry], facts: Facts) -> str:
+    if entries and all(entry.score == FALLBACK_SCORE for entry in entries):
+        return "nothing qualified: only the newest there is"
+    asked = {"recall": "it was asked for", "resume": "the thread is picked up"}.get(intent, "it is like the prompt")
+    return f"{asked}; more, as the context has just changed hands" if facts.is_after_compaction else asked
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _looked_at(task: asyncio.Future[Any]) -> None:
+    """So that nobody complains that nobody did."""
+    if not task.cancelled():
+        task.exception()

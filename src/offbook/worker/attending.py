@@ -1,0 +1,90 @@
+"""What a session is on about, followed message by message: its working state, its topics, its anchors.
+
+Three folds over the same pages of the log. Each is kept as a note of the session, so that it survives restarts and
+compactions, and goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from offbook.continuity import anchors, topics
+from offbook.continuity.keeping import Turn
+from offbook.continuity.likeness import Embed
+from offbook.continuity.working_state import WorkingState, advanced
+from offbook.errors import ModelUnavailable
+from offbook.protocols import Store
+from offbook.session_notes import STATE_NOTE, THREAD_NOTE, Thread, thread_of, working_state
+from offbook.settings import Settings
+from offbook.standing import Standings
+from offbook.types import LoggedMessage, Scope, Session
+from offbook.worker.embedders import Embedders
+
+PAGE, PAGES = 200, 50
+EMBEDDED_MESSAGES = 40
+"""The newest of a session, which the model looks at too: of a long backfill the rest is read by the rules alone."""
+
+
+class Attending:
+    def __init__(self, store: Store, settings: Settings, standings: Standings, embedders: Embedders) -> None:
+        self._store = store
+        self._settings = settings
+        self._standings = standings
+        self._embedders = embedders
+
+    async def advance(self, scope: Scope, session: Session) -> bool:
+        """True where everything up to the newest message has been seen."""
+        state, thread = await working_state(self._store, scope), await thread_of(self._store, scope)
+        after_seq = min(state.through_seq, thread.through_seq)
+        if after_seq >= session.last_seq:
+            return True
+        embed: Embed | None = None
+        for _ in range(PAGES):
+            page = await self._store.messages(scope, after_seq=after_seq, limit=PAGE)
+            if not page:
+                break
+            turns = [_turn(one) for one in page]
+            if session.last_seq - page[-1].seq < EMBEDDED_MESSAGES:
+                embed = await self._embed()
+            state, thread = await asyncio.to_thread(self._read, scope, session, state, thread, turns, embed)
+            after_seq = page[-1].seq
+            if len(page) < PAGE:
+                break
+        await asyncio.gather(
+            self._store.set_session_note(scope, STATE_NOTE, msgspec.json.encode(state).decode()),
+            self._store.set_session_note(scope, THREAD_NOTE, msgspec.json.encode(thread).decode()),
+        )
+        self._standings.changed(scope.agent_id)
+        return after_seq >= session.last_seq
+
+    def _read(
+        self,
+        scope: Scope,
+        session: Session,
+        state: WorkingState,
+        thread: Thread,
+        turns: Sequence[Turn],
+        embed: Embed | None,
+    ) -> tuple[WorkingState, Thread]:
+        settings = self._settings.for_agent(scope.agent_id)
+        older = [one for one in turns if session.last_seq - one.seq >= EMBEDDED_MESSAGES]
+        newer = turns[len(older) :]
+        about, kept = thread.topics, thread.anchors
+        for some, with_model in ((older, None), (newer, embed)):
+            about = topics.advanced(about, some, settings.topic_tracking, with_model)
+            kept = anchors.advanced(kept, some, settings.anchors, with_model)
+        return advanced(state, turns), Thread(topics=about, anchors=kept)
+
+    async def _embed(self) -> Embed | None:
+        """None where there is no model: then the rules decide alone (A17)."""
+        try:
+            return (await self._embedders.wanted()).embed
+        except ModelUnavailable:
+            return None
+
+
+def _turn(one: LoggedMessage) -> Turn:
+    return Turn(one.seq, one.message.ts or one.received_at, one.message, one.entry.noise is not None)

@@ -1,0 +1,174 @@
+"""A session's messages with what a turn was prepared with, and without where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offbook.client.blocking import Client
+from offbook.client.blocking_hot_swap import BlockingHotSwapSession
+from offbook.client.placement import placed
+from offbook.errors import ProviderRefused
+from offbook.turns import PreparedTurn
+from tests.unit.client.fake_memory import REFUSAL, FakeMemory
+from tests.unit.client.test_hot_swap import WORDS, fill, ids_in, kinds, said, session_of
+from tests.unit.client.test_placement import MEMORY, RECALL, turn_of
+
+
+class TurningMemory(FakeMemory):
+    """A provider that also prepares turns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompts: list[tuple[str, int | None, int | None]] = []
+        self.error: Exception | None = None
+        self.seconds = 0.0
+
+    async def prepare_turn(
+        self,
+        session_id: str,
+        prompt: str,
+        *,
+        current_tokens: int | None = None,
+        context_window: int | None = None,
+        agent_id: str | None = None,
+    ) -> PreparedTurn:
+        self.prompts.append((prompt, current_tokens, context_window))
+        await self._answering("prepare-turn")
+        await asyncio.sleep(self.seconds)
+        if self.error is not None:
+            raise self.error
+        return turn_of()
+
+
+async def test_both_sections_stand_in_their_places_and_are_not_kept() -> None:
+    memory = TurningMemory()
+    session = session_of(memory)
+    session.add(("user", "Which train?"))
+    shown = await session.turn_messages()
+    assert [message.content for message in shown] == [MEMORY, f"Which train?\n\n{RECALL}"]
+    assert memory.prompts == [("Which train?", session.used_tokens, 800)]
+    assert [message.content for message in await session.messages()] == ["Which train?"]
+    assert [message.content for message in memory.recorded] == ["Which train?"]
+    assert session.stats.fallbacks == {}
+
+
+async def test_the_host_may_say_what_is_asked() -> None:
+    memory = TurningMemory()
+    session = session_of(memory)
+    session.add(("user", "Ada (10:04): which train?"))
+    await session.turn_messages("which train?")
+    assert [prompt for prompt, *_ in memory.prompts] == ["which train?"]
+
+
+async def test_a_turn_is_prepared_once_whatever_its_tools_do() -> None:
+    memory = TurningMemory()
+    session = session_of(memory, context_window=10_000)
+    session.add(("user", "Find them."))
+    first = await session.turn_messages()
+    session.add({"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]})
+    session.add({"role": "tool", "toolCallId": "t1", "content": "two files"})
+    memory.is_away = True
+    assert (await session.turn_messages())[:2] == first
+    assert (len(memory.prompts), session.stats.fallbacks) == (1, {})
+    memory.is_away = False
+    session.add(("assistant", "Two."))
+    session.add(("user", "Find them."))
+    await session.turn_messages()
+    assert len(memory.prompts) == 2
+
+
+async def test_another_context_is_another_turn() -> None:
+    memory = TurningMemory()
+    session = session_of(memory, deadline_seconds=5.0)
+    session.add(("user", "Find them."))
+    await session.turn_messages()
+    while session.used_tokens < 680:
+        session.add(("assistant", WORDS))
+    await session.turn_messages()
+    assert memory.asked == ["prepare-turn", "swap", "prepare-turn"]
+
+
+async def test_where_nobody_asked_anything_nothing_is_prepared() -> None:
+    memory = TurningMemory()
+    session = session_of(memory)
+    session.add(("assistant", "Good morning."))
+    assert await session.turn_messages() == await session.messages()
+    assert memory.asked == []
+
+
+async def test_a_swap_that_is_due_comes_first() -> None:
+    memory = TurningMemory()
+    session = session_of(memory, deadline_seconds=5.0)
+    fill(session, 680)
+    shown = await session.turn_messages()
+    assert memory.asked == ["swap", "prepare-turn"]
+    assert kinds(session) == ["swapped"]
+    assert shown == placed(await session.messages(), turn_of())
+    assert memory.prompts[0][1] == session.used_tokens
+
+
+async def test_a_slow_provider_is_not_waited_for_beyond_the_deadline() -> None:
+    memory = TurningMemory()
+    memory.seconds = 5.0
+    session = session_of(memory)
+    session.add(("user", "Which train?"))
+    started = time.monotonic()
+    shown = await session.turn_messages()
+    assert time.monotonic() - started < 0.5
+    assert ids_in(shown) == said(memory)
+    assert session.stats.fallbacks == {"slow": 1}
+    assert session.stats.waited_ms >= 20
+    await session.turn_messages()
+    assert len(memory.prompts) == 1  # it has its rest
+    session._rest_until = memory.seconds = 0.0
+    assert (await session.turn_messages())[0].content == MEMORY
+
+
+async def test_a_swap_that_takes_the_deadline_leaves_none_for_the_turn() -> None:
+    memory = TurningMemory()
+    session = session_of(memory)
+    fill(session, 680)
+    memory.gate.clear()
+    started = time.monotonic()
+    assert ids_in(await session.turn_messages()) == said(memory)
+    assert time.monotonic() - started < 0.5
+    assert (memory.asked, session.stats.fallbacks) == (["swap"], {"slow": 1})
+    memory.gate.set()
+    await session.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [(ProviderRefused(REFUSAL), "refused"), (TypeError("not what it seems"), "wrong"), (OSError("cut"), "wrong")],
+)
+async def test_trouble_leaves_the_messages_and_is_counted(error: Exception, kind: str) -> None:
+    memory = TurningMemory()
+    memory.error = error
+    session = session_of(memory)
+    session.add(("user", "Which train?"))
+    assert await session.turn_messages() == await session.messages()
+    assert (session.stats.fallbacks, session.events[-1].reason != "") == ({kind: 1}, True)
+
+
+async def test_away_the_agent_goes_on() -> None:
+    memory = TurningMemory()
+    memory.is_away = True
+    session = session_of(memory)
+    session.add(("user", "Which train?"))
+    assert ids_in(await session.turn_messages()) == said(memory)
+    assert session.stats.fallbacks == {"away": 1}
+
+
+def test_the_blocking_session_goes_on_too(tmp_path: Path) -> None:
+    with Client(f"unix://{tmp_path}/nobody.sock", home=tmp_path) as memory:
+        session = BlockingHotSwapSession(memory, "s", context_window=800)
+        session.add(("user", "Which train?"))
+        shown: list[Any] = [message.content for message in session.turn_messages()]
+        assert shown == ["Which train?"]
+        assert session.stats.fallbacks == {"away": 1}
+        session.close()
