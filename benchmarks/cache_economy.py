@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from itertools import groupby, islice, pairwise
 from pathlib import Path
 from statistics import fmean
@@ -29,22 +30,23 @@ from offbook.compression.provider_shapes import to_anthropic, to_openai
 from offbook.settings import MemoryCompaction
 from offbook.tokens import CHARS_PER_TOKEN, estimate_tokens
 from offbook.turns import PreparedTurn
-from offbook.types import Message
+from offbook.types import Message, now
 
 TITLE = "What of a long conversation's prompts comes from the cache of a model's provider, by where memory stands"
 
-OURS = "ours: memory first, recall in the newest turn"
+OURS = "ours"
 IN_SYSTEM = "recall in the system prompt"
 REBUILT = "history rebuilt each turn"
 WAYS = (OURS, IN_SYSTEM, REBUILT)
 LEAST_SHARE = 0.9
 WINDOWS = (200_000, 32_000)
 SESSION = "conversation"
+REMEMBER_SECONDS = 300.0
 DATA = "RealMem"
 INSTRUCTIONS = text("instructions", 37_200)
 """About 8,000 tokens, as those of an agent with tools are; the same in every prompt."""
-SETTLE_EVERY = 5
-"""Turns after which the provider may finish what it has to do: less than the time that a model gives it."""
+EARLIER_TURNS, SESSION_TURNS = 150, 25
+"""Said in other sessions, days ago: without them there would be nothing to remember first."""
 
 
 class Exchange(NamedTuple):
@@ -142,6 +144,22 @@ class Conversation:
         self._prepare_ms: list[float] = []
         self._swaps: list[Swapped] = []
 
+    async def remember(self, earlier: Sequence[Exchange]) -> None:
+        """What was said in sessions before this one."""
+        first = now() - timedelta(days=3)
+        for at in range(0, len(earlier), SESSION_TURNS):
+            spoken = [text for exchange in earlier[at : at + SESSION_TURNS] for text in exchange]
+            messages = [
+                Message(
+                    role="assistant" if number % 2 else "user",
+                    content=text,
+                    ts=first + timedelta(hours=at / SESSION_TURNS * 8, minutes=number),
+                )
+                for number, text in enumerate(spoken)
+            ]
+            await self._memory.on_message(f"earlier-{at}", *messages, agent_id=self._agent_id)
+        await self._settled(REMEMBER_SECONDS)
+
     async def swapped(self, said: Sequence[Exchange]) -> dict[str, Talk]:
         """With hot swap: recall at the end as we place it, and the same in the system prompt."""
         accounts = {OURS: Account(), IN_SYSTEM: Account()}
@@ -198,31 +216,40 @@ class Conversation:
         return turn
 
     async def _rest(self, number: int, total: int, how: str) -> None:
+        """What the provider does in the time that a model takes; without waiting for that time."""
         self._run.progress(f"turns in {self._window:,} tokens, {how}", number, total)
-        if number % SETTLE_EVERY:
-            return
-        until = time.monotonic() + MODEL_SECONDS * SETTLE_EVERY
-        await self._memory.settle(MODEL_SECONDS)
+        await self._settled(MODEL_SECONDS)
+
+    async def _settled(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        await self._memory.settle(seconds)
         while (await self._memory.ping())["backlog"] and time.monotonic() < until:
             await asyncio.sleep(0.02)
 
 
-async def _talks(run: Run, home: Path, window: int, said: Sequence[Exchange]) -> dict[str, Talk]:
+async def _talks(
+    run: Run, home: Path, window: int, earlier: Sequence[Exchange], said: Sequence[Exchange]
+) -> dict[str, Talk]:
     """An agent for each history: what one is given is no concern of the other's memory."""
     with running_in(home) as daemon:
         async with AsyncClient(daemon.socket_endpoint, home=home, timeout_seconds=60) as memory:
-            talks = await Conversation(run, memory, window, "swapping").swapped(said)
-            return {**talks, REBUILT: await Conversation(run, memory, window, "rebuilding").rebuilt(said)}
+            swapping = Conversation(run, memory, window, "swapping")
+            rebuilding = Conversation(run, memory, window, "rebuilding")
+            await swapping.remember(earlier)
+            await rebuilding.remember(earlier)
+            return {**await swapping.swapped(said), REBUILT: await rebuilding.rebuilt(said)}
 
 
 # ── told ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def measure(run: Run) -> Findings:
-    said = list(islice(exchanges(run), run.choose(50, 500)))
+    known = run.choose(EARLIER_TURNS // 3, EARLIER_TURNS)
+    both = list(islice(exchanges(run), known + run.choose(50, 500)))
+    earlier, said = both[:known], both[known:]
     talks: dict[int, dict[str, Talk]] = {}
     for window in WINDOWS:
-        talks[window] = uvloop.run(_talks(run, run.folder / f"economy-{window}", window, said))
+        talks[window] = uvloop.run(_talks(run, run.folder / f"economy-{window}", window, earlier, said))
     rows = [_row(window, way, of[way], of[OURS]) for window, of in talks.items() for way in WAYS]
     return Findings(
         bars=[_bar(run, window, len(said), of[OURS]) for window, of in talks.items()],
@@ -233,8 +260,9 @@ def measure(run: Run) -> Findings:
         ],
         notes=[
             f"{len(said)} turns of {DATA}: what was asked and what was answered there. Instructions of "
-            f"{estimate_tokens(INSTRUCTIONS):,} tokens, always the same, stand first. A provider of memory runs beside "
-            f"it, with its model, and may finish its work every {SETTLE_EVERY} turns.",
+            f"{estimate_tokens(INSTRUCTIONS):,} tokens, always the same, stand first. The provider of memory is a real "
+            f"one, with its model and {len(earlier)} turns of earlier sessions; it may finish its work after each turn, "
+            f"for as long as a model would take ({MODEL_SECONDS:g} s), and mostly needs far less.",
             "Cached as OpenAI documents it: the longest beginning that a prompt before had, from 1,024 tokens on in "
             "steps of 128. As Anthropic does: up to a block that was marked, from 1,024 tokens on, looked for over 20 "
             "blocks back from each mark; marked are the end of the instructions, of the memory and of the history. "
@@ -243,7 +271,7 @@ def measure(run: Run) -> Findings:
             "Anthropic takes for keeping (a quarter more for what is kept) is not counted.",
             "All ways have the same memory section first. In the system prompt recall stands behind the instructions, "
             "as a block of its own, so that these stay cached. Rebuilt: `getCompressedContext` in place of the "
-            "history, of the size that a swap leaves, with recall where ours is; smaller prompts, mostly read anew.",
+            "history, of the size that a swap leaves, so prompts are smaller; memory and recall stand where ours do.",
             *(
                 f"Window of {window:,}: what the agent went on with instead of a swap: "
                 f"{of[OURS].fallbacks or 'nothing, ever'}; what was left out of turns: {_left_out(of) or 'nothing'}."
@@ -279,11 +307,11 @@ def _row(window: int, way: str, talk: Talk, ours: Talk) -> dict[str, Cell]:
         "mean prompt tokens": fmean(read.prompt for read in talk.openai),
         "swaps": len(talk.swaps),
         "OpenAI: cached %": 100 * share(talk.openai),
-        "cost of a turn": cost(talk.openai),
-        "× ours": cost(talk.openai) / cost(ours.openai),
+        "OpenAI: cost of a turn": cost(talk.openai),
+        "OpenAI: × ours": cost(talk.openai) / cost(ours.openai),
         "Anthropic: cached %": 100 * share(talk.anthropic),
-        "cost of a turn there": cost(talk.anthropic),
-        "× ours there": cost(talk.anthropic) / cost(ours.anthropic),
+        "Anthropic: cost of a turn": cost(talk.anthropic),
+        "Anthropic: × ours": cost(talk.anthropic) / cost(ours.anthropic),
     }
 
 

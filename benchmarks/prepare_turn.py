@@ -41,6 +41,8 @@ LONGEST_WAIT_SECONDS = 900.0
 
 class Turns(NamedTuple):
     milliseconds: list[float]
+    cpu_ms: list[float]
+    """Of the daemon meanwhile, all its threads: also what it indexes of what was just said."""
     cores: float
     """CPU seconds of the daemon over wall seconds."""
     degraded: list[list[str]]
@@ -115,6 +117,7 @@ class Agent:
 
     def turns(self, prompts: Sequence[str]) -> Turns:
         taken: list[float] = []
+        spent: list[float] = []
         answers: list[Answer] = []
         began, cpu = time.perf_counter(), cpu_seconds(self._daemon)
         answered = self._language.texts(len(prompts))
@@ -123,13 +126,14 @@ class Agent:
             used = FIRST_TOKENS + number * TURN_TOKENS
             about = {"sessionId": SESSION, "agentId": AGENT, "currentTokens": used, "contextWindow": WINDOW}
             sent = request("prepareTurn", {**about, "prompt": prompt})
-            started = time.perf_counter()
+            started, cpu_started = time.perf_counter(), cpu_seconds(self._daemon)
             answers.append(self._connection.exchange(sent))
             taken.append((time.perf_counter() - started) * 1_000)
+            spent.append((cpu_seconds(self._daemon) - cpu_started) * 1_000)
             self._say(said.text)
             time.sleep(PAUSE_SECONDS)
         cores = (cpu_seconds(self._daemon) - cpu) / (time.perf_counter() - began)
-        return _told(taken, cores, answers)
+        return _told(taken, spent, cores, answers)
 
     def _say(self, text: str) -> None:
         role = "assistant" if self._said % 2 else "user"
@@ -152,13 +156,14 @@ class Agent:
         self._connection.close()
 
 
-def _told(taken: list[float], cores: float, answers: Sequence[Answer]) -> Turns:
+def _told(taken: list[float], spent: list[float], cores: float, answers: Sequence[Answer]) -> Turns:
     turns: list[dict[str, Any]] = []
     for answer in answers:
         assert answer.status == 200, answer
         turns.append(answer.json())
     return Turns(
         taken,
+        spent,
         cores,
         [turn["degraded"] for turn in turns],
         Counter(turn["intent"] for turn in turns),
@@ -217,7 +222,8 @@ def _findings(run: Run, size: int, found: dict[str, Turns], backfilled: Backfill
             "Degraded: something was left out, and was said to be. Reasons: "
             + "; ".join(f"{when}: {_reasons(turns) or 'none'}" for when, turns in found.items())
             + ".",
-            "Cores are CPU seconds of the daemon, all its threads, over wall seconds.",
+            "CPU and cores are those of the daemon, all its threads: CPU while a turn is made ready, when what was just "
+            "said is indexed too; cores over all of the time, pauses included.",
         ],
     )
 
@@ -242,6 +248,7 @@ def _row(when: str, turns: Turns) -> dict[str, Cell]:
         "p95 ms": percentile(turns.milliseconds, 95),
         "p99 ms": percentile(turns.milliseconds, 99),
         "most ms": max(turns.milliseconds),
+        "CPU ms, p50": percentile(turns.cpu_ms, 50),
         "degraded %": 100 * sum(map(bool, turns.degraded)) / count,
         "entries a turn": turns.entries / count,
         "recall tokens": turns.recall_tokens / count,

@@ -31,6 +31,8 @@ class Follows(NamedTuple):
     """None where nothing was said before it."""
     last_said: str = ""
     """By the user."""
+    prompt_seq: int = 0
+    """Of the prompt itself, where it is in the log already."""
 
 
 class Attention:
@@ -95,13 +97,13 @@ class Attention:
 
     async def follows(self, scope: Scope, session: Session | None, thread: Thread, prompt: str) -> Follows:
         """How a prompt goes on from the session, whether the host has sent it already or is about to."""
-        at = now()
+        prompt_seq, at = 0, now()
         newest = await self._store.messages_before(scope, before_seq=NO_SEQ, limit=NEWEST_LOOKED_AT) if session else []
         if newest and prompt and _is_same(newest[0].message, prompt):
-            at = _said_at(newest[0])
+            prompt_seq, at = newest[0].seq, _said_at(newest[0])
             newest = newest[1:]
         if session is None or not newest:
-            return Follows(None)
+            return Follows(None, prompt_seq=prompt_seq)
         last_at = _said_at(newest[0])
         gaps = self._settings.for_agent(scope.agent_id).session
         info = SessionInfo(
@@ -112,7 +114,7 @@ class Attention:
             gap=SessionGaps(interrupted=gaps.interrupted_gap, new=gaps.new_session_gap).between(last_at, at),
         )
         said = next((text_of(one.message.content) for one in newest if one.message.role == "user"), "")
-        return Follows(info, said)
+        return Follows(info, said, prompt_seq)
 
     # ── how ──
 

@@ -18,7 +18,6 @@ from offbook.redact import redact_text
 from offbook.retrieval.asked import Ask
 from offbook.retrieval.identity import entry_id, place_named
 from offbook.retrieval.injection import (
-    FALLBACK_ENTRIES,
     FALLBACK_SCORE,
     LEAST_SHOWN,
     Candidate,
@@ -41,6 +40,8 @@ MOST_CROSSED = 16
 """Agents searched at once."""
 MOST_CROSSED_IN_A_TURN = 3
 """A turn has a deadline."""
+NEWEST_LOOKED_AT = 16
+"""For something that was said: tools may have given much since."""
 
 
 class Minded(NamedTuple):
@@ -107,7 +108,15 @@ class Recollections:
         return msgspec.structs.replace(found, degraded=[*found.degraded, *notes])
 
     async def minded(
-        self, scope: Scope, prompt: str, appetite: Appetite, *, budget: int, visible_from: int, by: Caller
+        self,
+        scope: Scope,
+        prompt: str,
+        appetite: Appetite,
+        *,
+        budget: int,
+        visible_from: int,
+        prompt_seq: int = 0,
+        by: Caller,
     ) -> Minded:
         """What comes to mind before a turn (A2, A3, A5, D6). Nothing is recorded here: the turn does that.
 
@@ -123,16 +132,15 @@ class Recollections:
             others=tuple(others[:MOST_CROSSED_IN_A_TURN]),
         )
         found, _ = await self._background.recall(ask)
-        # The prompt itself may be in the log already.
-        entries = [entry for entry in found.entries if not _is_prompt(entry, scope, prompt)]
+        entries = [entry for entry in found.entries if not _is_prompt(entry, scope, prompt, prompt_seq)]
         seen = [one for one in entries if one.session_id == scope.session_id and one.span.first_seq >= visible_from]
         shown = self._chosen([one for one in entries if one not in seen], appetite, budget)
         if len(shown) < LEAST_SHOWN:
             shown += self._chosen(seen, appetite, budget)[: LEAST_SHOWN - len(shown)]
         if shown:
             return Minded([entry for entry in entries if entry.id in shown], found.degraded)
-        newest = await self._newest(scope, budget)
-        return Minded([entry for entry in newest if not _is_prompt(entry, scope, prompt)], found.degraded)
+        newest = await self._newest(scope, prompt, prompt_seq, budget)
+        return Minded(newest, found.degraded)
 
     def _chosen(self, entries: Sequence[MemoryEntry], appetite: Appetite, budget: int) -> list[str]:
         candidates = [_candidate(entry) for entry in entries]
@@ -146,13 +154,18 @@ class Recollections:
         said = text_of(last[0].message.content)[-RECENT_CHARS:] if last else ""
         return f"{prompt}\n{said}" if said else prompt
 
-    async def _newest(self, scope: Scope, budget: int) -> list[MemoryEntry]:
-        """A3: marked, so that nobody takes them for an answer."""
-        newest = await self._background.newest(scope.agent_id, FALLBACK_ENTRIES * 4)
+    async def _newest(self, scope: Scope, prompt: str, prompt_seq: int, budget: int) -> list[MemoryEntry]:
+        """A3: marked, so that nobody takes them for an answer. What was said, not what a tool gave."""
+        newest = await self._background.newest(scope.agent_id, NEWEST_LOOKED_AT)
         # What was replaced or taken back does not come to mind, nor do the words that took it back.
         links = await self._store.supersessions(scope.agent_id, newest)
         gone = {link.old_place for link in links} | {link.new_place for link in links if link.kind == RETRACTED}
-        entries = await self._background.entries_at(scope, [place for place in newest if place not in gone])
+        found = await self._background.entries_at(scope, [place for place in newest if place not in gone])
+        entries = [
+            entry
+            for entry in found
+            if entry.origin in ("user", "assistant") and not _is_prompt(entry, scope, prompt, prompt_seq)
+        ]
         shown = fallback([_candidate(entry) for entry in entries], budget=budget)
         return [
             msgspec.structs.replace(entry, score=FALLBACK_SCORE, found_by=["recency"])
@@ -243,8 +256,11 @@ class Recollections:
         return self._settings.for_agent(agent_id).cross_search_enabled if note is None else note == "on"
 
 
-def _is_prompt(entry: MemoryEntry, scope: Scope, prompt: str) -> bool:
-    return entry.session_id == scope.session_id and entry.text.strip() == prompt.strip()
+def _is_prompt(entry: MemoryEntry, scope: Scope, prompt: str, prompt_seq: int) -> bool:
+    """The prompt itself may be in the log already, and may have been asked before: neither answers it."""
+    return entry.session_id == scope.session_id and (
+        entry.span.first_seq == prompt_seq or entry.text.split() == prompt.split()
+    )
 
 
 def _candidate(entry: MemoryEntry) -> Candidate:

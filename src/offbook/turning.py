@@ -216,19 +216,12 @@ class Turning:
             settings.min_score,
             is_after_compaction=facts.is_after_compaction,
         )
-        minded: Minded | None = None
-        if asked.intent != "brief":
-            visible_from = self._visible_from(scope, facts)
-            work = self._recollections.minded(
-                scope, asked.prompt, appetite, budget=asked.budget, visible_from=visible_from, by=asked.by
-            )
-            minded = await deadline.get("recall", work)
-        entries = minded.entries if minded else []
-        deadline.degraded += minded.degraded if minded else []
-        lines, found = await asyncio.gather(
-            deadline.get("continuity", self._lines(asked, facts)),
-            self._told_of(scope, entries, appetite, deadline),
+        lines, minded = await asyncio.gather(
+            deadline.get("continuity", self._lines(asked, facts)), self._minded(asked, facts, appetite, deadline)
         )
+        deadline.degraded += minded.degraded
+        entries = minded.entries
+        found = await self._told_of(scope, entries, appetite, deadline)
         section = recall_section(
             lines or [],
             found,
@@ -246,6 +239,20 @@ class Turning:
             key=lambda entry: (entry.ts, entry.session_id, entry.span.first_seq),
         )
         return section, shown
+
+    async def _minded(self, asked: Asked, facts: Facts, appetite: Appetite, deadline: Deadline) -> Minded:
+        if asked.intent == "brief":
+            return Minded([], [])
+        work = self._recollections.minded(
+            asked.scope,
+            asked.prompt,
+            appetite,
+            budget=asked.budget,
+            visible_from=self._visible_from(asked.scope, facts),
+            prompt_seq=facts.follows.prompt_seq,
+            by=asked.by,
+        )
+        return await deadline.get("recall", work) or Minded([], [])
 
     def _visible_from(self, scope: Scope, facts: Facts) -> int:
         """The first message that the agent surely has before its eyes: what it was handed word for word, or the last

@@ -556,45 +556,6 @@ async def test_the_time_of_a_verb_is_utc_and_within_reason(memory: Memory) -> No
         await ask(memory, "ferry", at=datetime(1, 1, 1, tzinfo=UTC))
 
 
-# ── before a turn ──
-
-
-async def test_before_a_turn_what_is_similar_comes_in_order_of_time(memory: Memory) -> None:
-    await say(memory, "a", "I am allergic to peanuts and to cashews.", "The car is parked on level three.")
-    await say(memory, "b", "My sister is allergic to peanuts as well.")
-    await embedded(memory)
-    turn = await memory.recall_for_turn(memory.scope("now"), "Is anybody in my family allergic to peanuts?")
-    assert [entry.text for entry in turn.entries] == [
-        "I am allergic to peanuts and to cashews.",
-        "My sister is allergic to peanuts as well.",
-    ]
-    assert all(entry.score >= 0 for entry in turn.entries)
-    assert 0 < turn.tokens <= turn.budget
-
-
-async def test_where_nothing_comes_to_mind_the_newest_are_marked(memory: Memory) -> None:
-    await say(memory, "a", "The car is parked on level three.", "We ate late at the harbour.", "ok fine")
-    await embedded(memory)
-    turn = await memory.recall_for_turn(memory.scope("now"), "zxqv wvut jjkq plmn")
-    assert {entry.score for entry in turn.entries} == {-1.0}
-    assert [entry.found_by for entry in turn.entries] == [["recency"], ["recency"]]
-    assert turn.entries[-1].text == "We ate late at the harbour."
-
-
-async def test_a_short_turn_does_not_search_and_the_budget_is_kept(memory: Memory) -> None:
-    await say(memory, "a", *(f"The garden has {number} apple trees and a pond." for number in range(2, 30)))
-    await embedded(memory)
-    assert (await memory.recall_for_turn(memory.scope("now"), "hm?")).entries == []
-    tight = await memory.recall_for_turn(
-        memory.scope("now"), "How many apple trees are in the garden?", current_tokens=200_000
-    )
-    assert 0 < len(tight.entries) <= 5
-    assert tight.tokens <= tight.budget == 2_000
-    report = await memory.audit("main")
-    assert [event.details["scope"] for event in report.events if event.verb == "recall"] == ["turn", "turn"]
-    assert report.verified
-
-
 # ── what misled it once ──
 
 

@@ -41,7 +41,8 @@ _NAMED = r"(?-i:[\"“']?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zà-öø-ÿ][\w'’-]*)"
 _OF_THE_MOMENT = (
     r"(?:bit|little|tad|lot|few|couple|while|mess|idiot|fool|moron|step|minute|hour|day|week|month|wreck|nervous|"
     r"bundle|second|good|huge|big|great|fan|genius|star|legend|lifesaver|life ?saver|saint|angel|liar|hero|wizard|"
-    r"joke|treasure|gem|bot|machine|fraid|total|complete|absolute|real|true|disappointment)\b"
+    r"joke|treasure|gem|bot|machine|failure|loser|burden|mix|disaster|victim|prisoner|believer|fraid|total|"
+    r"complete|absolute|real|true|disappointment)\b"
 )
 
 _I_AM = re.compile(
@@ -59,7 +60,7 @@ _IS_IDENTITY = re.compile(
     r"|from\s(?!here|there|home|now|the (?:start|beginning))\w|(?:based|born|raised|living|employed|"
     r"enrolled)\s(?:in|at|by|near|on)\s|"
     r"(?:working)\s(?:as|at|for)\s(?!least|home|now|hours)|(?:studying|training)\s(?!this|that|it|the)\w|"
-    rf"(?:in charge of|responsible for|in my (?:early |late |mid-?)?\w{{4,9}}s\b)|(?:called|named)\s|"
+    rf"(?:in charge of|responsible for|in my (?:early |late |mid-?)?\w{{4,9}}s\b)|(?:called|named)\s{_NAMED}|"
     rf"{_NUMBER}(?=\s?(?:years? old|-year-old|y/?o\b|(?:and|[.,!])|\Z))|"
     rf"{_NUMBER}\s(?!(?:minutes?|hours?|days?|weeks?|months?|steps?|percent|points?|miles?|km|people short)\b)\w+)",
     re.IGNORECASE,
@@ -112,7 +113,7 @@ _AGENT = re.compile(
     rf"an?\s(?:[\w'-]{{2,}} ){{0,3}}?(?:assistant|agent|expert|tutor|coach|teacher|planner|reviewer|editor|"
     rf"engineer|developer|"
     rf"translator|advisor|adviser|consultant|specialist|analyst|writer|partner|bot|companion|librarian|researcher|"
-    rf"guide)\b)"
+    rf"guide)\b(?![\s!]*!))"
     rf"|your (?:name|role) (?:is|shall be|will be)(?! not\b)\s\w|i(?:'ll| will)? call you {_NAMED})",
     re.IGNORECASE,
 )
@@ -142,7 +143,7 @@ _ELSEWHERE = re.compile(
 _UNREAL = re.compile(
     r"\A(?:if|unless|whether|suppose|imagine|pretend|assume|what if|as if|let's say|say|wish)\b|"
     r"\b(?:translate|rephrase|paraphrase|proofread|spell|write|lyrics|the (?:sentence|phrase|words)|wish|pretend|as if|"
-    r"imagine|suppose)\b",
+    r"imagine|suppose|assum(?:e|ing))\b",
     re.IGNORECASE,
 )
 

@@ -21,9 +21,8 @@ from offbook.continuity.anchor_rules import (
     denies,
     names_in,
     nominees,
-    settled_in,
-    subject_of,
 )
+from offbook.continuity.anchor_tension import settled_in, subject_of
 from offbook.continuity.corrections import correction_in
 from offbook.continuity.facts import contradicts, facts_in, is_single_valued
 from offbook.continuity.keeping import Turn, cut, is_about, shared, words_of

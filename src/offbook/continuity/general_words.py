@@ -37,34 +37,33 @@ _NOUNS_TEXT = (
     "tonight top topic total truth type variety version way week weekend while word world year yesterday"
 )
 _OTHERS_TEXT = (
-    "able absolutely above across actual additional afraid ahead alike almost alone along already alright always "
-    "amazing among another anyhow anymore anyway anywhere apart appropriate around aside asap available aware away "
-    "awesome awful bad basic behind besides best better beyond big bigger biggest both brief bright careful central "
-    "certain cheap clean clear common complex concrete convenient cool couldn crazy curious current dear deep "
-    "despite didn different difficult direct doesn due early easy eight eighteen eighty eleven else elsewhere empty "
-    "enough entire equal especially essential even eventually everywhere exact excellent excited exciting extra "
-    "extreme fair familiar fantastic far fast favorite favourite few fifteen fifty final fine first five former "
-    "forty forever forward four fourteen free frequent fresh full fully funny further general glad gonna good gotta "
-    "great greatest greetings haha half happy hard hardly hasn haven heavy hello helpful high higher highest honest horrible "
-    "huge hundreds important impossible incredible inside instead interested interesting isn itself kinda large "
-    "larger largest late lately later latest least left less likely literally little local long longer longest loud "
-    "low lower lowest lucky main major many maybe mean meanwhile mere minor modern monday tuesday wednesday thursday "
-    "friday saturday sunday january february march april may june july august september october november december "
-    "multiple native natural nearby nearly neat necessary neither never new newer newest next nice nine nineteen "
-    "ninety noon normal nowhere obvious odd often okay old older oldest only opposite optional ordinary original "
-    "otherwise outside overall particular perfect perhaps pleasant please plus poor popular positive possible "
-    "potential practical precise pretty previous primary private probable proper public quick quiet quite random "
-    "rare rather ready real realistic reasonable recent regards regardless regular related relevant right rough sad "
-    "safe same scary second separate serious seven seventeen seventy several sharp short shorter shouldn sick "
-    "significant silly similar simple simply since single six sixteen sixty slight slow small smaller smallest smart "
-    "soft solid somehow somewhat somewhere soon sooner sorry sorta specific standard still straight strange strict "
-    "strong stupid such sudden sufficient suitable super sure ten terrible thanks thankful thanx therefore third "
-    "thirteen thirty thorough three through thru tiny tired together tons totally toward towards tricky true twelve "
-    "twenty twice two typical ugly unable unclear under unfortunately unique unless unlikely unusual upset upside "
-    "urgent useful useless usual valid valuable various vary versus wanna warm wasn weird welcome well whole whose "
-    "wide willing within without wonderful worse worst worth worthwhile wouldn wrong yeah yep yes yet young younger "
-    "zero btw fyi imo imho lol omg tbh idk wtf todo eta pls plz thx thank cheers goodbye bye hi hey ok am pm ps nb "
-    "etc via per"
+    "able above absolutely across actual additional afraid ahead alike almost alone along already alright always am "
+    "amazing among another anyhow anymore anyway anywhere apart appropriate april around asap aside august available "
+    "aware away awesome awful bad basic behind besides best better beyond big bigger biggest both brief bright btw "
+    "bye careful central certain cheap cheers clean clear common complex concrete convenient cool couldn crazy "
+    "curious current dear december deep despite didn different difficult direct doesn due early easy eight eighteen "
+    "eighty eleven else elsewhere empty enough entire equal especially essential eta etc even eventually everywhere "
+    "exact excellent excited exciting extra extreme fair familiar fantastic far fast favorite favourite february few "
+    "fifteen fifty final fine first five forever former forty forward four fourteen free frequent fresh friday full "
+    "fully funny further fyi general glad gonna good goodbye gotta great greatest greetings haha half happy hard "
+    "hardly hasn haven heavy hello helpful hey hi high higher highest honest horrible huge hundreds idk imho imo "
+    "important impossible incredible inside instead interested interesting isn itself january july june kinda large "
+    "larger largest late lately later latest least left less likely literally little local lol long longer longest "
+    "loud low lower lowest lucky main major many march may maybe mean meanwhile mere minor modern monday multiple "
+    "native natural nb nearby nearly neat necessary neither never new newer newest next nice nine nineteen ninety "
+    "noon normal november nowhere obvious october odd often ok okay old older oldest omg only opposite optional "
+    "ordinary original otherwise outside overall particular per perfect perhaps pleasant please pls plus plz pm poor "
+    "popular positive possible potential practical precise pretty previous primary private probable proper ps public "
+    "quick quiet quite random rare rather ready real realistic reasonable recent regardless regards regular related "
+    "relevant right rough sad safe same saturday scary second separate september serious seven seventeen seventy "
+    "several sharp short shorter shouldn sick significant silly similar simple simply since single six sixteen sixty "
+    "slight slow small smaller smallest smart soft solid somehow somewhat somewhere soon sooner sorry sorta specific "
+    "standard still straight strange strict strong stupid such sudden sufficient suitable sunday super sure tbh ten "
+    "terrible thank thankful thanks thanx therefore third thirteen thirty thorough three through thru thursday thx "
+    "tiny tired todo together tons totally toward towards tricky true tuesday twelve twenty twice two typical ugly "
+    "unable unclear under unfortunately unique unless unlikely unusual upset upside urgent useful useless usual valid "
+    "valuable various vary versus via wanna warm wasn wednesday weird welcome well whole whose wide willing within "
+    "without wonderful worse worst worth worthwhile wouldn wrong wtf yeah yep yes yet young younger zero"
 )
 # Spanish, Portuguese, French, Italian, German, Dutch, Russian: what is long enough to be taken for a topic.
 _OTHER_LANGUAGES_TEXT = (
@@ -100,13 +99,13 @@ _OTHER_LANGUAGES_TEXT = (
 _SHORT_OF_OTHER_LANGUAGES_TEXT = (
     "con del las los mas más mis muy por que qué ser sin son soy sus tan una uno unos unas ver hay eso ese esa aos "
     "com das dos ele ela ema foi meu nas nos pra sao são sem seu sou sua tem uma ces des est les lui mes mon par pas "
-    "peu pour qui sa ses sur une vos che chi dal gli hai non per piu più sei tra als auf aus bei beim bin bis dem "
-    "den der die dir doch ein hat hilf ich ihm ihn ihr ist kam man mir mit muß nun nur sie und uns vom von vor war "
-    "was wer wie wir wo zum zur wegen helfen hilfe ayudar ayudarme aider lunes martes miércoles jueves viernes "
-    "sábado domingo lundi mardi mercredi jeudi vendredi samedi dimanche montag dienstag mittwoch donnerstag freitag "
-    "samstag sonntag juli juni januar februar märz april mai dan dat dit een het hoe ik met mij naar nog ook uit van "
-    "wat wil zij без был ваш вам все всё где для его ему еще ещё или как кто мне мой моя наш нас нет они она оно под "
-    "при про сам так там тут уже чем что эта это помоги помочь"
+    "peu pour qui sa ses sur une vos che chi dal gli hai non per piu più sei tra als auf aus bei beim bin bis dem den "
+    "der die dir doch ein hat hilf ich ihm ihn ihr ist kam man mir mit muß nun nur sie und uns vom von vor war was "
+    "wer wie wir wo zum zur wegen helfen hilfe ayudar ayudarme aider lunes martes miércoles jueves viernes sábado "
+    "domingo lundi mardi mercredi jeudi vendredi samedi dimanche montag dienstag mittwoch donnerstag freitag samstag "
+    "sonntag juli juni januar februar märz april mai dan dat dit een het hoe ik met mij naar nog ook uit van wat wil "
+    "zij без был ваш вам все всё где для его ему еще ещё или как кто мне мой моя наш нас нет они она оно под при про "
+    "сам так там тут уже чем что эта это помоги помочь dank"
 )
 _NOUNS_LIKE_VERBS_TEXT = (
     "building buildings reading readings writing writings meeting planning presentation setting settings listing "
@@ -114,7 +113,9 @@ _NOUNS_LIKE_VERBS_TEXT = (
 )
 _NOUNS_LIKE_VERBS = frozenset(_NOUNS_LIKE_VERBS_TEXT.split())
 """What has the stem of a general verb, though it is a thing people talk about."""
-XX
+_ENGLISH = frozenset(f"{_VERBS_TEXT} {_NOUNS_TEXT} {_OTHERS_TEXT}".split())
+_GENERAL = STOP_WORDS | _ENGLISH | frozenset(f"{_OTHER_LANGUAGES_TEXT} {_SHORT_OF_OTHER_LANGUAGES_TEXT}".split())
+_GENERAL_STEMS = frozenset(stem(word) for word in _ENGLISH)
 _NO_ADVERBS_TEXT = (
     "family supply reply italy assembly anomaly monopoly butterfly july jelly belly bully rally tally ally fly "
     "homily firefly melancholy emily molly sally kelly holly billy polly panoply lily ply folly trolley"

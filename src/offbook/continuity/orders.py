@@ -25,9 +25,12 @@ def _plain(character: str) -> str:
 
 
 def _compiled(*phrases: str, start: str = "") -> re.Pattern[str]:
-    """A blank stands for anything but letters, `~` for up to four words more; letters are as `_plain` has them."""
+    """A blank stands for anything but letters, `~` for up to four words more; letters are as `_plain` has them.
+
+    An underscore is no letter here: it may be emphasis.
+    """
     spelt = "|".join(phrases).replace("~", r"(?:[\w'’]{1,20}[\W_]{1,4}){0,4}")
-    spelt = spelt.replace(" ?", r"[\W_]{0,4}").replace(" ", r"[\W_]{1,4}")
+    spelt = spelt.replace(" ?", r"[\W_]{0,4}").replace(" ", r"[\W_]{1,4}").replace(r"\b", r"(?![^\W_])")
     return re.compile(f"{start}(?:{''.join(one if one.isascii() else _plain(one) for one in spelt)})")
 
 
@@ -126,8 +129,22 @@ _GERMAN = (
     r"~(?:prompt|systemprompt|anweisungen|instruktionen|regeln)\b",
     r"(?:verhalte? dich wie|tu so als|gib dich als|agiere als|handle als)\b",
 )
-# They all begin with a word: to look at the beginnings of words only takes a quarter of the time.
-_LATIN = _compiled(*_ENGLISH, *_SPANISH_AND_PORTUGUESE, *_FRENCH, *_GERMAN, start=r"\b(?=\w)")
+_RUSSIAN = (
+    rf"{_NOT}(?:(?:про)?игнорир\w{{2,4}}|забудь(?:те)?|не обращай(?:те)? внимания на|отмени(?:те)?|не следуй(?:те)?) "
+    r"~(?:инструкци\w{1,3}|указани\w{1,3}|команд\w{0,3}|правил\w{0,3}|предыдущ\w{2,3}|выше|ограничени\w{1,3})\b",
+    rf"{_NOT}забудь(?:те)? (?:обо? )?вс[её]м?\b|(?:ты|вы) теперь\b|теперь (?:ты|вы) (?:будешь|должен"
+    rf"|должны|играешь)\b",
+    r"(?:отныне|с этого момента) (?:ты|вы)\b|новые (?:инструкции|указания) ?:",
+    r"системн\w{2,3} (?:промпт\w{0,2}|подсказк\w{1,2}|инструкци\w{1,2})\b|режим (?:разработчика|бога)\b",
+    r"не (?:говори|сообщай|рассказывай|показывай|раскрывай)(?:те)? ~пользовател\w{1,3}\b",
+    r"(?:раскрой|покажи|выведи|повтори)(?:те)? (?:мне )?(?:сво[ий]|тво[ий]|ваши?) ~(?:промпт|инструкции"
+    r"|правила|подсказку)\b",
+    r"(?:веди себя|действуй) как\b|притворись\b|представь что ты\b",
+)
+# They all begin with a word: to look at the beginnings of words only is far quicker.
+_BY_WORDS = _compiled(
+    *_ENGLISH, *_SPANISH_AND_PORTUGUESE, *_FRENCH, *_GERMAN, *_RUSSIAN, start=r"(?<![^\W_])(?=[^\W_])"
+)
 
 _CHINESE = (
     r"(?:忽略|无视|無視|忽視|忽视|忘记|忘記|忘掉|不要理会|不要遵守|绕过|繞過|覆盖)[^。！？]{0,6}"
@@ -158,18 +175,6 @@ _KOREAN = (
     r"새로운 (?:지시|명령)[^.]{0,4}:|사용자에게 (?:말하지|알리지|알려주지)|처럼 행동해|탈옥 모드",
     r"(?:프롬프트|지시)(?:를|을|사항을) (?:\w{1,8} )?(?:공개|출력|보여|알려)",
 )
-_RUSSIAN = (
-    rf"\b{_NOT}(?:(?:про)?игнорир\w{{2,4}}|забудь(?:те)?|не обращай(?:те)? внимания на|отмени(?:те)?|не следуй(?:те)?) "
-    r"~(?:инструкци\w{1,3}|указани\w{1,3}|команд\w{0,3}|правил\w{0,3}|предыдущ\w{2,3}|выше|ограничени\w{1,3})\b",
-    rf"\b{_NOT}забудь(?:те)? (?:обо? )?вс[её]м?\b|\b(?:ты|вы) теперь\b|\bтеперь (?:ты|вы) (?:будешь|должен"
-    rf"|должны|играешь)\b",
-    r"\b(?:отныне|с этого момента) (?:ты|вы)\b|\bновые (?:инструкции|указания) ?:",
-    r"\bсистемн\w{2,3} (?:промпт\w{0,2}|подсказк\w{1,2}|инструкци\w{1,2})\b|\bрежим (?:разработчика|бога)\b",
-    r"\bне (?:говори|сообщай|рассказывай|показывай|раскрывай)(?:те)? ~пользовател\w{1,3}\b",
-    r"\b(?:раскрой|покажи|выведи|повтори)(?:те)? (?:мне )?(?:сво[ий]|тво[ий]|ваши?) ~(?:промпт|инструкции"
-    r"|правила|подсказку)\b",
-    r"\b(?:веди себя|действуй) как\b|\bпритворись\b|\bпредставь что ты\b",
-)
 _ARABIC = (
     r"(?:تجاهل|تجاهلي|انس|انسى|أهمل|لا تتبع|تخط) "
     r"~(?:ال)?(?:تعليمات|أوامر|توجيهات|قواعد|سابقة|أعلاه|سبق)\w{0,2}",
@@ -177,18 +182,18 @@ _ARABIC = (
     r"لا تخبر(?:ي)? (?:ال)?مستخدم|لا تقل لل?مستخدم|(?:تصرف|تظاهر) (?:ك|وك|ب)أن",
     r"(?:اكشف|أظهر|اعرض|اطبع) ~(?:تعليماتك|موجهك|أوامرك|قواعدك)",
 )
-_OTHER_SCRIPTS = _compiled(*_CHINESE, *_JAPANESE, *_KOREAN, *_RUSSIAN, *_ARABIC)
+_ANYWHERE = _compiled(*_CHINESE, *_JAPANESE, *_KOREAN, *_ARABIC)
 
 
 def orders_in(text: str) -> list[tuple[int, int]]:
     """Where each order begins and ends, in order and apart from each other."""
     if text.isascii():
-        return [found.span() for found in _LATIN.finditer(text.lower())]
+        return [found.span() for found in _BY_WORDS.finditer(text.lower())]
     seen, places = _as_seen(text)
-    spans = [found.span() for pattern in (_LATIN, _OTHER_SCRIPTS) for found in pattern.finditer(seen)]
+    spans = [found.span() for pattern in (_BY_WORDS, _ANYWHERE) for found in pattern.finditer(seen)]
     alike = seen.translate(_LOOKALIKES)
     if alike != seen:
-        spans += [found.span() for found in _LATIN.finditer(alike)]
+        spans += [found.span() for found in _BY_WORDS.finditer(alike)]
     return _merged([(places[start], places[end - 1] + 1) for start, end in spans])
 
 

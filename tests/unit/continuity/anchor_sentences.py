@@ -1,8 +1,9 @@
 """Sentences with the kind of anchor each is, or None.
 
-Both sets were written by hand by whoever wrote the rules. `WRITTEN_FOR_THE_RULES` was looked at while the rules were
-made: how they do on it says that they do what was meant, not how well they do on what people write. `HELD_OUT` was
-written before them and scored once they were done; whoever changes a rule because of it moves the sentence up.
+All were made up by whoever wrote the rules. `WRITTEN_FOR_THE_RULES` was looked at while the rules were made: how they do
+on it says that they do what was meant, not how well they do on what people write. `HELD_OUT` was written before the
+rules and scored after them, yet by the same hand; whoever changes a rule because of it moves the sentence up.
+`UNCERTAIN` is what the rules leave to a model, and what its margins were chosen with.
 """
 
 from __future__ import annotations
@@ -355,6 +356,116 @@ I am the last one in the queue
 Sure, why not
 See you on Friday"""
 
+_UNCERTAIN_IDENTITY = """\
+I am legally blind in one eye
+I'm not a native speaker
+I'm not a morning person
+I am fluent in Polish
+I am overweight
+I'm sober since 2019
+I am half Irish
+I'm gluten free
+I am partially sighted
+I am hypertensive
+I am dairy free
+I am Dr. Weiss
+I am nonreligious
+I am bald
+I am mute
+I am nearly 40
+I am introverted
+I am childless
+I am ambidextrous"""
+
+_NO_UNCERTAIN_IDENTITY = """\
+I'm not an idiot
+I'm not a big fan of this font
+I am keen to start
+I am broke until Friday
+I am asleep by ten
+I am next in line
+I am unsure
+I am alone at home
+I am behind schedule
+I'm under pressure
+I am totally fine
+I'm half asleep
+I am short of cash
+I am speechless
+I am wide awake
+I am fed up
+I am hopeful
+I am sleepy
+I am due at noon
+I am low on battery"""
+
+_UNCERTAIN_CONTRADICTION = """\
+Actually, the invoice went to a different address
+What you told me does not hold
+What you said turns out to be false
+The earlier price was lower than this one
+Not the small one but the large one
+I said five, there are six here
+Actually I have never been to Rome
+Actually I don't have a brother
+What was said before is no longer true
+That is different from what you told me before
+I actually live in the other city
+The date you told me is wrong
+You told me something else yesterday"""
+
+_NO_UNCERTAIN_CONTRADICTION = """\
+Use the old logo instead
+Before we start, get coffee
+I said hello to him
+He told me a story
+It used to be blue before
+I actually enjoyed it
+You told me about the museum
+You said so yourself
+Let's take the bus instead
+I told you it would be fun
+Brush your teeth before bed
+He said he likes the cake
+I actually laughed out loud
+Take the stairs instead
+My mom told me a joke
+We went there yesterday"""
+
+_UNCERTAIN_TENSION = """\
+A problem that will not go away
+Same issue as yesterday
+Another problem with the landlord
+This problem again
+Big problem at work
+A delicate issue that nobody wants to touch
+He is the problem
+It poses a challenge we cannot meet
+Stuck since this morning
+Confused by the manual
+The door gets stuck in winter
+Fixing this issue is beyond me
+Still an issue for us
+Serious issue with the brakes
+The printer is the problem"""
+
+_NO_UNCERTAIN_TENSION = """\
+Problem number two is on page six
+I wrote an essay on the housing issue
+She likes the challenge of climbing
+The issue came out in June
+It was a fun challenge
+We talked about the climate issue
+Her issue arrived by mail
+Chess problem of the day
+The problem was on the exam
+My favourite issue has a cat on the cover
+He wrote a paper about the traveling salesman problem
+The stickers stuck well
+The challenge ended in May
+Our teacher gave us a math problem
+We use problem based learning"""
+
 
 def _lines(text: str, kind: AnchorKind | None) -> list[Labelled]:
     return [(line, kind) for line in text.splitlines()]
@@ -373,4 +484,12 @@ HELD_OUT: list[Labelled] = [
     *_lines(_HELD_OUT_CONTRADICTION, "contradiction"),
     *_lines(_HELD_OUT_TENSION, "tension"),
     *_lines(_HELD_OUT_NONE, None),
+]
+UNCERTAIN: list[Labelled] = [
+    *_lines(_UNCERTAIN_IDENTITY, "identity"),
+    *_lines(_NO_UNCERTAIN_IDENTITY, None),
+    *_lines(_UNCERTAIN_CONTRADICTION, "contradiction"),
+    *_lines(_NO_UNCERTAIN_CONTRADICTION, None),
+    *_lines(_UNCERTAIN_TENSION, "tension"),
+    *_lines(_NO_UNCERTAIN_TENSION, None),
 ]

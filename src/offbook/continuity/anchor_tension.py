@@ -1,0 +1,181 @@
+"""Which sentences tell of something unresolved, and which say that it is settled."""
+
+from __future__ import annotations
+
+import re
+
+from offbook.continuity.keeping import words_of
+from offbook.retrieval.phrases import is_asking
+
+_TROUBLE = r"(?:problems?|issues?|trouble|difficult(?:y|ies)|obstacles?|hurdle|dilemma|bottleneck|bug)"
+_TASK = r"(?:challenges?)"
+_WE = r"\b(?:i|we)(?:'m|'re|'ve|'d| am| are| have| had)?"
+_SO = (
+    r"(?: (?:still|just|also|really|completely|totally|quite|so|now|very|again|both|all|honestly|a bit|a little)){0,3}"
+)
+_FAILS = r"(?:doesn't|does not|won't|will not|isn't|is not|aren't|are not|still not|just not|'s not|'re not|never)"
+_SETTLED = r"(?:solved|fixed|resolved|patched|gone|closed|sorted|settled|over|done)"
+_CONDITION = r"\b(?:if|in case|whether|when(?:ever)?|unless)"
+
+_UNSOLVED = re.compile(
+    "|".join(
+        (
+            # How they stand.
+            rf"\b(?:i'm|im|i am|we're|we are|i got|i get|we got|i feel|still){_SO}(?: feeling|"
+            rf" getting)?{_SO} (?:stuck|confused|"
+            r"puzzled|baffled|stumped|torn between|at a loss|struggling|lost (?:with|in|on|here)|undecided)\b",
+            rf"\b(?:i|we){_SO} struggle with\b",
+            rf"{_WE}{_SO} (?:can't|cannot|can not|couldn't|unable to){_SO} (?:figure|decide|agree (?:on|about)|"
+            rf"find (?:out|"
+            r"a way|the cause)|get|solve|make up|tell whether|work out|understand|reproduce|log ?in|connect|choose|"
+            r"settle)\b",
+            rf"{_WE}{_SO} (?:don't|do not|didn't){_SO} (?:know (?:how|what|whether|why|which|where)|"
+            rf"understand (?:why|how|"
+            r"what))\b",
+            rf"{_WE}{_SO} (?:haven't|have not|not)(?: yet)? (?:decided|solved|found|settled|figured|resolved)\b",
+            rf"{_WE}{_SO} (?:no (?:idea|clue) (?:why|how|what|which|whether)|not sure (?:whether|how|which|what to|"
+            rf"why))\b",
+            rf"{_WE}{_SO} (?:having|have|had|got|facing|face|(?:keep )?running into|run into|ran into|hit|keep getting|"
+            rf"experiencing){_SO} (?!no\b|to\b|never\b)(?:(?:an?|the|some|this|these|another|more|many|"
+            rf"lots of) )?(?:(?!to\b)"
+            rf"[\w'-]+ )?(?:{_TROUBLE}|errors?|hard time|crash(?:es)?)\b(?! sets?\b)",
+            # What is wrong, as a thing.
+            rf"\b(?:my|our|the|a)(?: [\w'-]+)? {_TROUBLE}(?: here| now| with [\w' -]{{1,40}}?|"
+            rf" for \w+)?(?: still)? ?(?:is|are|"
+            rf"remains?|:(?= ?\w)|'s)(?!\w)(?! (?:now |finally |already |been |long |all |also )*(?:{_SETTLED}\b|"
+            rf"out\b|due|"
+            rf"not (?:a|an|so|"
+            r"too|that)|no\b|small|minor|easy|on (?:mon|tues|wednes|thurs|fri)day))",
+            rf"\b(?:my|our|the (?:main|biggest|real|big|only|next|hardest))(?: [\w'-]+)? {_TASK} (?:is|remains|"
+            rf"here is)\b",
+            rf"\bthe {_TASK} (?:is|remains) (?:to|that|how|\w+ing)\b",
+            rf"\A(?:and |but )?(?:{_TROUBLE}|{_TASK}) ?: ?\S",
+            rf"\bthere(?:'s| is| are| seems to be| must be)(?: still| also)? (?:an?|some|"
+            rf"another)(?: [\w'-]+)? (?:{_TROUBLE}|"
+            r"error)\b",
+            rf"\b(?:it|this|that)(?:'s| is)(?: still| really| becoming)? (?:an?|"
+            rf"the)(?: [\w'-]+)? {_TROUBLE}\b(?! (?:free|of 1))",
+            r"\bopen questions? (?:is|are|remains?)\b|\bsomething(?:'s| is)(?: still)? wrong with\b",
+            # What does not do what it should.
+            rf"(?:\b|(?<=\w)){_FAILS}(?: even| really| quite| properly| yet)? (?:work|working|start|turn on|boot|"
+            rf"load|open|"
+            r"connect|respond|compile|save|sync|print|charge)\b(?! (?:out|on|for|there|here|at|in|with|until|"
+            r"that|tomorrow|"
+            r"today)\b)",
+            r"\b(?:won't|will not) stop \w+ing\b",
+            r"\bkee?p(?:s|t)? (?:on )?(?:fail|crash|break|freez|disconnect|coming back|restart|throw|dropp|hang|"
+            r"los|reject)\w*",
+            r"\b(?:crashes|fails|freezes|hangs) (?:every|each|when|whenever|again|with|on|at|after|all)\b",
+            r"(?:\bis|\bare|'s)(?: still| now| again| completely)? (?:broken|unclear|unresolved|undecided|"
+            r"unanswered|stuck|"
+            r"failing|crashing|not solved|not fixed)\b",
+            r"\bstill (?:open|unclear|unresolved|undecided|missing|failing|broken|stuck|crashes|fails)\b",
+        )
+    ),
+    re.IGNORECASE,
+)
+_UNSOLVED_ELSEWHERE = re.compile(
+    r"卡(?:住|在)|(?<!没)问题(?:是|在于|出在)|(?:不知道|不清楚)(?:怎么|如何|该|为什么)|(?:还是|仍然|一直|"
+    r"总是)(?:不行|不能|没(?:有)?(?:解决|成功)|失败|报错)|"
+    r"(?:没|无)法(?:解决|运行|登录|连接)|搞不(?:懂|定|清)|遇到(?:了)?[^，。]{0,8}(?:问题|困难|麻烦)|有(?:个|一个|"
+    r"点)问题|很(?:困惑|纠结)"
+    r"|うまく(?:いか|行か|でき)な|動(?:か|きま)(?:ない|せん)|困って(?:い)?(?:る|ます)|詰まって|問題は|"
+    r"わから(?:ない|ず)|エラーが(?:出|消え)"
+    r"|\bno (?:me )?(?:funciona|arranca|carga|abre|enciende|s[ée] (?:c[óo]mo|qu[ée]|si))\b|\bel problema es|"
+    r"\btengo un problema|\bestoy (?:atascad|"
+    r"confundid|perdid)[oa]"
+    r"|\b(?:klappt|funktioniert|geht|läuft|startet)(?: [\wäöüß]+){0,2} nicht\b(?! (?:darum|um))|"
+    r"\bdas problem (?:ist|liegt)|\bich (?:komme|komm) nicht weiter"
+    r"|\bich (?:stecke fest|weiß nicht,? (?:wie|was|ob))|\bich bin verwirrt|\bes gibt ein problem"
+    r"|\bne (?:marche|fonctionne|d[ée]marre|s'ouvre)(?: [\wéè]+)? pas\b|\bje suis (?:bloqu|perdu|coinc)|"
+    r"\ble probl[èe]me(?:,)? (?:est|c'est)|\bj'ai un "
+    r"probl[èe]me|\bje ne sais pas (?:comment|quoi|si)",
+    re.IGNORECASE,
+)
+_NO_TENSION = re.compile(
+    "|".join(
+        (
+            rf"(?:\b(?:no|any|without|zero|never an?|not (?:really )?an?|not have an?|never had an?)|"
+            rf"n't(?: really)? an?|n't have "
+            rf"an?|n't (?:see|have) any)(?: more| big| real| such| serious| further| major)? (?:{_TROUBLE}|{_TASK})\b",
+            rf"(?:{_TROUBLE}|{_TASK})(?: has| have| was| were| is| are| got|'s)?(?: been| now| finally| already| all)* "
+            rf"(?:{_SETTLED}\b|accepted|solving|sets?\b)",
+            rf"\b(?:solv|fix|resolv|clos|sort)(?:e|es|ed|ing)(?: out)? (?:the|that|this|my|our|your|all|"
+            rf"an?)(?: [\w'-]+)? "
+            rf"{_TROUBLE}",
+            r"(?:\b(?:not|no longer|never)|n't)(?: at all| really| be| get)? (?:stuck|confused)\b|\b(?:was|"
+            r"were) (?:stuck|"
+            r"confused)\b",
+            rf"{_CONDITION} (?:you|there|i|we|anyone|it|they|that|this)\b[^\n]{{0,40}}?(?:{_TROUBLE}|stuck|"
+            rf"confused|n't work|not work|can't|don't)\b",
+            r"\bstuck (?:into|to|out|around|in (?:traffic|my head)|with (?:me|us)|in(?=[.!]*\Z))\b|\b(?:will|to|"
+            r"can|they|must) issue\b|"
+            r"\bissues? (?:#?\d+|of (?:the|\d))",
+            r"\b(?:open|file|create|close|raise|report) (?:an?|the|this) (?:[\w'-]+ )?(?:issue|ticket)\b",
+            rf"\b(?:love|like|enjoy)s? an?(?: good)? {_TASK}|\b(?:coding|reading|daily|photo|fitness|rewarding|fun|"
+            rf"nice|good|great|"
+            rf"exciting|welcome|interesting) {_TASK}\b|\b{_TASK} cup\b|\bchallenged\b",
+            r"没(?:有)?问题|不是问题|問題(?:ない|ありません)|sin problema|kein problem|pas de probl[èe]me|"
+            r"ning[úu]n problema",
+        )
+    ),
+    re.IGNORECASE,
+)
+_SIDES = re.compile(r"[,;.]? ?\b(?:however|but|yet|whereas|while)\b,? ?", re.IGNORECASE)
+_ASKS_FOR_HELP = re.compile(rf"{_WE}\b|\bmy\b|\bour\b|\b(?:still|not|n't|keeps?)\b", re.IGNORECASE)
+
+
+def tension_in(sentence: str) -> bool | None:
+    """Whether a sentence tells of something unresolved; None where it has nothing but the word."""
+    if _NO_TENSION.search(sentence):
+        return False
+    if settled := settled_in(sentence):
+        return any(_UNSOLVED.search(part) for part in _SIDES.split(sentence) if part not in settled)
+    if _UNSOLVED.search(sentence) or _UNSOLVED_ELSEWHERE.search(sentence):
+        return not is_asking(sentence) or bool(_ASKS_FOR_HELP.search(sentence)) or not sentence.isascii()
+    return False if is_asking(sentence) else None
+
+
+_SOLVED = re.compile(
+    r"\b(?:(?:is|are|was|were|'s|got|has been|have been|been|all)(?: now| finally| all| already)* (?:solved|fixed|"
+    r"resolved|sorted(?: out)?|"
+    r"working(?: again| now| fine)|gone now)|(?:works?|worked|running|runs)(?: just| all)? (?:now|again|fine|"
+    r"perfectly|great|like a charm|out)|"
+    r"(?:now|finally|it|that|this|everything) (?:works|worked)|(?:solved|fixed|resolved) (?:it|that|this|the|my|"
+    r"our|now)|"
+    r"(?:problem|issue) (?:solved|fixed|resolved)|(?:figured|sorted|worked) (?:it|that|this) out|(?:i|"
+    r"we) (?:finally |have )?(?:decided|"
+    r"figured out|solved|fixed|resolved|settled on)|no longer (?:stuck|confused|a problem|an issue|fails|crashes))\b"
+    r"|(?:解决|搞定|修好|弄好|可以用)了|解決(?:し|した)|直りました|\bya (?:funciona|est[áa] (?:resuelto|"
+    r"solucionado|arreglado))|\b(?:funktioniert|klappt|geht|läuft) "
+    r"(?:es )?(?:jetzt|wieder)|\b(?:gelöst|behoben)\b|\b(?:marche|fonctionne) (?:maintenant|de nouveau|à nouveau)|"
+    r"\br[ée]solu",
+    re.IGNORECASE,
+)
+_NOT_SOLVED = re.compile(
+    r"\b(?:not|never|if|until|unless|once|when|hope|hopefully|should|would|could|might|may|will|until|how|whether|"
+    r"almost|still|please|"
+    r"must|need|needs|want|wants|can|nobody|nothing|only|haven't)\b|n't\b|\?|还没|没有?解决|nicht|"
+    r"\bno (?:ya )?funciona|\bpas\b|まだ",
+    re.IGNORECASE,
+)
+_OF_SOLVING = frozenset(
+    words_of(
+        "problem issue challenge trouble solve solved fix fixed resolve resolved sorted work works working worked "
+        "now finally decided "
+        "decide figured settled thanks thank stuck confused longer again fine great perfectly error bug still keep "
+        "broken all yes"
+    )
+)
+
+
+def settled_in(sentence: str) -> list[str]:
+    """The parts of a sentence that say that something is settled: it is fixed, it works now, they have decided."""
+    if not _SOLVED.search(sentence):
+        return []
+    return [part for part in _SIDES.split(sentence) if _SOLVED.search(part) and not _NOT_SOLVED.search(part)]
+
+
+def subject_of(sentence: str) -> list[str]:
+    """What a tension, or its end, is about: its telling words without those of trouble and of its end."""
+    return [word for word in words_of(sentence) if word not in _OF_SOLVING]
