@@ -43,10 +43,19 @@ WINDOWS = (200_000, 32_000)
 SESSION = "conversation"
 REMEMBER_SECONDS = 300.0
 DATA = "RealMem"
-INSTRUCTIONS = text("instructions", 37_200)
-"""About 8,000 tokens, as those of an agent with tools are; the same in every prompt."""
+INSTRUCTIONS_TOKENS = 8_000
+"""As those of an agent with tools are."""
 EARLIER_TURNS, SESSION_TURNS = 150, 25
 """Said in other sessions, days ago: without them there would be nothing to remember first."""
+
+
+def _instructions() -> str:
+    whole = text("instructions", INSTRUCTIONS_TOKENS * 8)
+    return whole[: len(whole) * INSTRUCTIONS_TOKENS // estimate_tokens(whole)]
+
+
+INSTRUCTIONS = _instructions()
+"""The same in every prompt."""
 
 
 class Exchange(NamedTuple):
@@ -261,8 +270,8 @@ def measure(run: Run) -> Findings:
         notes=[
             f"{len(said)} turns of {DATA}: what was asked and what was answered there. Instructions of "
             f"{estimate_tokens(INSTRUCTIONS):,} tokens, always the same, stand first. The provider of memory is a real "
-            f"one, with its model and {len(earlier)} turns of earlier sessions; it may finish its work after each turn, "
-            f"for as long as a model would take ({MODEL_SECONDS:g} s), and mostly needs far less.",
+            f"one, with its model and {len(earlier)} turns of earlier sessions. It may finish its work after each turn, "
+            f"in the {MODEL_SECONDS:g} s at most that a model would take.",
             "Cached as OpenAI documents it: the longest beginning that a prompt before had, from 1,024 tokens on in "
             "steps of 128. As Anthropic does: up to a block that was marked, from 1,024 tokens on, looked for over 20 "
             "blocks back from each mark; marked are the end of the instructions, of the memory and of the history. "

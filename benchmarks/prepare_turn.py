@@ -222,8 +222,8 @@ def _findings(run: Run, size: int, found: dict[str, Turns], backfilled: Backfill
             "Degraded: something was left out, and was said to be. Reasons: "
             + "; ".join(f"{when}: {_reasons(turns) or 'none'}" for when, turns in found.items())
             + ".",
-            "CPU and cores are those of the daemon, all its threads: CPU while a turn is made ready, when what was just "
-            "said is indexed too; cores over all of the time, pauses included.",
+            "CPU and cores are those of the daemon, all its threads: CPU while a turn is made ready, when what was "
+            "just said is indexed too; cores over all of the time, pauses included.",
         ],
     )
 

@@ -87,7 +87,8 @@ def _print_text(turn: PreparedTurn) -> None:
 
     text = "\n\n".join(section for section in (turn.memory, turn.recall) if section)
     if text:
-        click.echo(printable(text) if sys.stdout.isatty() else text)
+        # As bytes: of text, click takes out what looks like a colour where there is no terminal.
+        click.echo(printable(text) if sys.stdout.isatty() else text.encode())
 
 
 def _show(turn: PreparedTurn) -> None:

@@ -137,7 +137,8 @@ def tension_in(sentence: str) -> bool | None:
 
 
 _SOLVED = re.compile(
-    r"\b(?:(?:is|are|was|were|'s|got|has been|have been|been|all)(?: now| finally| all| already)* (?:solved|fixed|"
+    r"\A(?:all |yes,? |ok(?:ay)?,? )?(?:solved|fixed|resolved|sorted)\b[\s.!]*\Z|\b(?:(?:is|are|was|were|'s|got|"
+    r"has been|have been|been|all)(?: now| finally| all| already)* (?:solved|fixed|"
     r"resolved|sorted(?: out)?|"
     r"working(?: again| now| fine)|gone now)|(?:works?|worked|running|runs)(?: just| all)? (?:now|again|fine|"
     r"perfectly|great|like a charm|out)|"
@@ -153,20 +154,19 @@ _SOLVED = re.compile(
     re.IGNORECASE,
 )
 _NOT_SOLVED = re.compile(
-    r"\b(?:not|never|if|until|unless|once|when|hope|hopefully|should|would|could|might|may|will|until|how|whether|"
+    r"\A(?:all |yes,? |ok(?:ay)?,? )?(?:solved|fixed|resolved|sorted)\b[\s.!]*\Z|\b(?:not|never|if|until|unless|"
+    r"once|when|hope|hopefully|should|would|could|might|may|will|until|how|whether|"
     r"almost|still|please|"
     r"must|need|needs|want|wants|can|nobody|nothing|only|haven't)\b|n't\b|\?|还没|没有?解决|nicht|"
     r"\bno (?:ya )?funciona|\bpas\b|まだ",
     re.IGNORECASE,
 )
-_OF_SOLVING = frozenset(
-    words_of(
-        "problem issue challenge trouble solve solved fix fixed resolve resolved sorted work works working worked "
-        "now finally decided "
-        "decide figured settled thanks thank stuck confused longer again fine great perfectly error bug still keep "
-        "broken all yes"
-    )
+_OF_SOLVING_TEXT = (
+    "problem issue challenge trouble solve solved fix fixed resolve resolved sorted work works working worked now "
+    "finally decided decide figured settled thanks thank stuck confused longer again fine great perfectly error bug "
+    "still keep keeps broken all yes struggling failing fails crashing crashes"
 )
+_OF_SOLVING = frozenset(stem for word in _OF_SOLVING_TEXT.split() for stem in words_of(word))
 
 
 def settled_in(sentence: str) -> list[str]:

@@ -48,6 +48,9 @@ SAME_WORDS = 0.6
 SAME_MEANING = 0.85
 VECTORS_KEPT = 128
 
+_OF_TELLING = frozenset(words_of("say said tell told mentioned remember know knows already longer anymore actually"))
+"""They tell that something is said, not what."""
+
 
 class KeptAnchor(Value, frozen=True):
     """A sentence, where it stands, and what it is found by."""
@@ -136,8 +139,10 @@ def _heard(state: AnchorState, turn: Turn, settings: Anchors, embed: Embed | Non
             words = subject_of(part)
             kept = _without_settled(kept, words)
             settled = [*settled, Settled(words=words, at=turn.at)][-MAX_SETTLED:] if words else settled
-        kept = _without_retracted(kept, sentence)
-        if kind := kinds.get(at):
+        if retracted := _retracted(sentence):
+            # What they want forgotten; who says so repeats it.
+            kept = [one for one in kept if shared(retracted, words_of(one.text)) < len(retracted)]
+        elif kind := kinds.get(at):
             kept = _with(kept, _anchor(kind, sentence, turn), embed)
     kept = _within(kept, settings.max_count)
     return AnchorState(through_seq=state.through_seq, kept=kept, settled=settled)
@@ -169,7 +174,7 @@ def _decided(sentence: str, found: list[Nominee], embed: Embed | None) -> Anchor
 
 def _anchor(kind: AnchorKind, sentence: str, turn: Turn) -> KeptAnchor:
     text = cut(sentence)
-    words = subject_of(text) if kind == "tension" else words_of(text)
+    words = subject_of(text) if kind == "tension" else [word for word in words_of(text) if word not in _OF_TELLING]
     return KeptAnchor(kind=kind, text=text, seq=turn.seq, at=turn.at, words=words)
 
 
@@ -274,11 +279,9 @@ def _without_settled(kept: list[KeptAnchor], words: list[str]) -> list[KeptAncho
     return [one for at, one in enumerate(kept) if at != newest]
 
 
-def _without_retracted(kept: list[KeptAnchor], sentence: str) -> list[KeptAnchor]:
-    """Without what they want forgotten."""
-    correction = correction_in(sentence, "user") if kept else None
-    words = words_of(correction.target) if correction and correction.kind == "retract" and correction.target else []
-    return [one for one in kept if shared(words, words_of(one.text)) < len(words)] if words else kept
+def _retracted(sentence: str) -> list[str]:
+    correction = correction_in(sentence, "user")
+    return words_of(correction.target) if correction and correction.kind == "retract" else []
 
 
 # ── how many there may be ─────────────────────────────────────────────────────────────────────

@@ -28,14 +28,17 @@ class LastTime(NamedTuple):
 
 
 def session_line(info: SessionInfo | None, at: datetime) -> str:
-    """The conversation so far; "" where nothing was said yet that could be counted."""
-    if info is None or not info.exchanges:
+    """The conversation so far; "" where it has only begun."""
+    if info is None:
         return ""
-    exchanges = "1 exchange" if info.exchanges == 1 else f"{info.exchanges:,} exchanges"
-    line = f"This conversation: {exchanges} so far, begun {ago(info.started_at, at)}."
+    said: list[str] = []
+    if info.exchanges:
+        exchanges = "1 exchange" if info.exchanges == 1 else f"{info.exchanges:,} exchanges"
+        said.append(f"This conversation: {exchanges} so far, begun {ago(info.started_at, at)}.")
     if info.gap == "interrupted":
-        line += f" It was interrupted: nothing was said for {span_text((at - info.last_at).total_seconds())}."
-    return line
+        silence = span_text((at - info.last_at).total_seconds())
+        said.append(f"It was interrupted: nothing was said for {silence}.")
+    return " ".join(said)
 
 
 def handover(last: LastTime | None, at: datetime) -> str:

@@ -53,60 +53,54 @@ _ENGLISH = (
     r"(?: (?:the|that|of|is|was|text|you|were|have|been)){0,6} "
     r"(?:above|before|previous|earlier|prior|preceding|told|said|know|learned)\b",
     rf"{_NOT}forget (?:about )?everything\b",
-    r"(?:do not|don t|dont|never|stop|no longer) (?:follow(?:ing)?|obey(?:ing)?|listen(?:ing)? to|adhere to"
-    r"|comply with) "
+    r"(?:do not|don t|dont|never|stop|no longer) "
+    r"(?:follow(?:ing)?|obey(?:ing)?|listen(?:ing)? to|adhere to|comply with) "
     rf"(?:all|any|your|the|these|those|previous|prior|system) ~{_RULES}",
     r"you (?:are|re) (?:now|no longer) (?:an?|the|my|in|going|acting|free|operating|bound|dan|jailbroken|unrestricted"
     r"|required|restricted|allowed|\w{1,12}gpt)\b",
     r"(?:new|updated|revised|real|actual|additional|hidden|secret) (?:(?:system|developer) )?instructions? ?:",
-    r"(?:(?:your|the) )?(?:system|developer|hidden|initial) prompts?\b",
+    r"(?:(?:your|the) )?(?:system|developer|hidden) prompts?\b|your (?:initial|original) prompts?\b",
     r"(?:do not|don t|dont|never|without) (?:tell|inform|mention|reveal|show|alert|notify|warn|let)(?:ing)? "
     r"(?:(?:any of|about|this|that|it|these|anything|to) ){0,3}(?:(?:the|your) )?(?:users?|humans?|operator|owner)\b",
-    r"(?:reveal|print|show|repeat|output|leak|display|expose|disclose|recite|dump|tell me|give me) (?:(?:me"
-    r"|us|all|of) ){0,3}"
-    r"(?:your|the) (?:\w{1,16} ){0,3}(?:prompts?|instructions?|rules|guidelines|api keys?|passwords?|secrets?)\b",
+    r"(?:reveal|print|show|repeat|output|leak|display|expose|disclose|recite|dump|tell|give) (?:(?:me|us|all|of) ){0,3}"
+    r"your (?:\w{1,16} ){0,3}(?:prompts?|instructions?|rules|guidelines|api keys?|passwords?|secrets?)\b",
     rf"{_YOU}(?:act as (?:if|though|an?|my|the|dan)|role ?play as|play the role of|take on the (?:role|persona) of)\b",
     r"(?:pretend|imagine) (?:to be an?|you are|you re|that you are|you have no)\b",
     r"from (?:now|this (?:point|moment)|here) (?:on|onwards?|forward)(?: on)? "
-    r"(?:you|always|only|never|answer|respond|reply|ignore|your)\b|(?:henceforth|going forward) you (?:must"
-    r"|will|shall)\b",
+    r"(?:you|always|only|never|answer|respond|reply|ignore|your)\b"
+    r"|(?:henceforth|going forward) you (?:must|will|shall)\b",
     r"override (?:mode|code|protocol|authori[sz]ation)\b|(?:system|admin|safety|security|instruction) override\b",
-    r"do anything now\b|jailbr(?:eak|oken)\b|dan mode\b|enter(?:ing)? (?:developer|god|sudo"
-    r"|unrestricted) mode\b",
-    r"(?:developer|god|debug|sudo|unrestricted|admin) mode (?:(?:is|now) ){0,2}(?:enabled|on|activated"
-    r"|active|unlocked)\b",
+    r"do anything now\b|jailbr(?:eak|oken)\b|dan mode\b|enter(?:ing)? (?:developer|god|sudo|unrestricted) mode\b",
+    r"(?:developer|god|debug|sudo|unrestricted|admin) mode (?:(?:is|now) ){0,2}"
+    r"(?:enabled|on|activated|active|unlocked)\b",
     r"(?:you have no|(?:act|answer|respond|reply|speak) without|free (?:from|of)) (?:(?:any|all) )?"
     r"(?:(?:ethical|moral|safety|content) )?(?:restrictions|filters|guardrails|censorship|safeguards|guidelines)\b",
     r"you (?:must|will|shall|have to) (?:(?:now|always|only|immediately) ){0,2}(?:obey|comply|follow)\b",
     r"(?:follow|execute|run|obey) (?:these|my|those|the following|the new) (?:\w{1,12} )?"
     r"(?:instructions?|orders?|commands?|directives?)\b",
     r"end of (?:the )?(?:(?:system|previous) )?(?:prompt|instructions?|context|conversation)\b",
-    r"(?:important|attention|note) (?:(?:to|for) )?(?:(?:the|any|all) )?(?:ai|llm|language model|assistant"
-    r"|agent)s?\b",
+    r"(?:important|attention|note) (?:(?:to|for) )?(?:(?:the|any|all) )?(?:ai|llm|language model|assistant|agent)s?\b",
     r"(?:the|this|any) (?:ai|llm|assistant|language model|agent) (?:reading|processing|that reads)\b",
 )
 _SPANISH_AND_PORTUGUESE = (
-    r"(?:ignor[aeo]|olvid[ae]|omit[ae]|descart[ae]|desconsider[ae]|esquec[ae]|desobede[cz]\w)\w{0,3} ~"
-    r"(?:instruc\w{2,7}"
-    r"|indicaciones|ordens|ordenes|reglas|regras|anterior(?:es|mente)?|acima|arriba|previ[ao]s|diretrizes|directrices"
-    r"|restric\w{3,6})\b|(?:olvida|olvide|esqueca|esquece|ignora|ignore) (?:todo|tudo)\b",
+    r"(?:ignor[aeo]|olvid[ae]|omit[ae]|descart[ae]|desconsider[ae]|esquec[ae]|desobede[cz]\w)\w{0,3} "
+    r"~(?:instruc\w{2,7}|indicaciones|ordens|ordenes|reglas|regras|anterior(?:es|mente)?|acima|arriba|previ[ao]s"
+    r"|diretrizes|directrices|restric\w{3,6})\b|(?:olvida|olvide|esqueca|esquece|ignora|ignore) (?:todo|tudo)\b",
     r"(?:ahora eres|eres ahora|agora voce e|voce agora e|tu agora es)\b",
     r"(?:a partir de (?:ahora|agora)|de ahora en adelante|de agora em diante) "
     r"(?:tu|usted|voce|eres|seras|debes|tienes|vas|responde|actua|ignora|deve|sera|es)\b",
-    r"(?:nuevas instrucciones|novas instrucoes) ?:|(?:prompt|instrucciones|instrucoes) (?:del?|do) "
-    r"(?:el )?sistema\b",
+    r"(?:nuevas instrucciones|novas instrucoes) ?:"
+    r"|(?:prompt|instrucciones|instrucoes) (?:del?|do) (?:el )?sistema\b",
     r"(?:no|nao|nunca) (?:(?:le|se|lo|o) ){0,2}(?:digas?|informes?|reveles?|cuentes?|menciones?|conte|mostre|fale) "
     r"~(?:usuario|utilizador)\b",
-    r"(?:revela|revele|muestra(?:me)?|mostre|mostra|imprime|imprima|repite|repita|exiba) (?:tus?|sus?|seus?"
-    r"|suas?|teu|tua) "
-    r"~(?:prompt|instrucciones|instrucoes|reglas|regras)\b",
+    r"(?:revela|revele|muestra(?:me)?|mostre|mostra|imprime|imprima|repite|repita|exiba) "
+    r"(?:tus?|sus?|seus?|suas?|teu|tua) ~(?:prompt|instrucciones|instrucoes|reglas|regras)\b",
     r"(?:actua|actue|comportate|aja|atue) como (?:si|se|uma?|una?|dan)\b|(?:finge|finja) (?:ser|que eres|que e)\b",
 )
 _FRENCH = (
-    r"(?:ignor|oubli|neglig|contourn)(?:e|ez|er) ~(?:instructions?|consignes?|directives?|regles?|dessus"
-    r"|precedente?s?)\b"
-    r"|oubli(?:e|ez) tout\b|ne (?:tiens|tenez) (?:pas|plus) compte (?:des?|du) ~(?:instructions?"
-    r"|consignes?|dessus)\b",
+    r"(?:ignor|oubli|neglig|contourn)(?:e|ez|er) "
+    r"~(?:instructions?|consignes?|directives?|regles?|dessus|precedente?s?)\b|oubli(?:e|ez) tout\b",
+    r"ne (?:tiens|tenez) (?:pas|plus) compte (?:des?|du) ~(?:instructions?|consignes?|dessus)\b",
     r"(?:tu es|vous etes) (?:maintenant|desormais) (?:une?|le|la|en|dan)\b"
     r"|(?:desormais|a partir de maintenant) (?:tu|vous)\b|nouvelles (?:instructions|consignes) ?:"
     r"|(?:prompt|invite|instructions) (?:(?:du|de) )?systeme\b",
@@ -116,9 +110,8 @@ _FRENCH = (
     r"(?:agis|agissez|comporte toi|comportez vous) (?:comme|en tant)\b|fai(?:s|tes) semblant d\b",
 )
 _GERMAN = (
-    r"(?:ignorier(?:e|en|t)?|vergiss|vergesst|vergessen sie|missachten?|uberschreiben?|umgehen?|verwirf) ~"
-    r"(?:anweisung(?:en)?"
-    r"|anordnung(?:en)?|instruktion(?:en)?|regeln?|befehle?|vorgaben?|vorherige[nrs]?|bisherige[nrs]?|obige[nrs]?)\b"
+    r"(?:ignorier(?:e|en|t)?|vergiss|vergesst|vergessen sie|missachten?|uberschreiben?|umgehen?|verwirf) "
+    r"~(?:anweisung(?:en)?|anordnung(?:en)?|instruktion(?:en)?|regeln?|befehle?|vorgaben?|(?:vorher|bisher|ob)ige[nrs]?)\b"
     r"|(?:vergiss|ignoriere) alles\b",
     r"(?:du bist|sie sind) (?:jetzt|nun|ab jetzt|ab sofort) (?:eine?|kein|der|die|das|im|frei|dan)\b",
     r"(?:ab (?:jetzt|sofort)|von nun an) (?:bist|musst|sollst|wirst|antwortest) du\b"

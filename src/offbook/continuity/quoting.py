@@ -19,6 +19,7 @@ READ_MORE_CHARS = 2000
 """Of a long text this many times the room, and so many characters more, are read: alterations make it shorter."""
 LONGEST_TAG_CHARS = 300
 LONGEST_ORDER_CHARS = 300
+"""One that begins where the room ends is still seen whole."""
 
 HIDDEN = "hidden"
 MARKUP = "markup"
@@ -38,10 +39,12 @@ _FLAG = "\U0001f3f4(?:{})\U000e007f".format(
     "|".join("".join(chr(0xE0000 + ord(letter)) for letter in place) for place in ("gbeng", "gbsct", "gbwls"))
 )
 _EMOJI = rf"{_FLAG}|{_ONE_EMOJI}(?:\u200d{_ONE_EMOJI}){{0,9}}|[0-9#*]\ufe0f\u20e3"
-# Signs that scripts, browsers and word processors put between letters: no disguise, unless they split plain ones.
+# Signs that scripts, browsers and word processors put between letters, one or two at a time: no disguise, unless they
+# split plain ones.
 _ORDINARY = "\u00ad\u061c\u180e\u200b-\u200f\u2060\ufe0e\ufe0f\ufeff"
 _QUIET = (
-    rf"(?<![!-~])[{_ORDINARY}]|[{_ORDINARY}](?![!-~{_ORDINARY}])|\u00ad(?!\u00ad)"
+    rf"(?<![!-~{_ORDINARY}])[{_ORDINARY}]{{1,2}}(?![{_ORDINARY}])|(?<![{_ORDINARY}])[{_ORDINARY}]{{1,2}}(?![!-~{_ORDINARY}])"
+    rf"|(?<![{_ORDINARY}])\u00ad(?![{_ORDINARY}])"
     r"|(?<=[\u3400-\u9fff])[\U000e0100-\U000e01ef](?![\U000e0100-\U000e01ef])"
 )
 _UNSEEN = (

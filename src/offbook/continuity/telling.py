@@ -32,7 +32,9 @@ _TOOL_ONLY = ("tool", "user+tool", "assistant+tool", "system+tool")
 # A name as people have them: up to four words of letters. Anything else is shown in quotation marks.
 _NAME = re.compile(r"[^\W\d_][\w.'’-]{0,24}(?: [^\W\d_][\w.'’-]{0,24}){0,3}")
 _NOBODY = frozenset(("user", "human", "they", "them", "me", "i", "unknown", "anonymous"))
-_MISLEADING = frozenset(("you", "we", "system", "the", "assistant", "agent", "tool", "offbook", "admin", "developer"))
+_MISLEADING = frozenset(
+    ("you", "your", "we", "system", "the", "assistant", "agent", "tool", "offbook", "admin", "developer")
+)
 
 
 class Recalled(NamedTuple):

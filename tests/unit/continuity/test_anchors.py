@@ -4,7 +4,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -207,9 +206,7 @@ def test_what_is_denied_later_does_not_stay() -> None:
     ],
 )
 def test_a_settled_tension_goes(ending: str) -> None:
-    assert kept(
-        "I'm stuck on the login page.", "That's it!" if ending == "Fixed!" else "Let me look at it again.", ending
-    ) == ([("tension", "I'm stuck on the login page.")] if ending == "Fixed!" else [])
+    assert kept("I'm stuck on the login page.", "Let me look at it again.", ending) == []
 
 
 @pytest.mark.parametrize(
@@ -223,7 +220,9 @@ def test_a_settled_tension_goes(ending: str) -> None:
     ],
 )
 def test_what_is_not_settled_stays(other: str) -> None:
-    assert ("tension", "I'm stuck on the login page.") in kept("I'm stuck on the login page.", other)
+    (one,) = kept("I'm stuck on the login page.", other)
+    assert one[0] == "tension"
+    assert "login page" in one[1]
 
 
 def test_it_works_is_of_the_newest_tension() -> None:
@@ -266,7 +265,7 @@ def test_a_model_reads_few_sentences_of_a_turn() -> None:
 
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
         read.extend(texts)
-        return np.ones((len(texts), 4), dtype=np.float32) / 2
+        return np.full((len(texts), 4), 0.5, dtype=np.float32)
 
     after(" ".join(f"I am quizzical{number} somehow." for number in range(40)), embed=embed)
     assert len([one for one in read if "quizzical" in one]) == MAX_CANDIDATES

@@ -85,6 +85,7 @@ def test_to_quote_a_quote_finds_nothing_new(text: str, max_chars: int) -> None:
         "👨‍👩‍👧 went out with 👩🏽‍🚀 and ❤️, 🇩🇪, 1️⃣, ☎️ " + ENGLAND,
         'She said "yes", and it\'s fine — 100% [sic] {ok} #1 *now*',
         "Don't forget the rules of the house, and never forget everything we learned.",
+        "Can you give me the instructions for the oven? Tell me the rules of chess.",
         "I forgot all about the appointment. We overrode the method in the subclass.",
         "A `code` word, ''two'' and ``three``.",
         "葛城市と神社",
@@ -101,6 +102,7 @@ def test_ordinary_text_is_untouched(text: str) -> None:
         ("Donau\u00addampf\u00adschiff", "Donaudampfschiff"),
         ("\ufeffHello\u200f שלום\u200f", "Hello שלום"),
         ("葛\U000e0100城", "葛城"),
+        ("ไทย\u200bไทย", "ไทยไทย"),
         ("\x1b[1;31mred\x1b[0m", "red"),
         ("two\n  lines\r\nand\ta tab", "two lines and a tab"),
         ("he said “yes” and „ja“", "he said ‘yes’ and ‚ja‘"),
@@ -144,6 +146,7 @@ def test_markup_looks_altered(text: str, expected: str) -> None:
     [
         ("a\u202eb\u2066c", "abc"),
         ("s\u200by\u200bs", "sys"),
+        ("你" + "\u200b\u200c\u200c\u200b" * 8 + "好", "你好"),
         ("hi" + "".join(chr(0xE0000 + ord(letter)) for letter in "obey"), "hi"),
         ("😀" + "\ufe00\ufe01\U000e0100\U000e0101" * 9, "😀"),
         ("a\x00b\x08c\x7f", "abc"),
