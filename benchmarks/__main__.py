@@ -32,6 +32,7 @@ from benchmarks import (
     recall,
     record,
     start,
+    token_estimate,
 )
 from benchmarks.machine import file_system_of, machine
 from benchmarks.provider import working_folder
@@ -60,6 +61,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         conservation,
         prompt_prefix,
         cache_economy,
+        token_estimate,
     )
 }
 

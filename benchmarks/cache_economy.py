@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import uvloop
 
-from benchmarks.prefix_cache import MOST_MARKS, AnthropicCache, Block, OpenAICache, Read
+from benchmarks.prefix_cache import Account, Given, Read, cost, share
 from benchmarks.prompt_prefix import CACHED_PRICE
 from benchmarks.provider import running_in
 from benchmarks.quality.data import Turn, load
@@ -24,9 +24,8 @@ from benchmarks.run import Run
 from benchmarks.texts import text
 from benchmarks.working_day import MODEL_SECONDS
 from offbook.client.clients import AsyncClient
-from offbook.client.hot_swap import HotSwapSession
+from offbook.client.hot_swap import TROUBLES, HotSwapSession
 from offbook.client.placement import placed
-from offbook.compression.provider_shapes import to_anthropic, to_openai
 from offbook.settings import MemoryCompaction
 from offbook.tokens import CHARS_PER_TOKEN, estimate_tokens
 from offbook.turns import PreparedTurn
@@ -63,14 +62,6 @@ class Exchange(NamedTuple):
     answered: str
 
 
-class Given(NamedTuple):
-    """What goes to the model in one turn."""
-
-    system: list[str]
-    messages: list[Message]
-    memory: str
-
-
 class Swapped(NamedTuple):
     turn: int
     tokens_before: int
@@ -84,43 +75,9 @@ class Talk(NamedTuple):
     anthropic: list[Read]
     turns: list[PreparedTurn]
     swaps: list[Swapped]
-    fallbacks: dict[str, int]
+    troubles: list[str]
+    """Why the agent went on without a swap that it had asked for."""
     prepare_ms: list[float]
-
-
-class Account:
-    """A model's provider, as far as its cache goes."""
-
-    def __init__(self) -> None:
-        self._openai = OpenAICache()
-        self._anthropic = AnthropicCache()
-        self.openai: list[Read] = []
-        self.anthropic: list[Read] = []
-
-    def take(self, given: Given) -> int:
-        """The tokens of the prompt."""
-        self.openai.append(self._openai.read(openai_blocks(given)))
-        blocks = anthropic_blocks(given)
-        self.anthropic.append(self._anthropic.read(blocks, marks(blocks, given.memory)))
-        return self.openai[-1].prompt
-
-
-def openai_blocks(given: Given) -> list[Block]:
-    system = [Message(role="system", content=part) for part in given.system]
-    return [Block(shaped["role"], shaped["content"]) for shaped in to_openai([*system, *given.messages])]
-
-
-def anthropic_blocks(given: Given) -> list[Block]:
-    """Its system prompt takes blocks too: what is added to it each turn stands behind what is always the same."""
-    shaped = to_anthropic(given.messages)["messages"]
-    said = [Block(message["role"], block["text"]) for message in shaped for block in message["content"]]
-    return [*(Block("system", part) for part in given.system), *said]
-
-
-def marks(blocks: Sequence[Block], memory: str) -> list[int]:
-    """Where a careful host marks: after the instructions, the memory, and the history, which is all but the newest."""
-    remembered = [at for at, block in enumerate(blocks) if memory and block.text == memory]
-    return sorted({0, *remembered[:1], max(0, len(blocks) - 2)})[:MOST_MARKS]
 
 
 # ── the conversation ──────────────────────────────────────────────────────────────────────────
@@ -184,9 +141,9 @@ class Conversation:
             self._session.report_usage(prompt_tokens)
             self._session.add(("assistant", exchange.answered))
             await self._rest(number, len(said), "with hot swap")
-        stats = self._session.stats
+        troubles = [f"{event.kind}: {event.reason}" for event in self._session.events if event.kind in TROUBLES]
         await self._session.close()
-        return {way: self._talk(account, self._swaps, dict(stats.fallbacks)) for way, account in accounts.items()}
+        return {way: self._talk(account, self._swaps, troubles) for way, account in accounts.items()}
 
     async def rebuilt(self, said: Sequence[Exchange]) -> Talk:
         """Without: in place of the history a context of the size that a swap leaves, made anew for each turn."""
@@ -201,10 +158,10 @@ class Conversation:
             used = account.take(Given([INSTRUCTIONS], placed(context.messages, turn), turn.memory))
             self._memory.record(SESSION, ("assistant", exchange.answered), agent_id=self._agent_id)
             await self._rest(number, len(said), "rebuilt")
-        return self._talk(account, [], {})
+        return self._talk(account, [], [])
 
-    def _talk(self, account: Account, swaps: list[Swapped], fallbacks: dict[str, int]) -> Talk:
-        return Talk(account.openai, account.anthropic, self._turns, swaps, fallbacks, self._prepare_ms)
+    def _talk(self, account: Account, swaps: list[Swapped], troubles: list[str]) -> Talk:
+        return Talk(account.openai, account.anthropic, self._turns, swaps, troubles, self._prepare_ms)
 
     async def _messages(self, number: int) -> list[Message]:
         """What was said has arrived, as it would have before a model is asked."""
@@ -270,7 +227,7 @@ def measure(run: Run) -> Findings:
         notes=[
             f"{len(said)} turns of {DATA}: what was asked and what was answered there. Instructions of "
             f"{estimate_tokens(INSTRUCTIONS):,} tokens, always the same, stand first. The provider of memory is a real "
-            f"one, with its model and {len(earlier)} turns of earlier sessions. It may finish its work after each turn, "
+            f"one, with its model and {len(earlier)} turns of earlier sessions. It may finish its work after each turn "
             f"in the {MODEL_SECONDS:g} s at most that a model would take.",
             "Cached as OpenAI documents it: the longest beginning that a prompt before had, from 1,024 tokens on in "
             "steps of 128. As Anthropic does: up to a block that was marked, from 1,024 tokens on, looked for over 20 "
@@ -282,21 +239,12 @@ def measure(run: Run) -> Findings:
             "as a block of its own, so that these stay cached. Rebuilt: `getCompressedContext` in place of the "
             "history, of the size that a swap leaves, so prompts are smaller; memory and recall stand where ours do.",
             *(
-                f"Window of {window:,}: what the agent went on with instead of a swap: "
-                f"{of[OURS].fallbacks or 'nothing, ever'}; what was left out of turns: {_left_out(of) or 'nothing'}."
+                f"Window of {window:,}: why there was no swap though one was asked for: "
+                f"{dict(Counter(of[OURS].troubles)) or '-'}; what was left out of turns: {_left_out(of) or '-'}."
                 for window, of in talks.items()
             ),
         ],
     )
-
-
-def share(reads: Sequence[Read]) -> float:
-    return sum(read.cached for read in reads) / sum(read.prompt for read in reads)
-
-
-def cost(reads: Sequence[Read]) -> float:
-    """Of a turn, in tokens at full price."""
-    return fmean(read.prompt - read.cached * (1 - CACHED_PRICE) for read in reads)
 
 
 def _bar(run: Run, window: int, turns: int, ours: Talk) -> Bar:

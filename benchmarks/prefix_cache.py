@@ -14,10 +14,14 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
+from statistics import fmean
 from typing import NamedTuple
 
+from benchmarks.prompt_prefix import CACHED_PRICE
 from offbook.client.slot import MESSAGE_TOKENS
+from offbook.compression.provider_shapes import to_anthropic, to_openai
 from offbook.tokens import estimate_tokens
+from offbook.types import Message
 
 LEAST_TOKENS = 1_024
 STEP_TOKENS = 128
@@ -118,3 +122,58 @@ def _shared_chars(one: str, other: str) -> int:
 @lru_cache(maxsize=50_000)
 def _tokens(text: str) -> int:
     return estimate_tokens(text)
+
+
+# ── prompts ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Given(NamedTuple):
+    """What goes to the model in one turn."""
+
+    system: list[str]
+    messages: list[Message]
+    memory: str
+
+
+class Account:
+    """A model's provider, as far as its cache goes."""
+
+    def __init__(self) -> None:
+        self._openai = OpenAICache()
+        self._anthropic = AnthropicCache()
+        self.openai: list[Read] = []
+        self.anthropic: list[Read] = []
+
+    def take(self, given: Given) -> int:
+        """The tokens of the prompt."""
+        self.openai.append(self._openai.read(openai_blocks(given)))
+        blocks = anthropic_blocks(given)
+        self.anthropic.append(self._anthropic.read(blocks, marks(blocks, given.memory)))
+        return self.openai[-1].prompt
+
+
+def openai_blocks(given: Given) -> list[Block]:
+    system = [Message(role="system", content=part) for part in given.system]
+    return [Block(shaped["role"], shaped["content"]) for shaped in to_openai([*system, *given.messages])]
+
+
+def anthropic_blocks(given: Given) -> list[Block]:
+    """Its system prompt takes blocks too: what is added to it each turn stands behind what is always the same."""
+    shaped = to_anthropic(given.messages)["messages"]
+    said = [Block(message["role"], block["text"]) for message in shaped for block in message["content"]]
+    return [*(Block("system", part) for part in given.system), *said]
+
+
+def marks(blocks: Sequence[Block], memory: str) -> list[int]:
+    """Where a careful host marks: after the instructions, the memory, and the history, which is all but the newest."""
+    remembered = [at for at, block in enumerate(blocks) if memory and block.text == memory]
+    return sorted({0, *remembered[:1], max(0, len(blocks) - 2)})[:MOST_MARKS]
+
+
+def share(reads: Sequence[Read]) -> float:
+    return sum(read.cached for read in reads) / sum(read.prompt for read in reads)
+
+
+def cost(reads: Sequence[Read]) -> float:
+    """Of a turn, in tokens at full price."""
+    return fmean(read.prompt - read.cached * (1 - CACHED_PRICE) for read in reads)

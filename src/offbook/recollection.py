@@ -116,6 +116,7 @@ class Recollections:
         budget: int,
         visible_from: int,
         prompt_seq: int = 0,
+        seconds: float | None = None,
         by: Caller,
     ) -> Minded:
         """What comes to mind before a turn (A2, A3, A5, D6). Nothing is recorded here: the turn does that.
@@ -129,6 +130,7 @@ class Recollections:
             limit=appetite.limit,
             explain=True,
             prefers_hot=True,
+            seconds=seconds,
             others=tuple(others[:MOST_CROSSED_IN_A_TURN]),
         )
         found, _ = await self._background.recall(ask)

@@ -93,6 +93,12 @@ What `config.toml` says of one agent in `[agents.NAME]` wins for that agent; `se
 hold for the whole provider. A variable is `OFFBOOK_` and the name in upper case, `_` between its words. Lists are
 separated by commas. A duration is a number of milliseconds, or text such as `250ms`, `30s`, `5m`, `1h30m`, `1d`.
 """
+NOT_ACTED_ON = """
+These are read and checked, so that a file written today holds later. This version does not act on them; it only tells
+hosts of them, with the verb [`config`](verbs.md#post-v1config). `compaction.fallbackMessages` is meant for hosts: how
+much one keeps where its own compaction fails. `memory.compaction.strategy` is for the plugin for OpenClaw, which is not
+there yet.
+"""
 RESERVED_MEANINGS = {
     "OFFBOOK_HOME": "The data folder. Default: `~/.offbook`.",
     "OFFBOOK_URL": "The provider that clients and commands ask. Default: the socket in the data folder.",
@@ -111,7 +117,7 @@ def settings_page() -> str:
         "## In effect in this version",
         _settings_table(setting for setting in catalogue() if setting.name in effective),
         "## For what comes next",
-        "These are read and checked, so that a file written today holds later. This version does not act on them.",
+        NOT_ACTED_ON,
         _settings_table(setting for setting in catalogue() if setting.name not in effective),
         "## Other variables",
         table(
@@ -382,13 +388,23 @@ DETAIL_MEANINGS = {
     "spans": "what the summary stands for: sessions, with the numbers of first and last messages",
     "summarizer": "who wrote it",
     "sourceTokens": "tokens it stands for; in a request, those still to be summarised",
-    "tokens": "tokens it has",
+    "tokens": "tokens it has; of a turn, those of both sections",
     "lost": "particulars of the source that it does not say",
     "dollars": "what it cost; in a request, about what it will",
     "job": "id of the host's job; null where there was none to claim",
     "query": "SHA-256 of what was asked",
     "scope": "how far `recall` looked: `session`, `agent` or `all`",
     "entries": "ids of the entries that were shown",
+    "prompt": "SHA-256 of the prompt that a turn was prepared for",
+    "intent": "what the prompt wanted of memory: `recall`, `resume`, `plain` or `brief`",
+    "memory": "SHA-256 of the turn's stable section",
+    "recall": "SHA-256 of what came to mind, as it was told",
+    "epoch": "which context the stable section was made for: the generation, and the event that it began with",
+    "preview": "true where the turn was only looked at",
+    "degraded": "what was unavailable to the turn, and why",
+    "topics": "how many topics were shown",
+    "anchors": "how many anchors were shown",
+    "sessions": "how many sessions `state` told of",
     "at": "as of when, where `recall` was asked for another time than now; the moment that `replay` was asked for",
     "by": "the other agent that was shown these entries",
     "asked": "entries that `pin` or `unpin` meant",

@@ -1,7 +1,8 @@
 """Which settings this version acts on: those that some module reads. For the reference pages.
 
 Read from the source, so that no list has to be kept: `settings.server.port`, and `caps.attempts` where `caps` was made
-of `settings.summarizer` or came in as a `Summarizer`.
+of `settings.summarizer` or came in as a `Summarizer`. Where the name is known only as it runs, `getattr(words, kind)`,
+all of that section is read. What hosts are told of the settings (`config`) is not counted: that is no acting on them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def places_read(source: str) -> set[Place]:
     for _ in range(2):
         for node in ast.walk(tree):
             names.learn(node)
-    return {place for node in ast.walk(tree) if isinstance(node, ast.Attribute) for place in names.places(node)}
+    return {place for node in ast.walk(tree) for place in names.read_by(node)}
 
 
 @cache
@@ -71,6 +72,16 @@ class _Names:
             case _:
                 pass
 
+    def read_by(self, node: ast.AST) -> set[Place]:
+        """What is read right there."""
+        match node:
+            case ast.Attribute():
+                return self.places(node)
+            case ast.Call(func=ast.Name(id="getattr"), args=[holder, name]) if not isinstance(name, ast.Constant):
+                return {(*place, field) for place in self.places(holder) for field in self._fields_at(place)}
+            case _:
+                return set()
+
     def places(self, node: ast.AST) -> set[Place]:
         match node:
             case ast.Name(id=name):
@@ -86,6 +97,11 @@ class _Names:
                 return {place for value in values for place in self.places(value)}
             case _:
                 return set()
+
+    def _fields_at(self, place: Place) -> set[str]:
+        depth = len(place)
+        names = (setting.attributes for setting in catalogue())
+        return {each[depth] for each in names if each[:depth] == place and len(each) == depth + 1}
 
     def _of_class(self, annotation: ast.expr) -> set[Place]:
         named = {each.id for each in _names_in(annotation)}

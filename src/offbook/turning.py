@@ -250,6 +250,7 @@ class Turning:
             budget=asked.budget,
             visible_from=self._visible_from(asked.scope, facts),
             prompt_seq=facts.follows.prompt_seq,
+            seconds=deadline.left,
             by=asked.by,
         )
         return await deadline.get("recall", work) or Minded([], [])
@@ -333,7 +334,13 @@ class Turning:
         entries: list[MemoryEntry] = []
         if settings.enabled and not settings.store_only:
             work = self._recollections.minded(
-                scope, query, appetite, budget=ENRICHED_TOKENS, visible_from=NO_SEQ, by=by
+                scope,
+                query,
+                appetite,
+                budget=ENRICHED_TOKENS,
+                visible_from=NO_SEQ,
+                seconds=deadline.left,
+                by=by,
             )
             minded = await deadline.get("recall", work)
             found = minded.entries if minded else []

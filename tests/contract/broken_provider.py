@@ -39,9 +39,11 @@ BEGINNING = datetime(2024, 1, 1, tzinfo=UTC)
 NOT_IN_THE_CONTRACT = {
     *("cross", "reindex", "log", "summaries", "compress", "replay"),
     *("jobs/claim", "jobs/complete", "jobs/fail"),
+    *("enrich", "topics", "anchors", "state", "config"),
 }
 DUE_SHARE, TARGET_SHARE = 0.85, 0.4
 CHARS_PER_TOKEN = 4
+OPEN, CLOSE = "<remembered>", "</remembered>"
 
 
 class BrokenProvider:
@@ -56,7 +58,11 @@ class BrokenProvider:
         """The last one of each session, with what it was asked for."""
         self.summaries: dict[tuple[str, str], SourceSpan] = {}
         """What each stands for, by agent and id."""
-        self.messages_ever = self.retries_ever = 0
+        self.stable: dict[Scope, str] = {}
+        """The memory section of each session since its last swap."""
+        self.handed_out: set[str] = set()
+        """Sections, which a host may send back."""
+        self.messages_ever = self.retries_ever = self.turns_ever = 0
 
     # ── HTTP ──
 
@@ -356,6 +362,7 @@ class BrokenProvider:
             ),
         )
         self.swaps[scope] = (len(log), used_tokens, context_window), answer
+        self.stable.pop(scope, None)
         if self.defect == "drops what it swapped out":
             self.log[scope] = log[-len(messages) :]
         return answer
@@ -411,6 +418,97 @@ class BrokenProvider:
         if self.defect != "expands to plain text":
             return message
         return msgspec.structs.replace(message, content=render(message))
+
+    # ── turns ──
+
+    async def prepareTurn(self, request: wire.PrepareTurn) -> dict[str, Any]:  # noqa: N802
+        scope = self.scope(request)
+        if self.defect == "needs a prompt" and not request.prompt.strip():
+            raise WrongShape("no prompt")
+        if self.defect == "prepares known sessions only" and scope not in self.log:
+            raise NotFound("no such session")
+        for _ in range(2 if self.defect == "records a turn twice" else 1):
+            self.chain(self.agent(request), "prepareTurn", scope.session_id)
+        if self.defect == "records prompts":
+            await self.store(scope, [Message(role="user", content=request.prompt)])
+        budget = max(2_000, ((request.context_window or 200_000) - (request.current_tokens or 0) - 12_000) // 5)
+        entries, recall = self.minded(scope, request.prompt, budget * CHARS_PER_TOKEN)
+        memory = self.memory(scope)
+        self.handed_out |= {memory, recall} - {""}
+        tokens: dict[str, Any] = {
+            "memory": len(memory) // CHARS_PER_TOKEN + 1,
+            "recall": -(-len(recall) // CHARS_PER_TOKEN),
+            "budget": 37_600 if self.defect == "has one budget for every window" else budget,
+        }
+        if self.defect == "counts fewer tokens than it takes":
+            tokens["recall"] //= 10
+        if self.defect == "counts in fractions":
+            tokens["recall"] += 0.5
+        if self.defect == "tells what it does not show":
+            entries = []
+        intent = "" if self.defect == "has no intent" else "plain"
+        turn = {"memory": memory, "recall": recall, "tokens": tokens, "entries": entries, "intent": intent}
+        self.turns_ever += 1
+        if self.defect == "is late now and then, and says so" and self.turns_ever % 2:
+            turn |= {"recall": "", "tokens": tokens | {"recall": 0}, "entries": [], "degraded": ["recall: late"]}
+        return turn
+
+    def minded(self, scope: Scope, prompt: str, room: int) -> tuple[list[dict[str, Any]], str]:
+        """The best that fit, in order of time, and how they are told."""
+        words = [word for each in prompt.split() if (word := each.strip(".,:?!"))]
+        found = [
+            self.entry(owner, seq, words) | {"text": text}
+            for owner, seq in self.mindable(scope)
+            if (text := self.own(str(self.log[owner][seq - 1].content))) and any(word in text for word in words)
+        ]
+        found.sort(key=lambda entry: -entry["score"])
+        kept: list[dict[str, Any]] = []
+        room -= len(OPEN) + len(CLOSE) + 1
+        for entry in found:
+            room -= len(self.told(entry)) + 1
+            if room < 0 and self.defect != "forgets its budget":
+                break
+            kept.append(entry)
+        if self.defect != "gives the best first":
+            kept.sort(key=lambda entry: entry["ts"])
+        if self.defect == "minds without tiers":
+            kept = [{key: value for key, value in entry.items() if key != "tier"} for entry in kept]
+        return kept, self.framed(list(map(self.told, kept)))
+
+    def mindable(self, scope: Scope) -> list[tuple[Scope, int]]:
+        newest = 1 if self.defect == "minds it a message later" else 0
+        return [
+            (owner, seq)
+            for owner, log in self.log.items()
+            if owner.agent_id == scope.agent_id or self.defect == "minds what others said"
+            for seq in range(1, len(log) + 1 - newest)
+        ]
+
+    def told(self, entry: dict[str, Any]) -> str:
+        return "- something" if self.defect == "shows what it does not tell" else f"- {self.quoted(entry['text'])}"
+
+    def own(self, text: str) -> str:
+        """The text without what we had shown."""
+        if self.defect == "takes back what it showed":
+            return text
+        for section in self.handed_out:
+            text = text.replace(section, "").strip()
+        return text
+
+    def framed(self, lines: list[str]) -> str:
+        return "\n".join(lines if self.defect == "has no frames" or not lines else [OPEN, *lines, CLOSE])
+
+    def quoted(self, text: str) -> str:
+        return text if self.defect == "lets a quote end its frame" else text.replace(CLOSE, "(/remembered)")
+
+    def memory(self, scope: Scope) -> str:
+        """Who they are: what an agent was told of it when the section was made."""
+        if scope not in self.stable or self.defect == "writes its memory anew":
+            texts = [str(message.content) for owner, log in self.log.items() if owner.agent_id == scope.agent_id
+                     for message in log]  # fmt: skip
+            who = [f"- {self.quoted(self.own(text))}" for text in texts if text.startswith("My name is")]
+            self.stable[scope] = self.framed(who)
+        return self.stable[scope]
 
     # ── what is known ──
 
@@ -531,6 +629,7 @@ class BrokenProvider:
             ("records no status", "status"),
             ("records no audits", "audit"),
             ("records no recalls", "recall"),
+            ("records no turns", "prepareTurn"),
         ):
             return
         chain = self.chains.setdefault("all" if self.defect == "keeps one chain for all" else agent_id, [])

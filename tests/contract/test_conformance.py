@@ -38,6 +38,16 @@ DEFECTS = {
     "gives no reason": "a-swap-waits-until-it-is-due",
     "hands over what it did not swap": "a-swap-waits-until-it-is-due",
     "cannot be forced": "a-swap-can-be-forced",
+    "has no intent": "a-prepared-turn-is-whole",
+    "counts in fractions": "a-prepared-turn-is-whole",
+    "minds without tiers": "a-prepared-turn-is-whole",
+    "needs a prompt": "any-turn-can-be-prepared",
+    "prepares known sessions only": "any-turn-can-be-prepared",
+    "forgets its budget": "a-turn-keeps-its-budget",
+    "has one budget for every window": "a-turn-keeps-its-budget",
+    "counts fewer tokens than it takes": "a-turn-keeps-its-budget",
+    "gives the best first": "what-comes-to-mind-is-in-order-of-time",
+    "lets a quote end its frame": "no-message-ends-the-frame-around-it",
     # 1: the record
     "counts from zero": "receipts-count",
     "reverses a batch": "a-batch-keeps-its-order",
@@ -64,6 +74,11 @@ DEFECTS = {
     "gives all pages at once": "an-expansion-goes-on-page-by-page",
     "ends after a page": "an-expansion-goes-on-page-by-page",
     "expands to half of it": "what-a-context-leaves-out-can-be-expanded",
+    "minds it a message later": "what-was-told-comes-to-mind-at-once",
+    "shows what it does not tell": "what-was-told-comes-to-mind-at-once",
+    "tells what it does not show": "what-was-told-comes-to-mind-at-once",
+    "records prompts": "a-turn-records-nothing",
+    "takes back what it showed": "what-was-shown-is-no-memory-of-its-own",
     # 2: contexts
     "goes a little over": "every-limit-is-kept-and-covers-all",
     "leaves a gap": "every-limit-is-kept-and-covers-all",
@@ -94,12 +109,14 @@ DEFECTS = {
     "hands over what others said": "a-swap-never-reaches-another-agent",
     "counts the swaps of all agents": "a-swap-never-reaches-another-agent",
     "expands for anybody": "no-expansion-reaches-another-agent",
+    "minds what others said": "a-turn-never-reaches-another-agent",
     # 5: stability
     "counts other sessions in": "what-happens-elsewhere-changes-nothing",
     "counts retries in": "a-retry-changes-nothing",
     "swaps again and again": "a-swap-asked-for-again-is-the-same",
     "swaps once only": "a-swap-asked-for-again-is-the-same",
     "drops what it swapped out": "a-swap-takes-nothing-from-the-session",
+    "writes its memory anew": "the-memory-section-stays-the-same",
     # 6: the audit
     "records no reads": "every-verb-leaves-one-event",
     "records no status": "every-verb-leaves-one-event",
@@ -109,6 +126,8 @@ DEFECTS = {
     "pins twice": "recall-and-pins-leave-one-event-each",
     "records two events of a swap": "every-swap-leaves-one-event",
     "records no expansions": "every-expansion-leaves-one-event",
+    "records no turns": "every-prepared-turn-leaves-one-event",
+    "records a turn twice": "every-prepared-turn-leaves-one-event",
     "does not link": "the-chain-verifies",
     "skips a number": "the-chain-verifies",
     "cannot verify": "the-chain-verifies",
@@ -173,6 +192,20 @@ async def test_the_daemon_refuses_a_wrong_token_on_its_socket_too(daemon: Daemon
 async def test_another_provider_conforms() -> None:
     found = await outcomes(BrokenProvider())
     assert {check: detail for check, (outcome, detail) in found.items() if outcome != "passed"} == {}
+
+
+async def test_a_provider_may_do_without_frames_and_may_be_late_where_it_says_so() -> None:
+    of_turns = [check for check in CHECKS if "prepareTurn" in check.verbs]
+    late = await outcomes(BrokenProvider("is late now and then, and says so"), *of_turns)
+    assert {check: detail for check, (outcome, detail) in late.items() if outcome != "passed"} == {}
+    bare = await outcomes(BrokenProvider("has no frames"), *of_turns)
+    rest = {check: (outcome, detail) for check, (outcome, detail) in bare.items() if outcome != "passed"}
+    assert rest == {
+        "no-message-ends-the-frame-around-it": (
+            "not offered",
+            "no section ends with a line of its own, which could be forged",
+        )
+    }
 
 
 @pytest.mark.parametrize(("defect", "check_id"), DEFECTS.items())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from offbook.cli.root import COMMANDS
 from offbook.errors import OffbookError
 from offbook.reference import DETAIL_MEANINGS, all_commands, all_errors, main, pages
 from offbook.reference_settings import places_read, settings_in_effect
-from offbook.settings import RESERVED_VARIABLES, Settings, catalogue
+from offbook.settings import RESERVED_VARIABLES, Settings, TurnSettings, catalogue
 from offbook.summaries import SourceSpan
 from offbook.surfaces.openapi import openapi_document
 from offbook.surfaces.wire import SHAPES
@@ -109,13 +110,12 @@ def test_a_setting_is_in_effect_where_some_module_reads_it() -> None:
     assert {"server.port", "server.tlsKey", "store.readers", "redaction.enabled", "session.newSessionGap"} <= effective
     assert {"chunkTokens", "model", "injectionBudget.L1", "memory.compaction.threshold", "log.level"} <= effective
     assert {"contextBudget.midTurnCharLimit", "summarizer.attempts"} <= effective
-    # Of the same name as one that is, as a default of another's, or nowhere at all.
-    idle = {
-        "compaction.threshold",
-        "compaction.fallbackMessages",
-        "anchors.enabled",
-        "contextBudget.olderTurnCharLimit",
-    }
+    assert {"compaction.threshold", "compaction.taskAwareCompaction", "enabled", "storeOnly"} <= effective
+    assert {"contextBudget.contextBudgetRatio", "contextBudget.olderTurnCharLimit", "turn.deadline"} <= effective
+    of_attention = {name for name in every if name.startswith(("anchors.", "topicTracking."))}
+    assert of_attention <= effective
+    # As a default of another's, as what a host is told only, or nowhere at all.
+    idle = {"compaction.fallbackMessages", "memory.compaction.strategy", "archive.retentionDays"}
     assert idle <= every - effective
     assert effective <= every
 
@@ -134,6 +134,11 @@ def test_a_setting_is_in_effect_where_some_module_reads_it() -> None:
         ("prices = settings.summarizer if x else None\nprices.threads", {("summarizer", "threads")}),
         ("compaction = other.compaction\ncompaction.threshold", set()),
         ("Compaction().fallback_messages", set()),
+        (
+            "def f(words: AnchorKeywords, kind: str):\n    getattr(words, kind)",
+            {("anchors", "keywords", kind) for kind in ("identity", "contradiction", "tension")},
+        ),
+        ("def f(words: AnchorKeywords):\n    getattr(words, 'identity', ())", set()),
     ],
 )
 def test_what_is_read_is_found_in_the_source(source: str, places: set[tuple[str, ...]]) -> None:
@@ -151,6 +156,7 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
         chunk_tokens=20,
         pruning_boundary_tokens=0,
         summarizer=msgspec.structs.replace(Settings().summarizer, order=["host", "extractive"]),
+        turn=TurnSettings(deadline=timedelta()),  # so that something is missing
     )
     async with open_memory(tmp_path, settings=settings) as memory:
         chat = memory.scope("chat")
@@ -171,6 +177,12 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
             await memory.cross(agent_id, enabled=True)
         await memory.recall(chat, "my cat", reach="all", at=now())
         await memory.recall(memory.scope("chat", "other"), "my name", reach="all")
+        await memory.prepare_turn(chat, "What is my cat called?")
+        await memory.prepare_turn(chat, "What is my cat called?", preview=True)
+        await memory.enrich(chat, "my cat")
+        for asked in (memory.topics, memory.anchors, memory.state):
+            await asked("main", session_id="chat")
+        await memory.config("main")
         await memory.pin("main", keyword="cat")
         await memory.pin("main", keyword="cat", pinned=False)
         await memory.reindex("main")

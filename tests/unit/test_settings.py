@@ -117,6 +117,7 @@ DOCUMENTED: dict[str, Any] = {
     "tokenBudget.safetyMarginTokens": 12000,
     "tokenBudget.budgetShare": 0.2,
     "tokenBudget.minBudgetTokens": 2000,
+    "turn.deadline": timedelta(milliseconds=250),
     "ttl.baseHours": 6,
     "ttl.bumpHours": 2,
     "ttl.maxHours": 48,

@@ -14,7 +14,8 @@ from offbook.client.transport import Answer, Transport
 from offbook.conformance.raw import RawAnswer, exchange, request_bytes
 from offbook.entries import MemoryEntry, Recollection
 from offbook.summaries import Expansion, Swap
-from offbook.types import AuditReport, CompressedContext, Message, Receipt, Scope
+from offbook.turns import TurnTokens
+from offbook.types import AuditReport, CompressedContext, Message, Receipt, Scope, Value
 
 T = TypeVar("T")
 
@@ -22,6 +23,17 @@ ANSWER_SECONDS = 30.0
 """A slow provider is not a broken one; one that says nothing for this long is."""
 PLENTY_CHARS = 100_000_000
 """More room than any log of this suite needs."""
+
+
+class Turn(Value, frozen=True):
+    """A prepared turn as the contract has it; that something was left out need not be said."""
+
+    memory: str
+    recall: str
+    tokens: TurnTokens
+    entries: list[MemoryEntry]
+    intent: str
+    degraded: list[str] = msgspec.field(default_factory=list)
 
 
 class NotOffered(Exception):
@@ -91,6 +103,9 @@ class Provider:
     async def recall(self, scope: Scope, query: str, /, **fields: Any) -> list[MemoryEntry]:
         asked = {**named(scope), "query": query, **fields}
         return (await self.ask_value("recall", Recollection, asked)).entries
+
+    async def prepare_turn(self, scope: Scope, prompt: str, /, **fields: Any) -> Turn:
+        return await self.ask_value("prepareTurn", Turn, {**named(scope), "prompt": prompt, **fields})
 
     async def audit(self, agent_id: str, **fields: Any) -> AuditReport:
         return await self.ask_value("audit", AuditReport, {"agentId": agent_id, **fields})

@@ -23,9 +23,11 @@ from offbook.conformance.checks import (
     refused_fields,
     refused_recall,
     refused_requests,
+    refused_turn,
     stability,
     swap,
     trail,
+    turn,
 )
 from offbook.conformance.provider import NotOffered, Provider
 from offbook.conformance.report import Outcome, Report, Result
@@ -59,11 +61,13 @@ CHECKS = _checks_of(
     expand,
     context,
     swap,
+    turn,
     isolation,
     stability,
     trail,
     refused_fields,
     refused_recall,
+    refused_turn,
     refused_requests,
 )
 

@@ -75,21 +75,22 @@ _UNSOLVED = re.compile(
     re.IGNORECASE,
 )
 _UNSOLVED_ELSEWHERE = re.compile(
-    r"卡(?:住|在)|(?<!没)问题(?:是|在于|出在)|(?:不知道|不清楚)(?:怎么|如何|该|为什么)|(?:还是|仍然|一直|"
-    r"总是)(?:不行|不能|没(?:有)?(?:解决|成功)|失败|报错)|"
-    r"(?:没|无)法(?:解决|运行|登录|连接)|搞不(?:懂|定|清)|遇到(?:了)?[^，。]{0,8}(?:问题|困难|麻烦)|有(?:个|一个|"
-    r"点)问题|很(?:困惑|纠结)"
-    r"|うまく(?:いか|行か|でき)な|動(?:か|きま)(?:ない|せん)|困って(?:い)?(?:る|ます)|詰まって|問題は|"
-    r"わから(?:ない|ず)|エラーが(?:出|消え)"
-    r"|\bno (?:me )?(?:funciona|arranca|carga|abre|enciende|s[ée] (?:c[óo]mo|qu[ée]|si))\b|\bel problema es|"
-    r"\btengo un problema|\bestoy (?:atascad|"
-    r"confundid|perdid)[oa]"
-    r"|\b(?:klappt|funktioniert|geht|läuft|startet)(?: [\wäöüß]+){0,2} nicht\b(?! (?:darum|um))|"
-    r"\bdas problem (?:ist|liegt)|\bich (?:komme|komm) nicht weiter"
-    r"|\bich (?:stecke fest|weiß nicht,? (?:wie|was|ob))|\bich bin verwirrt|\bes gibt ein problem"
-    r"|\bne (?:marche|fonctionne|d[ée]marre|s'ouvre)(?: [\wéè]+)? pas\b|\bje suis (?:bloqu|perdu|coinc)|"
-    r"\ble probl[èe]me(?:,)? (?:est|c'est)|\bj'ai un "
-    r"probl[èe]me|\bje ne sais pas (?:comment|quoi|si)",
+    "|".join(
+        (
+            r"卡(?:住|在)|(?<!没)问题(?:是|在于|出在)|(?:不知道|不清楚)(?:怎么|如何|该|为什么)",
+            r"(?:还是|仍然|一直|总是)(?:不行|不能|没(?:有)?(?:解决|成功)|失败|报错)",
+            r"(?:没|无)法(?:解决|运行|登录|连接)|搞不(?:懂|定|清)|遇到(?:了)?[^，。]{0,8}(?:问题|困难|麻烦)",
+            r"有(?:个|一个|点)问题|很(?:困惑|纠结)|うまく(?:いか|行か|でき)な|動(?:か|きま)(?:ない|せん)",
+            r"困って(?:い)?(?:る|ます)|詰まって|問題は|わから(?:ない|ず)|エラーが(?:出|消え)",
+            r"\bno (?:me )?(?:funciona|arranca|carga|abre|enciende|s[ée] (?:c[óo]mo|qu[ée]|si))\b",
+            r"\bel problema es|\btengo un problema|\bestoy (?:atascad|confundid|perdid)[oa]",
+            r"\b(?:klappt|funktioniert|geht|läuft|startet)(?: [\wäöüß]+){0,2} nicht\b(?! (?:darum|um))",
+            r"\bdas problem (?:ist|liegt)|\bich (?:komme|komm) nicht weiter",
+            r"\bich (?:stecke fest|weiß nicht,? (?:wie|was|ob))|\bich bin verwirrt|\bes gibt ein problem",
+            r"\bne (?:marche|fonctionne|d[ée]marre|s'ouvre)(?: [\wéè]+)? pas\b|\bje suis (?:bloqu|perdu|coinc)",
+            r"\ble probl[èe]me(?:,)? (?:est|c'est)|\bj'ai un probl[èe]me|\bje ne sais pas (?:comment|quoi|si)",
+        )
+    ),
     re.IGNORECASE,
 )
 _NO_TENSION = re.compile(
@@ -121,7 +122,7 @@ _NO_TENSION = re.compile(
     ),
     re.IGNORECASE,
 )
-_SIDES = re.compile(r"[,;.]? ?\b(?:however|but|yet|whereas|while)\b,? ?", re.IGNORECASE)
+SIDES = re.compile(r"[,;.]? ?\b(?:however|but|yet|whereas|while)\b,? ?", re.IGNORECASE)
 _ASKS_FOR_HELP = re.compile(rf"{_WE}\b|\bmy\b|\bour\b|\b(?:still|not|n't|keeps?)\b", re.IGNORECASE)
 
 
@@ -130,35 +131,39 @@ def tension_in(sentence: str) -> bool | None:
     if _NO_TENSION.search(sentence):
         return False
     if settled := settled_in(sentence):
-        return any(_UNSOLVED.search(part) for part in _SIDES.split(sentence) if part not in settled)
+        return any(_UNSOLVED.search(part) for part in SIDES.split(sentence) if part not in settled)
     if _UNSOLVED.search(sentence) or _UNSOLVED_ELSEWHERE.search(sentence):
         return not is_asking(sentence) or bool(_ASKS_FOR_HELP.search(sentence)) or not sentence.isascii()
     return False if is_asking(sentence) else None
 
 
 _SOLVED = re.compile(
-    r"\A(?:all |yes,? |ok(?:ay)?,? )?(?:solved|fixed|resolved|sorted)\b[\s.!]*\Z|\b(?:(?:is|are|was|were|'s|got|"
-    r"has been|have been|been|all)(?: now| finally| all| already)* (?:solved|fixed|"
-    r"resolved|sorted(?: out)?|"
-    r"working(?: again| now| fine)|gone now)|(?:works?|worked|running|runs)(?: just| all)? (?:now|again|fine|"
-    r"perfectly|great|like a charm|out)|"
-    r"(?:now|finally|it|that|this|everything) (?:works|worked)|(?:solved|fixed|resolved) (?:it|that|this|the|my|"
-    r"our|now)|"
-    r"(?:problem|issue) (?:solved|fixed|resolved)|(?:figured|sorted|worked) (?:it|that|this) out|(?:i|"
-    r"we) (?:finally |have )?(?:decided|"
-    r"figured out|solved|fixed|resolved|settled on)|no longer (?:stuck|confused|a problem|an issue|fails|crashes))\b"
-    r"|(?:解决|搞定|修好|弄好|可以用)了|解決(?:し|した)|直りました|\bya (?:funciona|est[áa] (?:resuelto|"
-    r"solucionado|arreglado))|\b(?:funktioniert|klappt|geht|läuft) "
-    r"(?:es )?(?:jetzt|wieder)|\b(?:gelöst|behoben)\b|\b(?:marche|fonctionne) (?:maintenant|de nouveau|à nouveau)|"
-    r"\br[ée]solu",
+    "|".join(
+        (
+            r"\A(?:all |yes,? |ok(?:ay)?,? )?(?:solved|fixed|resolved|sorted)\b[\s.!]*\Z",
+            r"\b(?:(?:is|are|was|were|'s|got|has been|have been|been|all)(?: now| finally| all|"
+            r" already)* (?:solved|fixed|resolved|sorted(?: out)?|working(?: again| now| fine)|gone now)|"
+            r"(?:works?|worked|running|runs)(?: just| all)? (?:now|again|fine|perfectly|great|like a charm|out)|"
+            r"(?:now|finally|it|that|this|everything) (?:works|worked)|(?:solved|fixed|resolved) (?:it|that|"
+            r"this|the|my|our|now)|(?:problem|issue) (?:solved|fixed|resolved)|(?:figured|sorted|worked) (?:it|"
+            r"that|this) out|(?:i|we) (?:finally |have )?(?:decided|figured out|solved|fixed|resolved|"
+            r"settled on)|no longer (?:stuck|confused|a problem|an issue|fails|crashes))\b",
+            r"(?:解决|搞定|修好|弄好|可以用)了|解決(?:し|した)|直りました",
+            r"\bya (?:funciona|est[áa] (?:resuelto|solucionado|arreglado))",
+            r"\b(?:funktioniert|klappt|geht|läuft) (?:es )?(?:jetzt|wieder)|\b(?:gelöst|behoben)\b",
+            r"\b(?:marche|fonctionne) (?:maintenant|de nouveau|à nouveau)|\br[ée]solu",
+        )
+    ),
     re.IGNORECASE,
 )
 _NOT_SOLVED = re.compile(
-    r"\A(?:all |yes,? |ok(?:ay)?,? )?(?:solved|fixed|resolved|sorted)\b[\s.!]*\Z|\b(?:not|never|if|until|unless|"
-    r"once|when|hope|hopefully|should|would|could|might|may|will|until|how|whether|"
-    r"almost|still|please|"
-    r"must|need|needs|want|wants|can|nobody|nothing|only|haven't)\b|n't\b|\?|还没|没有?解决|nicht|"
-    r"\bno (?:ya )?funciona|\bpas\b|まだ",
+    "|".join(
+        (
+            r"\b(?:not|never|if|until|unless|once|when|hope|hopefully|should|would|could|might|may|will|until|"
+            r"how|whether|almost|still|please|must|need|needs|want|wants|can|nobody|nothing|only|haven't)\b",
+            r"n't\b|\?|还没|没有?解决|nicht|\bno (?:ya )?funciona|\bpas\b|まだ",
+        )
+    ),
     re.IGNORECASE,
 )
 _OF_SOLVING_TEXT = (
@@ -173,7 +178,7 @@ def settled_in(sentence: str) -> list[str]:
     """The parts of a sentence that say that something is settled: it is fixed, it works now, they have decided."""
     if not _SOLVED.search(sentence):
         return []
-    return [part for part in _SIDES.split(sentence) if _SOLVED.search(part) and not _NOT_SOLVED.search(part)]
+    return [part for part in SIDES.split(sentence) if _SOLVED.search(part) and not _NOT_SOLVED.search(part)]
 
 
 def subject_of(sentence: str) -> list[str]:

@@ -163,7 +163,7 @@ def _correction(source: Source, who: str, voice: _Voice, when: str, quote: str) 
 def _source(one: Recalled) -> Source:
     """Whose words they are. What a host says came from elsewhere, and what no known role said, is data."""
     origin = one.entry.origin.strip().casefold()
-    if "tool" in origin or (origin and origin not in _SOURCES and origin != one.role.casefold()):
+    if origin and origin not in _SOURCES and origin != one.role.casefold():
         return "data"
     return _SOURCES.get(one.role.casefold(), "data")
 

@@ -25,6 +25,8 @@ class Ask(Value, frozen=True):
     include_superseded: bool = False
     explain: bool = False
     prefers_hot: bool = False
+    seconds: float | None = None
+    """How long it may take in all, where somebody has a deadline: what is slow is done without in time."""
     others: tuple[str, ...] = ()
     """Agents whose memory may be searched too."""
 

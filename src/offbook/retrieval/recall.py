@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 FOLLOW_SECONDS = 0.25
 """For taking in what has just arrived. Only after a large import is there more."""
+FOLLOW_SHARE, VECTOR_SHARE = 0.2, 0.5
+"""Of the time there is, for taking in what has just arrived, and for the query's vector."""
 NEWEST_MESSAGES = 300
 """Read from the log itself where the index has not caught up."""
 LEAST_WAITING, SHARE_WAITING = 4, 0.02
@@ -162,7 +164,10 @@ class Recall:
     ) -> Ranking:
         from offbook.retrieval.ranking import NOTHING, Look, rank
 
-        async with self._indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, has_all):
+        async with self._indexes.following(agent_id, seconds=_share(ask, FOLLOW_SECONDS, FOLLOW_SHARE)) as (
+            index,
+            has_all,
+        ):
             if not has_all:
                 degraded.append(_about(agent_id, ask, "text: the newest messages are still being indexed"))
             session = None
@@ -220,7 +225,8 @@ class Recall:
         self, agent_id: str, ask: Ask, query: Query, degraded: list[str]
     ) -> tuple[Embedder | None, NDArray[np.float32] | None]:
         """Without one the answer is by text, and says so."""
-        seconds = self._settings.for_agent(agent_id).search.deadline.total_seconds()
+        deadline = self._settings.for_agent(agent_id).search.deadline.total_seconds()
+        seconds = _share(ask, deadline, VECTOR_SHARE)
         work = asyncio.ensure_future(self._embedded(agent_id, as_spoken(query), seconds))
         try:
             # What takes too long goes on without us: a model that is being opened is there for the next one.
@@ -229,7 +235,7 @@ class Recall:
             degraded.append(_about(agent_id, ask, f"embeddings: {error.detail}"))
         except TimeoutError:
             work.add_done_callback(_ignored)
-            degraded.append(_about(agent_id, ask, f"embeddings: no answer of the model in {seconds:g} s"))
+            degraded.append(_about(agent_id, ask, f"embeddings: no answer of the model in {seconds:.3g} s"))
         return None, None
 
     async def _embedded(self, agent_id: str, text: str, seconds: float) -> tuple[Embedder, NDArray[np.float32]]:
@@ -293,6 +299,10 @@ def _terms(query: Query, times: QueryTimes, names: Collection[str]) -> list[str]
 def _without_names(terms: list[str], query: Query) -> list[str]:
     names = {term for name in query.names for term in query_terms(name)}
     return [term for term in terms if term not in names] or terms
+
+
+def _share(ask: Ask, seconds: float, share: float) -> float:
+    return seconds if ask.seconds is None else min(seconds, ask.seconds * share)
 
 
 def _said_then(ranking: Ranking, times: QueryTimes, asked_at: datetime) -> set[int]:

@@ -188,7 +188,11 @@ class TokenBudget(Value, frozen=True):
 
 class TurnSettings(Value, frozen=True):
     deadline: Annotated[
-        timedelta, Meta(description="How long a turn is prepared; what is not there by then is left out, and said.")
+        timedelta,
+        Meta(
+            description="How long a turn is prepared; what is not there by then is left out, and said.",
+            extra={"at_least": timedelta(milliseconds=10)},
+        ),
     ] = timedelta(milliseconds=250)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -20,12 +21,12 @@ from offbook.protocols import Store
 from offbook.session_notes import STATE_NOTE, THREAD_NOTE, Thread, thread_of, working_state
 from offbook.settings import Settings
 from offbook.standing import Standings
-from offbook.types import LoggedMessage, Scope, Session
+from offbook.types import LoggedMessage, Scope, Session, now
 from offbook.worker.embedders import Embedders
 
 PAGE, PAGES = 200, 50
-EMBEDDED_MESSAGES = 40
-"""The newest of a session, which the model looks at too: of a long backfill the rest is read by the rules alone."""
+LIVE = timedelta(hours=2)
+"""What was said this lately is looked at with the model too; what is imported is read by the rules alone."""
 
 
 class Attending:
@@ -42,14 +43,15 @@ class Attending:
         if after_seq >= session.last_seq:
             return True
         embed: Embed | None = None
+        live_from = now() - LIVE
         for _ in range(PAGES):
             page = await self._store.messages(scope, after_seq=after_seq, limit=PAGE)
             if not page:
                 break
             turns = [_turn(one) for one in page]
-            if session.last_seq - page[-1].seq < EMBEDDED_MESSAGES:
+            if turns[-1].at >= live_from:
                 embed = await self._embed()
-            state, thread = await asyncio.to_thread(self._read, scope, session, state, thread, turns, embed)
+            state, thread = await asyncio.to_thread(self._read, scope, state, thread, turns, embed, live_from)
             after_seq = page[-1].seq
             if len(page) < PAGE:
                 break
@@ -63,17 +65,16 @@ class Attending:
     def _read(
         self,
         scope: Scope,
-        session: Session,
         state: WorkingState,
         thread: Thread,
         turns: Sequence[Turn],
         embed: Embed | None,
+        live_from: datetime,
     ) -> tuple[WorkingState, Thread]:
         settings = self._settings.for_agent(scope.agent_id)
-        older = [one for one in turns if session.last_seq - one.seq >= EMBEDDED_MESSAGES]
-        newer = turns[len(older) :]
+        live = next((at for at, one in enumerate(turns) if one.at >= live_from), len(turns))
         about, kept = thread.topics, thread.anchors
-        for some, with_model in ((older, None), (newer, embed)):
+        for some, with_model in ((turns[:live], None), (turns[live:], embed)):
             about = topics.advanced(about, some, settings.topic_tracking, with_model)
             kept = anchors.advanced(kept, some, settings.anchors, with_model)
         return advanced(state, turns), Thread(topics=about, anchors=kept)

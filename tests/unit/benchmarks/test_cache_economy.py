@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import msgspec
-from benchmarks.cache_economy import INSTRUCTIONS, Account, Given, anthropic_blocks, cost, marks, openai_blocks, share
-from benchmarks.prefix_cache import Block, Read
+from benchmarks.cache_economy import INSTRUCTIONS
+from benchmarks.prefix_cache import Account, Block, Given, Read, anthropic_blocks, cost, marks, openai_blocks, share
 
 from offbook.client.placement import placed
 from offbook.tokens import estimate_tokens

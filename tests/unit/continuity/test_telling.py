@@ -208,6 +208,11 @@ def test_a_question_that_is_cut_off_was_told() -> None:
     text = "I moved to Lisbon. The flat is small. Do you know anyone who would help me carry the piano up there?"
     assert tell(Recalled(entry(text), "user"), said_chars=50).startswith("- They told you")
     assert tell(Recalled(entry(text), "user")).startswith("- They asked you")
+    asked_first = "Where is the key? The movers come at noon tomorrow and they will need it."
+    assert (
+        tell(Recalled(entry(asked_first), "user"), said_chars=30)
+        == "- They asked you (3 weeks ago): “Where is the key? …”"
+    )
 
 
 hostile = st.lists(st.text(max_size=8) | st.sampled_from(HOSTILE), max_size=10).map("".join)
