@@ -19,7 +19,8 @@ from offbook.types import AuditDraft, Caller, LoggedMessage, Message, Scope, Ses
 SESSIONS_LOOKED_AT = 8
 """The newest: what an agent was on about long before is found by recall."""
 STATES_SHOWN = 3
-NEWEST_LOOKED_AT = 3
+NEWEST_LOOKED_AT = 12
+"""For something that was said: heartbeats may have come since."""
 NO_SEQ = 2**62
 """Above every message's."""
 
@@ -102,6 +103,7 @@ class Attention:
         if newest and prompt and _is_same(newest[0].message, prompt):
             prompt_seq, at = newest[0].seq, _said_at(newest[0])
             newest = newest[1:]
+        newest = [one for one in newest if one.entry.noise is None] or newest[:1]
         if session is None or not newest:
             return Follows(None, prompt_seq=prompt_seq)
         last_at = _said_at(newest[0])
@@ -113,7 +115,7 @@ class Attention:
             last_at=last_at,
             gap=SessionGaps(interrupted=gaps.interrupted_gap, new=gaps.new_session_gap).between(last_at, at),
         )
-        said = next((text_of(one.message.content) for one in newest if one.message.role == "user"), "")
+        said = next((text_of(one.message.content) for one in newest if _is_said(one)), "")
         return Follows(info, said, prompt_seq)
 
     # ── how ──
@@ -142,6 +144,10 @@ def _scope(session: Session) -> Scope:
 def _said_at(one: LoggedMessage) -> datetime:
     """By the host's clock where it said: what is imported was not said now."""
     return one.message.ts or one.received_at
+
+
+def _is_said(one: LoggedMessage) -> bool:
+    return one.message.role == "user" and one.entry.noise is None and one.message.origin in (None, "", "user")
 
 
 def _is_same(message: Message, prompt: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 from offbook.content import render, text_of
@@ -20,6 +21,8 @@ from offbook.types import LoggedMessage, Message, Scope
 
 NEARBY = 4
 """Messages looked at on either side: between a question and its answer there may be calls and their results."""
+SAME_EXCHANGE = timedelta(hours=2)
+"""What is said later answers something else."""
 
 
 class Beside(NamedTuple):
@@ -78,6 +81,7 @@ class Exchanges:
             page = await self._store.messages(scope, after_seq=after_seq, limit=NEARBY)
         except StoreError:
             return None, None
+        page = [one for one in page if abs((one.message.ts or one.received_at) - entry.ts) <= SAME_EXCHANGE]
         if message.role == "user":
             return None, _answer(page)
         return _question([one for one in page if one.seq < seq]), None

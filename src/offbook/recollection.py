@@ -266,11 +266,13 @@ def _is_prompt(entry: MemoryEntry, scope: Scope, prompt: str, prompt_seq: int) -
 
 
 def _candidate(entry: MemoryEntry) -> Candidate:
+    # What stands in the place of something that was found answers as well as that did.
+    stands_in = "correction" in entry.found_by or bool(entry.why and entry.why.replaces)
     return Candidate(
         id=entry.id,
         chars=len(entry.text),
-        similarity=entry.why.similarity if entry.why else None,
-        is_by_text="text" in entry.found_by,
+        similarity=None if stands_in or entry.why is None else entry.why.similarity,
+        is_by_text=stands_in or "text" in entry.found_by,
     )
 
 

@@ -296,7 +296,7 @@ class Replay(Value, frozen=True):
     is_exact: bool
     why: list[ReplayEvent]
     turn_memory: str = ""
-    """The stable section that turns were prepared with then; the last `prepareTurn` in `why` names what was recalled."""
+    """The stable section of turns prepared then; the last `prepareTurn` in `why` names what was recalled."""
 
 
 class CompressionEstimate(Value, frozen=True, kw_only=True):

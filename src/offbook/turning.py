@@ -298,7 +298,7 @@ class Turning:
             others = [one for one in await self._attention.newest(scope.agent_id) if one.session_id != scope.session_id]
             if not others:
                 return None
-            session = others[0]
+            session = max(others, key=lambda one: one.last_at)  # what was imported last need not be the newest
             before = Scope(agent_id=scope.agent_id, session_id=session.session_id)
             thread = await thread_of(self._store, before)
             follows = await self._attention.follows(before, session, thread, "")

@@ -18,6 +18,7 @@ _SAID: dict[AnchorKind, str] = {
 
 
 def anchor_lines(anchors: Sequence[Anchor]) -> list[str]:
+    """One line each, in the order given."""
     # A date rather than "yesterday": what is told here is read for as long as a context lasts.
     return [
         f"- {_SAID[one.kind]} (said {day_text(one.at.date(), None)}): {quoted(one.text, TOLD_CHARS).text}"
@@ -25,13 +26,18 @@ def anchor_lines(anchors: Sequence[Anchor]) -> list[str]:
     ]
 
 
+def in_order_of_time(anchors: Sequence[Anchor]) -> list[Anchor]:
+    """What takes something back stands after it."""
+    return sorted(anchors, key=lambda one: (one.at, one.seq))
+
+
 def listed(anchors: Sequence[Anchor], max_chars: int) -> str:
-    """As many as fit under their heading, the first first; "" where none does."""
-    kept: list[str] = []
+    """As many as fit under their heading, the first given first, oldest first; "" where none does."""
+    kept: list[Anchor] = []
     left = max_chars - len(HEADING)
-    for line in anchor_lines(anchors):
+    for one, line in zip(anchors, anchor_lines(anchors), strict=True):
         left -= len(line) + 1
         if left < 0:
             break
-        kept.append(line)
-    return "\n".join([HEADING, *kept]) if kept else ""
+        kept.append(one)
+    return "\n".join([HEADING, *anchor_lines(in_order_of_time(kept))]) if kept else ""

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from offbook.continuity.ago import ago, span_text
-from offbook.continuity.quoting import quoted
+from offbook.continuity.quoting import INSTRUCTION, quoted
+from offbook.continuity.telling import OF_AN_INSTRUCTION
 from offbook.summaries import StateRecord
 from offbook.turns import SessionInfo, Topic
 
@@ -45,23 +46,30 @@ def handover(last: LastTime | None, at: datetime) -> str:
     """What a new conversation opens with; "" where there was none before it, or nothing is known of it."""
     if last is None:
         return ""
-    goals = [one for one in last.records if one.kind == "goal"]
+    marks: set[str] = set()
+
+    def quote(text: str) -> str:
+        shown = quoted(text, TOLD_CHARS)
+        marks.update(shown.marks)
+        return shown.text
+
     # The kinds come newest first, as working state lists them.
-    was = quoted(goals[0].text, TOLD_CHARS).text if goals else ""
+    goals = [one.text for one in last.records if one.kind == "goal"]
     about = _labels([one for one in last.topics if not one.is_stale] or last.topics)
     when = ago(last.last_at, at)
-    if was:
-        line = f"When you last spoke, {when}, you were on this: {was}"
+    if goals:
+        line = f"When you last spoke, {when}, you were on this: {quote(goals[0])}"
     elif about:
         line = f"When you last spoke, {when}, it was about {about}."
     elif last.last_said:
-        line = f"When you last spoke, {when}, the last they said was {quoted(last.last_said, TOLD_CHARS).text}"
+        line = f"When you last spoke, {when}, the last they said was {quote(last.last_said)}"
     else:
         return ""
-    still_open = [quoted(one.text, TOLD_CHARS).text for one in last.records if one.kind == "open loop"][:MOST_OPEN]
-    running = [quoted(one.text, TOLD_CHARS).text for one in last.records if one.kind == "live handle"][:MOST_OPEN]
+    still_open = [quote(one.text) for one in last.records if one.kind == "open loop"][:MOST_OPEN]
+    running = [quote(one.text) for one in last.records if one.kind == "live handle"][:MOST_OPEN]
     line += f" Still open: {'; '.join(still_open)}." if still_open else ""
-    return line + (f" Still running then: {'; '.join(running)}." if running else "")
+    line += f" Still running then: {'; '.join(running)}." if running else ""
+    return line + (OF_AN_INSTRUCTION if INSTRUCTION in marks else "")
 
 
 def topics_line(topics: Sequence[Topic]) -> str:
@@ -76,5 +84,6 @@ def topics_line(topics: Sequence[Topic]) -> str:
 
 
 def _labels(topics: Sequence[Topic]) -> str:
-    labels = [quoted(one.label, LABEL_CHARS).text[1:-1] for one in topics[:MOST_TOPICS]]
+    found = (quoted(one.label, LABEL_CHARS) for one in topics)
+    labels = [one.text[1:-1] for one in found if not one.marks][:MOST_TOPICS]
     return " and ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else "".join(labels)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from offbook.compression.days import day_text
 from offbook.compression.hierarchy import chosen
-from offbook.continuity.anchor_text import HEADING, anchor_lines
-from offbook.continuity.quoting import quoted
+from offbook.continuity.anchor_text import HEADING, anchor_lines, in_order_of_time
+from offbook.continuity.quoting import defused, quoted
 from offbook.continuity.state_text import rendered
 from offbook.frames import frame
 from offbook.settings import Settings
@@ -109,22 +109,27 @@ def _summaries_part(shown: Sequence[Summary], looked_at: int) -> TurnPart:
         named = _LEVELS.get(one.draft.level, _LEVELS[3])
         texts += [named] if named != heading else []
         heading = named
-        texts.append(f"[{one.id}] {one.draft.text}")
+        texts.append(f"[{one.id}] {defused(one.draft.text)}")
     why = f"recent in detail, older coarser, within the budget of each level ({len(shown)} of the newest {looked_at})"
     return _part("summaries", "\n".join(texts), len(shown), why)
 
 
 def _anchors_part(anchors: Sequence[Anchor], most_tokens: int) -> TurnPart | None:
     """The fresh ones; of the others only who they are, which lasts."""
-    lines = anchor_lines([one for one in anchors if one.is_fresh or one.kind == "identity"])
-    return _listed("anchors", HEADING, lines, most_tokens, "fresh, or who they are, which lasts")
+    shown = [one for one in anchors if one.is_fresh or one.kind == "identity"]
+    while shown:
+        text = "\n".join([HEADING, *anchor_lines(in_order_of_time(shown))])
+        if estimate_tokens(text) <= most_tokens:
+            return _part("anchors", text, len(shown), "fresh, or who they are, which lasts")
+        shown = shown[:-1]
+    return None
 
 
 def _state_part(states: Sequence[SessionState], session_id: str, most_tokens: int) -> TurnPart | None:
     texts: list[str] = []
     records = 0
     for one in states:
-        text = rendered(one.records, STATE_CHARS)
+        text = defused(rendered(one.records, STATE_CHARS))
         if not text:
             continue
         if one.session_id != session_id:
@@ -141,18 +146,14 @@ def _state_part(states: Sequence[SessionState], session_id: str, most_tokens: in
 
 
 def _pinned_part(pinned: Sequence[str], most_tokens: int) -> TurnPart | None:
-    lines = [f"- {text}" for text in pinned]
-    return _listed("pinned", "Pinned, to be kept in mind:", lines, most_tokens, "pinned by hand", is_newest_last=True)
-
-
-def _listed(
-    kind: PartKind, heading: str, lines: Sequence[str], most_tokens: int, why: str, *, is_newest_last: bool = False
-) -> TurnPart | None:
-    """As many lines as fit; where they do not all, the first count, or (`is_newest_last`) the last."""
-    kept = list(lines)
-    while kept and estimate_tokens("\n".join([heading, *kept])) > most_tokens:
-        kept = kept[1:] if is_newest_last else kept[:-1]
-    return _part(kind, "\n".join([heading, *kept]), len(kept), why) if kept else None
+    """As many as fit, the newest rather than the oldest."""
+    kept = [f"- {text}" for text in pinned]
+    while kept:
+        text = "\n".join(["Pinned, to be kept in mind:", *kept])
+        if estimate_tokens(text) <= most_tokens:
+            return _part("pinned", text, len(kept), "pinned by hand")
+        kept = kept[1:]
+    return None
 
 
 def _day(at: datetime) -> str:

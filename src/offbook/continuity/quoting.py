@@ -124,6 +124,15 @@ def quoted(text: str, max_chars: int) -> Quoted:
     return Quoted(f"“{line}”" if max_chars >= 2 else "", tuple(mark for mark, is_found in found.items() if is_found))
 
 
+def defused(text: str) -> str:
+    """A text of ours that holds words of others, such as a summary: line by line as it is, but with nothing in it that
+    poses as a tag or a role or is not seen, and with orders to a model marked."""
+    visible, _ = _visible(_BREAK.sub("\n", text))
+    lines = [_without_tags(_BRACKETED.sub(r"(\1)", line))[0] for line in _without_roles(visible).split("\n")]
+    plain = neutralise(_FENCE.sub(lambda fence: "'" * len(fence[0]), "\n".join(lines)))
+    return _wrapped(plain, orders_in(plain), "⟦", "⟧")
+
+
 def _visible(text: str) -> tuple[str, bool]:
     """The text without what is not seen, and whether that was more than scripts and terminals need."""
     if text.isascii() and text.isprintable():

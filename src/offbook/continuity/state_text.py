@@ -19,7 +19,7 @@ _EARLIER_GOAL = "Earlier goal, still open (said {at}): "
 
 
 def rendered(records: Sequence[StateRecord], max_chars: int) -> str:
-    """As many whole records as fit, the most recent of each kind first; "" where none does.
+    """As many whole records as fit, the most recent of each kind before others, oldest first; "" where none does.
 
     The kinds take turns, so that a long list of what was done does not cost what is running.
     """
@@ -31,7 +31,8 @@ def rendered(records: Sequence[StateRecord], max_chars: int) -> str:
             if rank < len(lines) and len(lines[rank]) < left:
                 chosen[kind].append(lines[rank])
                 left -= len(lines[rank]) + 1
-    shown = [line for lines in chosen.values() for line in lines]
+    # What was changed since stands after what it changed.
+    shown = [line for lines in chosen.values() for line in reversed(lines)]
     return "\n".join((HEADING, *shown)) if shown else ""
 
 

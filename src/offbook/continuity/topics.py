@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from offbook.content import text_of
+from offbook.continuity.corrections import correction_in
 from offbook.continuity.keeping import Turn
 from offbook.continuity.likeness import Embed
 from offbook.continuity.topic_words import Candidate, key_of, reading_of, shared_grams
@@ -199,9 +200,19 @@ def _is_said_by_user(turn: Turn) -> bool:
     return is_own and not turn.is_noise and bool(text_of(message.content).strip())
 
 
+def _takes_back(turn: Turn) -> bool:
+    correction = correction_in(text_of(turn.message.content), "user")
+    return correction is not None and correction.kind == "retract" and bool(correction.target)
+
+
 def _after(state: TopicState, turn: Turn, settings: TopicTracking, embed: Embed | None) -> TopicState:
     now = _Mark(state.turns + 1, turn.at)
     reading = reading_of(text_of(turn.message.content), settings.min_word_length)
+    if _takes_back(turn):
+        # "Forget what I said about the twins" is not to make them a topic.
+        named = {candidate.key for candidate in reading.candidates}
+        left = [kept for kept in state.topics if named.isdisjoint(kept.keys)]
+        return msgspec.structs.replace(state, topics=left)
     in_window = [hints for hints in state.recent if hints.turn > now.turn - settings.window_size]
     grams = shared_grams(reading.unspaced, [hints.unspaced for hints in in_window])
     said = [

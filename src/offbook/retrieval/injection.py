@@ -19,6 +19,10 @@ LEAST_SHOWN = 2
 FALLBACK_ENTRIES = 2
 FALLBACK_CHARS = 20
 FALLBACK_SCORE = -1.0
+FIRST_RANKS, NEARLY = 3, 0.75
+"""Of the questions of a LoCoMo conversation 0.67 instead of 0.56 have their evidence come to mind so. Of ten prompts
+about nothing in it none brings anything; in a RealMem conversation each brings 0.6 entries instead of 0.2
+(development data, one conversation each)."""
 
 
 class Candidate(Value, frozen=True):
@@ -46,10 +50,11 @@ def chosen(
     candidates: Sequence[Candidate], *, budget: int, min_score: float, keep: int, least: int = LEAST_SHOWN
 ) -> list[str]:
     """The ids to show. What is not similar enough is shown only to make up the least, and only where something is."""
-    similar = [one for one in candidates if _qualifies(one, min_score)]
+    qualifies = [_qualifies(one, min_score, rank) for rank, one in enumerate(candidates)]
+    similar = [one for one, is_similar in zip(candidates, qualifies, strict=True) if is_similar]
     if not similar:
         return []
-    others = [one for one in candidates if not _qualifies(one, min_score)]
+    others = [one for one, is_similar in zip(candidates, qualifies, strict=True) if not is_similar]
     wanted = [*similar, *others[: max(0, least - len(similar))]][:keep]
     shown: list[str] = []
     left = budget
@@ -71,6 +76,10 @@ def fallback(newest_first: Sequence[Candidate], *, budget: int) -> list[str]:
     return shown
 
 
-def _qualifies(one: Candidate, min_score: float) -> bool:
-    """Without a vector there is no cosine to compare: sharing words has to do (A17)."""
-    return one.similarity >= min_score if one.similarity is not None else one.is_by_text
+def _qualifies(one: Candidate, min_score: float, rank: int) -> bool:
+    """Without a vector there is no cosine to compare: sharing words has to do (A17). What ranks first and shares words
+    may be a little less similar."""
+    if one.similarity is None:
+        return one.is_by_text
+    is_near = rank < FIRST_RANKS and one.is_by_text and one.similarity >= NEARLY * min_score
+    return one.similarity >= min_score or is_near

@@ -13,7 +13,7 @@ from typing import Literal
 from offbook.retrieval.envelope import unwrapped
 from offbook.retrieval.phrases import GREETING, is_asking, is_recalling, sentences_of, straight
 from offbook.retrieval.substance import is_question
-from offbook.retrieval.words import STOP_WORDS, query_terms
+from offbook.retrieval.words import MARKS, STOP_WORDS, query_terms
 from offbook.types import Value
 
 MAX_QUERY_CHARS = 2000
@@ -31,7 +31,10 @@ Asked = Literal["user", "assistant"]
 
 _ROLES = frozenset(("user", "assistant", "system", "tool", "human", "ai", "bot", "agent", "me", "you", "i"))
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0e7f]")
-_WORD = re.compile(r"[^\W_](?:[\w'’.@&+/:-]*\w)?(?:\+{1,2}|#)?|[^\w\s,.;:!?()\[\]{}\"'’…。！？，、；：؟*_-]+")
+# A vowel sign is no letter to Python, and no end of a word to anybody.
+_WORD = re.compile(
+    rf"[^\W_](?:[\w{MARKS}'’.@&+/:-]*[\w{MARKS}])?(?:\+{{1,2}}|#)?|[^\w\s,.;:!?()\[\]{{}}\"'’…。！？，、；：؟*_-]+"
+)
 _KEPT_IN_FOCUS_TEXT = (
     "about above after against before below between during for from in no not off on out over under until with "
     "without own more most"

@@ -258,7 +258,8 @@ def _settled(
     ts, places = view["ts"][rows], view["place"][rows].tolist()
     likeness = _likeness(index, vectors, rows, look.vector)
     adjusted = newer_first(scored.scores[order], ts, likeness)
-    kept, stands_for = once_each(np.argsort(-adjusted, kind="stable"), told_apart(likeness, view["numbers"][rows]))
+    apart = told_apart(likeness, view["numbers"][rows])
+    kept, stands_for = once_each(np.argsort(-adjusted, kind="stable"), apart, view[rows])
     ranks = {
         name: {row: place for place, row in reversed(list(enumerate(some.tolist(), 1)))}
         for name, some in retrieved.items()

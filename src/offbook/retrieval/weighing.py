@@ -29,6 +29,8 @@ TOOL_RESULT = -0.5
 """What a tool printed is seldom what is remembered."""
 SAME = 0.9
 """Cosine above which two messages say the same, and one is shown (A2)."""
+IDENTICAL = 0.995
+"""From here on, the same words."""
 ABOUT_THE_SAME = 0.8
 EQUAL_SCORES = 0.5
 """Scores this close are equals: the newer goes first (D5)."""
@@ -89,15 +91,28 @@ def told_apart(likeness: NDArray[np.float32], numbers: NDArray[Any]) -> NDArray[
     return np.where(numbers[:, None] == numbers[None, :], likeness, np.minimum(likeness, SAME))
 
 
-def once_each(order: Ints, likeness: NDArray[np.float32]) -> tuple[Ints, dict[int, int]]:
-    """Without those that say the same as a better one; and for each left out, the one that stands for it."""
+def once_each(order: Ints, likeness: NDArray[np.float32], rows: NDArray[Any]) -> tuple[Ints, dict[int, int]]:
+    """Without those that say the same as a better one; and for each left out, the one that stands for it.
+
+    Of two that are almost word for word the same, of the same side, the newer stands for both: what differs may be a
+    correction that no rule has noticed.
+    """
     has_twin = ((likeness > SAME).sum(axis=1) > 1).tolist()
     kept: list[int] = []
     stands_for: dict[int, int] = {}
     for at in order.tolist():
-        twin = next((one for one in kept if likeness[one, at] > SAME), None) if has_twin[at] else None
-        if twin is None:
+        twins = [one for one in kept if likeness[one, at] > SAME] if has_twin[at] else []
+        if not twins:
             kept.append(at)
+        elif all(likeness[one, at] < IDENTICAL and _restates(rows[at], rows[one]) for one in twins):
+            kept[kept.index(twins[0])] = at
+            kept = [one for one in kept if one not in twins]
+            stands_for = {one: at if other in twins else other for one, other in stands_for.items()}
+            stands_for |= dict.fromkeys(twins, at)
         else:
-            stands_for[at] = twin
+            stands_for[at] = twins[0]
     return np.array(kept, np.int64), stands_for
+
+
+def _restates(new: Any, old: Any) -> bool:
+    return bool(new["role"] == old["role"] and new["ts"] > old["ts"])

@@ -44,7 +44,7 @@ _CAPITALS_THAT_ARE_NO_STOP_WORDS = frozenset(("US", "IT", "WHO"))
 
 # Marks are no letters to `re`, yet belong to the word they stand in. The first ranges are Latin, Cyrillic, Hebrew and
 # Arabic; then the scripts of India and of South-East Asia without their punctuation; last the joiners.
-_MARKS = (
+MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670"
     "\u06d6-\u06dc\u06df-\u06ed\u0711\u0730-\u074a\u0900-\u0963\u0966-\u096f\u0971-\u0df3\u0e31-\u0e3a\u0e40-\u0e4e"
     "\u0eb1-\u0ebc\u0ec0-\u0ece\u0f18\u0f19\u0f35\u0f37\u0f39\u0f71-\u0f84\u0f86-\u0fbc\u102b-\u103f\u1056-\u1059"
@@ -64,8 +64,8 @@ _HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
 _JOINED = r"(?:[.@'&+-]{w}+|(?<=\d):(?=\d){w}+|(?<=\d),(?=\d\d\d(?!\d)){w}+)*(?:\+\+|#(?!\w))?"
 _ASCII_TOKEN = re.compile(r"\w+" + _JOINED.replace("{w}", r"\w"), re.ASCII)
 _TOKEN = re.compile(
-    rf"[\w{_MARKS}]+"
-    + _JOINED.replace("{w}", rf"[\w{_MARKS}]")
+    rf"[\w{MARKS}]+"
+    + _JOINED.replace("{w}", rf"[\w{MARKS}]")
     + rf"|[\U0001f1e6-\U0001f1ff]{{2}}|[{_EMOJI}][\ufe0f\U0001f3fb-\U0001f3ff]*"
     + rf"(?:\u200d[{_EMOJI}][\ufe0f\U0001f3fb-\U0001f3ff]*){{0,8}}"
 )

@@ -95,9 +95,13 @@ class TopicTracking(Value, frozen=True):
 
 
 class Compaction(Value, frozen=True):
-    threshold: Annotated[Share, Meta(description="Share of the window, told with a turn, from which on the next context is made ready.")] = 0.80
+    threshold: Annotated[
+        Share, Meta(description="Share of the window, told with a turn, from which on the next context is made ready.")
+    ] = 0.80
     fallback_messages: Annotated[Count, Meta(description="Newest messages kept where compaction fails.")] = 20
-    task_aware_compaction: Annotated[bool, Meta(description="Carry goals, open matters and what was done in contexts.")] = True
+    task_aware_compaction: Annotated[
+        bool, Meta(description="Carry goals, open matters and what was done in contexts.")
+    ] = True
 
 
 class Archive(Value, frozen=True):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -136,11 +138,32 @@ def test_nobody_falls_and_nobody_rises_above_the_best(pairs: list[tuple[float, i
 # ── once each ──
 
 
+def said(ts: list[int], roles: list[int] | None = None) -> NDArray[Any]:
+    rows = np.zeros(len(ts), [("ts", "i8"), ("role", "u1")])
+    rows["ts"], rows["role"] = ts, roles or [0] * len(ts)
+    return rows
+
+
 def test_what_says_the_same_as_a_better_one_is_left_out() -> None:
     likeness = alike(4, (0, 2, 0.95), (1, 3, SAME))
-    kept, stands_for = once_each(np.array([2, 1, 0, 3]), likeness)
+    kept, stands_for = once_each(np.array([2, 1, 0, 3]), likeness, said([1, 2, 3, 4]))
     assert kept.tolist() == [2, 1, 3]
     assert stands_for == {0: 2}
+
+
+def test_of_two_almost_the_same_the_newer_stands_for_both_where_one_side_said_them() -> None:
+    """ "The ferry leaves at six", and a day later "… at seven"."""
+    order = np.array([0, 1, 2])
+    likeness = alike(3, (0, 1, 0.96), (0, 2, 0.95), (1, 2, 0.97))
+    kept, stands_for = once_each(order, likeness, said([10, 20, 30]))
+    assert kept.tolist() == [2]
+    assert stands_for == {0: 2, 1: 2}
+    kept, _ = once_each(order, likeness, said([30, 20, 10]))
+    assert kept.tolist() == [0], "the older ones change nothing"
+    kept, _ = once_each(order, likeness, said([10, 20, 30], roles=[0, 1, 1]))
+    assert kept.tolist() == [0], "what the agent repeats is no correction"
+    kept, _ = once_each(np.array([0, 1]), alike(2, (0, 1, 1.0)), said([10, 20]))
+    assert kept.tolist() == [0], "the same words correct nothing"
 
 
 @given(st.integers(1, 8), st.integers(0, 2**32 - 1))
@@ -149,15 +172,14 @@ def test_each_is_kept_or_has_one_that_stands_for_it(size: int, seed: int) -> Non
     likeness = np.maximum(np.eye(size), random.random((size, size))).astype(np.float32)
     likeness = np.maximum(likeness, likeness.T)
     order = random.permutation(size)
-    kept, stands_for = once_each(order, likeness)
+    kept, stands_for = once_each(order, likeness, said(random.permutation(size).tolist()))
     assert sorted([*kept.tolist(), *stands_for]) == list(range(size))
     assert set(stands_for.values()) <= set(kept.tolist())
-    assert all(likeness[at, twin] > SAME for at, twin in stands_for.items())
     assert all(likeness[one, other] <= SAME for one in kept for other in kept if one != other)
 
 
 def test_what_names_other_numbers_does_not_say_the_same() -> None:
     likeness = told_apart(alike(3, (0, 1, 0.99), (0, 2, 0.99), (1, 2, 0.5)), np.array([7, 8, 7]))
-    assert once_each(np.arange(3), likeness)[1] == {2: 0}
+    assert once_each(np.arange(3), likeness, said([3, 2, 1]))[1] == {2: 0}
     assert likeness[0, 1] == pytest.approx(SAME)
     assert likeness[1, 2] == 0.5

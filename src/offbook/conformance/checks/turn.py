@@ -4,6 +4,7 @@ the section that stays, 6 for what it leaves in the audit."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from offbook.conformance.check import NotApplicable, check, expect, expect_no_faults, expect_that
@@ -36,13 +37,21 @@ def asked(word: str) -> str:
     return f"Is the ferry to the island called {word}?"
 
 
-async def _minded(provider: Provider, scope: Scope, prompt: str, is_there: Callable[[Turn], bool]) -> Turn:
+async def _minded(
+    provider: Provider, scope: Scope, prompt: str, is_there: Callable[[Turn], bool], **fields: Any
+) -> Turn:
     """The turn. One that says that something was unavailable may lack what is looked for, and is asked for again."""
     for _ in range(MOST_TRIES):
-        turn = await provider.prepare_turn(scope, prompt)
+        turn = await provider.prepare_turn(scope, prompt, **fields)
         if is_there(turn) or not turn.degraded:
             break
     return turn
+
+
+async def _pinned(provider: Provider, agent_id: str, keyword: str) -> None:
+    """Given a place in `memory`, by a provider that keeps pins there."""
+    with suppress(NotOffered):
+        await provider.ask("pin", {"agentId": agent_id, "keyword": keyword})
 
 
 # ── 0: the answer ──
@@ -60,7 +69,7 @@ async def a_prepared_turn_is_whole(provider: Provider) -> None:
             expect_that(isinstance(answer.get(section), str), f"the text {section!r}", answer.get(section))
         tokens = answer.get("tokens")
         expect_that(isinstance(tokens, dict), "tokens", tokens)
-        for name in ("memory", "recall", "budget"):
+        for name in (*SECTIONS, "budget"):
             count = (tokens or {}).get(name)
             expect_that(type(count) is int and count >= 0, f"tokens.{name}, a whole number of 0 or more", count)
         intent, entries = answer.get("intent"), answer.get("entries")
@@ -131,10 +140,8 @@ def _budget_faults(turn: Turn) -> list[str]:
     faults = []
     if turn.tokens.recall > turn.tokens.budget:
         faults.append(f"recall takes {turn.tokens.recall} tokens, the budget is {turn.tokens.budget}")
-    for name, text, tokens in (
-        ("recall", turn.recall, turn.tokens.recall),
-        ("memory", turn.memory, turn.tokens.memory),
-    ):
+    for name, tokens in (("memory", turn.tokens.memory), ("recall", turn.tokens.recall)):
+        text = _text(turn, name)
         if len(text) > tokens * MOST_CHARS_OF_A_TOKEN:
             faults.append(f"{name} has {len(text)} characters, which cannot be {tokens} tokens")
     return faults
@@ -181,6 +188,7 @@ async def _framed(provider: Provider, forged: str) -> Turn:
     agent_id, word = provider.new_agent(), unique_word()
     text = f"My name is {word}. {told(word)}{forged}"
     await provider.record(provider.new_session(agent_id), said(text), said("So it is.", "assistant"))
+    await _pinned(provider, agent_id, word)
     return await _minded(provider, provider.new_session(agent_id), asked(word), lambda turn: word in turn.recall)
 
 
@@ -248,14 +256,14 @@ async def what_was_shown_is_no_memory_of_its_own(provider: Provider) -> None:
     scope = provider.new_session(provider.new_agent())
     word = unique_word()
     await provider.record_one(provider.new_session(scope.agent_id), said(f"My name is {word}. {told(word)}"))
+    await _pinned(provider, scope.agent_id, word)
     before = await _minded(provider, scope, asked(word), _tells(word))
     once = [entry.id for entry in before.entries if word in entry.text]
     expect("entries of what was told once", 1, len(once))
-    question = "What shall we pack for the crossing tomorrow morning?"
     await provider.record(
         scope,
         said(f"{before.memory}\n\nYou are a good companion.", "system"),
-        said(f"{question}\n\n{before.recall}"),
+        said(f"What shall we pack for the crossing tomorrow morning?\n\n{before.recall}"),
         said("Something warm, I should think.", "assistant"),
     )
     after = await _minded(provider, provider.new_session(scope.agent_id), asked(word), _tells(word))
@@ -276,6 +284,7 @@ async def a_turn_never_reaches_another_agent(provider: Provider) -> None:
         known = f"My name is {name}, and I know the ferry {common}."
         await provider.record(scope, said(known), said(f"Hello {name}.", "assistant"))
         await provider.record_one(provider.new_session(scope.agent_id), said(f"{told(common)} {name} is its captain."))
+        await _pinned(provider, scope.agent_id, common)
     faults = []
     for own, other in ((ours, theirs), (theirs, ours)):
         elsewhere = provider.new_session(own.agent_id)
@@ -298,19 +307,20 @@ async def the_memory_section_stays_the_same(provider: Provider) -> None:
     scope = provider.new_session(provider.new_agent())
     past, other = (provider.new_session(scope.agent_id) for _ in range(2))
     await provider.record(past, said(f"My name is {unique_word()} and I am a nurse in Graz."), *long_talk(60, 300))
+    await _pinned(provider, scope.agent_id, "nurse in Graz")
     await provider.ask("hooks/session-end", named(past))
-    first = (await provider.prepare_turn(scope, "What do you know of me by now?")).memory
+    first = (await _minded(provider, scope, "What do you know of me by now?", lambda turn: bool(turn.memory))).memory
     faults = []
     for number in range(4):
         name = unique_word()
         news = [said(f"My name is {name} now, and I moved to {unique_word()}."), said(f"Hello {name}!", "assistant")]
         for place in (scope, other):
             await provider.record(place, *news, *long_talk(60, 300))
+        await _pinned(provider, scope.agent_id, name)
         await provider.ask("hooks/session-end", named(other))
         await provider.prepare_turn(other, f"Where does {name} live?")
-        turn = await provider.prepare_turn(
-            scope, f"Do you remember {name}?", currentTokens=7_001 * number, contextWindow=200_000
-        )
+        in_use = {"currentTokens": 7_001 * number, "contextWindow": 200_000}
+        turn = await _minded(provider, scope, f"Do you remember {name}?", lambda turn: bool(turn.memory), **in_use)
         if turn.memory.encode() != first.encode():
             faults.append(f"turn {number + 2}: expected {first[:120]!r}, came {turn.memory[:120]!r}")
     expect_no_faults(faults)
