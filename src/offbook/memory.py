@@ -308,18 +308,20 @@ class Memory:
         *,
         current_tokens: int | None = None,
         context_window: int | None = None,
+        seconds: float | None = None,
         explain: bool = False,
         preview: bool = False,
         by: Caller = EMBEDDED,
     ) -> PreparedTurn:
         """What the agent should have in mind for this prompt: `memory`, the same until the next swap, and `recall`.
-        With `preview` nothing is changed by it."""
+        `seconds`: where there are fewer than the setting `turn.deadline`. With `preview` nothing is changed by it."""
         checked_text(prompt, "prompt")
         return await self._turning.prepare(
             scope,
             prompt,
             current_tokens=current_tokens,
             context_window=context_window,
+            seconds=seconds,
             explain=explain,
             preview=preview,
             by=by,

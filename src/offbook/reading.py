@@ -26,8 +26,8 @@ from offbook.compression.fit import (
 )
 from offbook.compression.ledger import ledger_of
 from offbook.compression.tail import Piece, Tail, fitting, shown, tail_of, verbatim_room
-from offbook.continuity.anchors import anchors_of
 from offbook.continuity.anchor_text import listed
+from offbook.continuity.anchors import anchors_of
 from offbook.continuity.working_state import rendered
 from offbook.errors import StoreCorrupt
 from offbook.log_reading import LogReader

@@ -133,12 +133,14 @@ class Turning:
         *,
         current_tokens: int | None,
         context_window: int | None,
+        seconds: float | None,
         explain: bool,
         preview: bool,
         by: Caller,
     ) -> PreparedTurn:
         settings = self._settings.for_agent(scope.agent_id)
-        deadline = Deadline(settings.turn.deadline.total_seconds())
+        most = settings.turn.deadline.total_seconds()
+        deadline = Deadline(most if seconds is None else min(most, seconds))
         prompt, intent = await self._read(scope, prompt)
         window = context_window or settings.token_budget.context_window
         used = current_tokens or 0

@@ -14,18 +14,20 @@ class AsyncTurns(Asking):
         *,
         current_tokens: int | None = None,
         context_window: int | None = None,
+        deadline_ms: int | None = None,
         explain: bool = False,
         preview: bool = False,
         agent_id: str | None = None,
     ) -> PreparedTurn:
         """What the agent should have in mind for this prompt. `memory` goes to the start of the context, `recall` to
-        the end of the user's turn; `offbook.client.placed` puts both in their places."""
+        the end of the user's turn; `offbook.placed` puts both in their places."""
         body = self._of(
             session_id,
             agent_id,
             prompt=prompt,
             currentTokens=current_tokens,
             contextWindow=context_window,
+            deadlineMs=deadline_ms,
             explain=explain or None,
             preview=preview or None,
         )

@@ -28,7 +28,7 @@ from offbook.client.async_client import AsyncClient
 from offbook.client.messages import message_of
 from offbook.client.outgoing import MessageLike
 from offbook.client.own_compaction import OwnCompaction, compacted, newest_messages
-from offbook.client.placement import Asked, asked_in, placed
+from offbook.client.placement import Asked, asked_in, held, placed
 from offbook.client.session_shapes import SessionShapes
 from offbook.client.slot import Slot, tokens_of
 from offbook.client.swap_checks import not_smaller, wrong_with
@@ -202,14 +202,14 @@ class HotSwapSession(SessionShapes):
             return self._last_turn[1]
         started = time.monotonic()
         if self._asking is not None or started < self._rest_until:
-            return None
+            return held(None, asked, self._last_turn)
         turn = await self._questions.turn(asked.prompt, self.used_tokens, self.context_window, until - started)
         self._waited_seconds += time.monotonic() - started
         if isinstance(turn, Outcome):
             self._take(turn)
-            return None
-        self._last_turn = (asked, turn)
-        return turn
+            return held(None, asked, self._last_turn)
+        self._last_turn = (asked, held(turn, asked, self._last_turn) or turn)
+        return self._last_turn[1]
 
     # ── between two messages ──
 

@@ -35,6 +35,16 @@ class Asked(NamedTuple):
     """Of the context: another one has another memory."""
 
 
+def held(turn: PreparedTurn | None, asked: Asked, last: tuple[Asked, PreparedTurn] | None) -> PreparedTurn | None:
+    """The turn, with the memory of the one before where it came without, or did not come: a prompt that lacks its first
+    section is read anew from there on, and the next one is again."""
+    if last is None or last[0].generation != asked.generation or (turn is not None and turn.memory):
+        return turn
+    if turn is None:
+        return msgspec.structs.replace(last[1], recall="", entries=[], parts=[])
+    return msgspec.structs.replace(turn, memory=last[1].memory)
+
+
 def asked_in(messages: Sequence[Message], prompt: str | None, generation: int) -> Asked | None:
     """What the user said last, where they said anything; `prompt` is the host's word for it."""
     spoken = (message for message in reversed(messages) if message.role == "user" and text_of(message.content).strip())

@@ -16,6 +16,8 @@ from offbook.summaries import Swap
 from offbook.turns import PreparedTurn
 from offbook.types import CompressedContext
 
+ANSWERED_SHARE = 0.8
+"""Of the time there is for a turn: the rest is for the way there and back."""
 SETTLE_SECONDS = 5.0
 """How long a question may wait for what was recorded to arrive; the agent does not wait that long."""
 MOST_LOOKED_UP = 1_000
@@ -81,6 +83,8 @@ class Questions:
                     prompt,
                     current_tokens=used_tokens,
                     context_window=context_window,
+                    # The provider says what it has while there is still time for its answer to arrive.
+                    deadline_ms=max(1, int(seconds * ANSWERED_SHARE * 1_000)),
                     agent_id=self._agent_id,
                 )
         except TimeoutError:

@@ -209,10 +209,12 @@ def _after(state: TopicState, turn: Turn, settings: TopicTracking, embed: Embed 
     now = _Mark(state.turns + 1, turn.at)
     reading = reading_of(text_of(turn.message.content), settings.min_word_length)
     if _takes_back(turn):
-        # "Forget what I said about the twins" is not to make them a topic.
+        # "Forget what I said about my sister" is not to make her a topic, nor what was said of nothing but her.
         named = {candidate.key for candidate in reading.candidates}
-        left = [kept for kept in state.topics if named.isdisjoint(kept.keys)]
-        return msgspec.structs.replace(state, topics=left)
+        taken = {at for kept in state.topics if not named.isdisjoint(kept.keys) for at in kept.spoken}
+        return msgspec.structs.replace(
+            state, topics=[kept for kept in state.topics if not taken.issuperset(kept.spoken)]
+        )
     in_window = [hints for hints in state.recent if hints.turn > now.turn - settings.window_size]
     grams = shared_grams(reading.unspaced, [hints.unspaced for hints in in_window])
     said = [

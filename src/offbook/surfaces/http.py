@@ -227,6 +227,7 @@ class HttpSurface:
             request.prompt,
             current_tokens=request.current_tokens,
             context_window=request.context_window,
+            seconds=None if request.deadline_ms is None else request.deadline_ms / 1_000,
             explain=request.explain,
             preview=request.preview,
             by=call.caller,

@@ -211,8 +211,9 @@ class PrepareTurn(Value, frozen=True):
     """What the agent should have in mind before a model call: `memory` for the start of the context, the same bytes
     until the next swap, and `recall` for the end of the user's turn.
 
-    `currentTokens` of `contextWindow` are in use. `explain` shows the parts, what each takes and why it is there;
-    `preview` changes nothing by it: no retrieval is counted and no section kept.
+    `currentTokens` of `contextWindow` are in use. `deadlineMs` is how long it may take, where the host has less time
+    than the setting `turn.deadline` gives. `explain` shows the parts, what each takes and why it is there; `preview`
+    changes nothing by it: no retrieval is counted and no section kept.
     """
 
     session_id: SessionId
@@ -220,6 +221,7 @@ class PrepareTurn(Value, frozen=True):
     agent_id: AgentId | None = None
     current_tokens: Annotated[int, Meta(ge=0, le=LARGEST_INTEGER)] | None = None
     context_window: Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)] | None = None
+    deadline_ms: Annotated[int, Meta(ge=1, le=60_000)] | None = None
     explain: bool = False
     preview: bool = False
 

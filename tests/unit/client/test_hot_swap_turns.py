@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from offbook.client.blocking import Client
@@ -25,7 +26,9 @@ class TurningMemory(FakeMemory):
     def __init__(self) -> None:
         super().__init__()
         self.prompts: list[tuple[str, int | None, int | None]] = []
+        self.deadlines: list[int | None] = []
         self.error: Exception | None = None
+        self.memory: str | None = None
         self.seconds = 0.0
 
     async def prepare_turn(
@@ -35,14 +38,17 @@ class TurningMemory(FakeMemory):
         *,
         current_tokens: int | None = None,
         context_window: int | None = None,
+        deadline_ms: int | None = None,
         agent_id: str | None = None,
     ) -> PreparedTurn:
         self.prompts.append((prompt, current_tokens, context_window))
+        self.deadlines.append(deadline_ms)
         await self._answering("prepare-turn")
         await asyncio.sleep(self.seconds)
         if self.error is not None:
             raise self.error
-        return turn_of()
+        turn = turn_of()
+        return turn if self.memory is None else msgspec.structs.replace(turn, memory=self.memory)
 
 
 async def test_both_sections_stand_in_their_places_and_are_not_kept() -> None:
@@ -127,6 +133,39 @@ async def test_a_slow_provider_is_not_waited_for_beyond_the_deadline() -> None:
     assert len(memory.prompts) == 1  # it has its rest
     session._rest_until = memory.seconds = 0.0
     assert (await session.turn_messages())[0].content == MEMORY
+
+
+async def test_the_provider_is_told_how_long_it_has() -> None:
+    memory = TurningMemory()
+    session = session_of(memory, deadline_seconds=5.0)
+    session.add(("user", "Which train?"))
+    await session.turn_messages()
+    (deadline,) = memory.deadlines
+    assert deadline is not None
+    assert 3_000 < deadline <= 4_000
+
+
+async def test_a_turn_that_fails_keeps_the_memory_of_the_one_before() -> None:
+    """Without it, all behind it would be read anew."""
+    memory = TurningMemory()
+    session = session_of(memory, context_window=10_000)
+    session.add(("user", "Which train?"))
+    await session.turn_messages()
+    session.add(("user", "And back?"))
+    memory.memory = ""
+    assert [message.content for message in await session.turn_messages()] == [
+        MEMORY,
+        "Which train?",
+        f"And back?\n\n{RECALL}",
+    ]
+    session.add(("user", "And then?"))
+    memory.is_away = True
+    assert [message.content for message in await session.turn_messages()] == [
+        MEMORY,
+        "Which train?",
+        "And back?",
+        "And then?",
+    ]
 
 
 async def test_a_swap_that_takes_the_deadline_leaves_none_for_the_turn() -> None:
