@@ -85,7 +85,8 @@ class Recollections:
             explain=explain,
             others=tuple(others[:MOST_CROSSED]),
         )
-        found, shown = await self._background.recall(ask)
+        with self._background.answering():
+            found, shown = await self._background.recall(ask)
         details: dict[str, Any] = {
             "query": sha256(query.encode()).hexdigest(),
             "scope": reach,

@@ -150,11 +150,12 @@ class Turning:
         entries: list[MemoryEntry] = []
         if settings.enabled and not settings.store_only:
             self._note_window(asked, context_window)
-            facts = await deadline.get("session", self._facts(asked))
-            if facts is not None:
-                memory, (recall, entries) = await asyncio.gather(
-                    self._memory(asked, facts, deadline), self._recall(asked, facts, deadline)
-                )
+            with self._background.answering():
+                facts = await deadline.get("session", self._facts(asked))
+                if facts is not None:
+                    memory, (recall, entries) = await asyncio.gather(
+                        self._memory(asked, facts, deadline), self._recall(asked, facts, deadline)
+                    )
         else:
             switch = "storeOnly" if settings.store_only else "enabled"
             deadline.degraded.append(f"{switch}: by the settings nothing is injected")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,7 +25,7 @@ from offbook.continuity.anchor_tension import settled_in, subject_of
 from offbook.continuity.corrections import correction_in
 from offbook.continuity.facts import contradicts, facts_in, is_single_valued
 from offbook.continuity.keeping import Turn, cut, is_about, shared, words_of
-from offbook.continuity.likeness import Embed
+from offbook.continuity.likeness import Embed, vectors_of
 from offbook.continuity.state_rules import sentences_in
 from offbook.errors import ModelUnavailable
 from offbook.noise import SHORTEST_SUBSTANCE_CHARS
@@ -46,7 +45,6 @@ RESERVED_SHARE = 5
 there are."""
 SAME_WORDS = 0.6
 SAME_MEANING = 0.85
-VECTORS_KEPT = 128
 
 _OF_TELLING = frozenset(words_of("say said tell told mentioned remember know knows already longer anymore actually"))
 """They tell that something is said, not what."""
@@ -181,16 +179,10 @@ def _anchor(kind: AnchorKind, sentence: str, turn: Turn) -> KeptAnchor:
 def _vector(embed: Embed, text: str) -> NDArray[np.float32] | None:
     """None where the model is gone: anchors are found without it too."""
     try:
-        return _embedded(embed, text)
+        row: NDArray[np.float32] = vectors_of(embed, [text])[0]
+        return row
     except ModelUnavailable:
         return None
-
-
-@lru_cache(VECTORS_KEPT)
-def _embedded(embed: Embed, text: str) -> NDArray[np.float32]:
-    """What is kept is compared with whatever comes after it."""
-    row: NDArray[np.float32] = embed([text])[0]
-    return row
 
 
 # ── what it does to what is kept ──────────────────────────────────────────────────────────────

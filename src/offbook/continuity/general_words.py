@@ -29,7 +29,7 @@ _VERBS_TEXT = (
 )
 _NOUNS_TEXT = (
     "advice afternoon amount anybody attention background beginning bit bunch case chance chat choice conversation "
-    "couple course day detail difference direction dozen effect effort ending everybody evening example fact folk "
+    "correction couple course day detail difference direction dozen effect effort ending everybody evening example fact folk "
     "future guy half hand hour hundred idea info information instance issue item kind level line list lot manner "
     "message middle million minute moment month morning name night nobody number one opportunity option order part "
     "past people period person piece possibility problem process purpose question reason respect response sense "

@@ -15,7 +15,7 @@ import msgspec
 from offbook.content import text_of
 from offbook.continuity.corrections import correction_in
 from offbook.continuity.keeping import Turn
-from offbook.continuity.likeness import Embed
+from offbook.continuity.likeness import Embed, vectors_of
 from offbook.continuity.topic_words import Candidate, key_of, reading_of, shared_grams
 from offbook.errors import ModelUnavailable
 from offbook.settings import TopicTracking
@@ -126,6 +126,7 @@ def _over_sessions(same: list[Topic], at: datetime) -> Topic:
     is_fixated = len(same) >= SESSIONS_OF_A_FIXATION or (newest.is_fixated and not is_left)
     return msgspec.structs.replace(
         newest,
+        freshness=0.0 if is_left else newest.freshness,
         total=sum(topic.total for topic in same),
         is_fixated=is_fixated,
         is_stale=is_left and not is_fixated,
@@ -339,7 +340,7 @@ def _alike(
         return []
     labels = [*(one.form for one in words), *(_label(topics[at]) for at in near)]
     try:
-        vectors = embed([ASKED.format(label) for label in labels])
+        vectors = vectors_of(embed, [ASKED.format(label) for label in labels])
     except ModelUnavailable:
         return []  # Words alone do; the next turn asks again.
     likeness = vectors[: len(words)] @ vectors[len(words) :].T

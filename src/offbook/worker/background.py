@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +53,8 @@ FOLLOW_SECONDS = 0.5
 COMMIT_SECONDS = 1.0
 """From news to the commit that makes them durable in the index."""
 AGEING_SECONDS = 60.0
+GIVE_WAY_SECONDS = 0.5
+"""For an answer that somebody waits for; then it goes on all the same."""
 RETRY_SECONDS = 5.0
 NO_MODEL_SECONDS = 30.0
 
@@ -95,6 +98,9 @@ class Background:
         self._to_embed = Turns()
         self._to_commit = Turns()
         self._aged_at: dict[str, float] = {}
+        self._answering = 0
+        self._is_quiet = asyncio.Event()
+        self._is_quiet.set()
         self._has_begun = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -123,6 +129,22 @@ class Background:
         await self.indexes.close()
 
     # ── what the verbs ask ──
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Somebody waits for an answer: what can wait does, for a moment."""
+        self._answering += 1
+        self._is_quiet.clear()
+        try:
+            yield
+        finally:
+            self._answering -= 1
+            if not self._answering:
+                self._is_quiet.set()
+
+    async def _give_way(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_quiet.wait(), GIVE_WAY_SECONDS)
 
     def notify(self, agent_id: str) -> None:
         """The agent has news."""
@@ -339,6 +361,7 @@ class Background:
     async def _compress(self, agent_id: str) -> None:
         until = time.monotonic() + FOLLOW_SECONDS
         while not await self._compress_piece(agent_id):
+            await self._give_way()
             if time.monotonic() >= until:
                 self._to_compress.add(agent_id)
                 return
@@ -372,6 +395,7 @@ class Background:
     # ── how ──
 
     async def _attempt(self, what: str, work: Callable[[], Awaitable[None]]) -> bool:
+        await self._give_way()
         try:
             await work()
         except ModelUnavailable:
