@@ -28,7 +28,7 @@ SESSION = "turns"
 HISTORY_MESSAGES = 60
 """Said in the session before the first turn."""
 WARM_UP = 20
-PAUSE_SECONDS = 0.1
+PAUSE_SECONDS = 0.5
 """Between two turns: a model takes seconds, in which what was said is indexed. Less, so that it takes no hour."""
 WINDOW = 200_000
 FIRST_TOKENS, TURN_TOKENS = 20_000, 250

@@ -126,8 +126,20 @@ SIDES = re.compile(r"[,;.]? ?\b(?:however|but|yet|whereas|while)\b,? ?", re.IGNO
 _ASKS_FOR_HELP = re.compile(rf"{_WE}\b|\bmy\b|\bour\b|\b(?:still|not|n't|keeps?)\b", re.IGNORECASE)
 
 
+# One of these is in every sentence that the rules know: most have none, and need not be read for more.
+_MAY_TELL = re.compile(
+    r"stuck|confus|puzzled|baffled|stumped|torn|at a loss|struggl|lost|undecided|can|couldn|unable|n't|not|no |problem|"
+    r"issue|trouble|difficult|obstacle|hurdle|dilemma|bottleneck|bug|error|hard time|crash|challeng|open question|wrong|"
+    r"never|kee?p|fail|freez|hang|broken|un(?:clear|resolved|answered)|still|missing|solved|fixed|resol|sorted|work|run|"
+    r"figured|decided|settled|gone|funciona|arranca|carga|abre|enciende|estoy|klappt|geht|startet|ich|marche|suis|ne ",
+    re.IGNORECASE,
+)
+
+
 def tension_in(sentence: str) -> bool | None:
     """Whether a sentence tells of something unresolved; None where it has nothing but the word."""
+    if sentence.isascii() and not _MAY_TELL.search(sentence):
+        return False if is_asking(sentence) else None
     if _NO_TENSION.search(sentence):
         return False
     if settled := settled_in(sentence):

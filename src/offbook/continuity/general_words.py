@@ -29,8 +29,8 @@ _VERBS_TEXT = (
 )
 _NOUNS_TEXT = (
     "advice afternoon amount anybody attention background beginning bit bunch case chance chat choice conversation "
-    "correction couple course day detail difference direction dozen effect effort ending everybody evening example fact folk "
-    "future guy half hand hour hundred idea info information instance issue item kind level line list lot manner "
+    "correction couple course day detail difference direction dozen effect effort ending everybody evening example "
+    "fact folk future guy half hand hour hundred idea info information instance issue item kind level line list lot manner "
     "message middle million minute moment month morning name night nobody number one opportunity option order part "
     "past people period person piece possibility problem process purpose question reason respect response sense "
     "situation somebody sort stage stuff step summary task term thing thought thousand time tip title today tomorrow "
