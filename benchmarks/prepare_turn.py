@@ -37,6 +37,8 @@ BATCH_MESSAGES = 200
 BATCHES_AHEAD = 5
 """Which the provider always has left to embed while a backfill runs."""
 LONGEST_WAIT_SECONDS = 900.0
+LONGEST_REST_SECONDS = 3_600.0
+LEFT_BEHIND = shutil.ignore_patterns("*.sock", "*.lock")
 
 
 class Turns(NamedTuple):
@@ -179,11 +181,32 @@ def measure(run: Run) -> Findings:
     size = run.choose(2_000, 100_000)
     count = run.choose(50, 300)
     home = run.folder / "prepare-turn"
-    shutil.copytree(memory_of(run, size), home, ignore=shutil.ignore_patterns("*.sock", "*.lock"))
-    uvloop.run(forget_model(home))
+    shutil.copytree(_at_rest(run, size), home, ignore=LEFT_BEHIND)
     asked = queries(WARM_UP + 2 * count)
     found, backfilled = _measured(run, home, asked, count)
     return _findings(run, size, found, backfilled)
+
+
+def _at_rest(run: Run, size: int) -> Path:
+    """The memory once the background has summarised it and noted what it is about: minutes, so it is kept."""
+    made = memory_of(run, size)
+    home = made.with_name(f"{made.name}-at-rest")
+    whole = home / "at-rest"
+    if not whole.exists():
+        shutil.rmtree(home, ignore_errors=True)
+        shutil.copytree(made, home, ignore=LEFT_BEHIND)
+        uvloop.run(forget_model(home))
+        with running_in(home) as daemon:
+            connection = BlockingConnection(daemon.socket, timeout_seconds=60)
+            until = time.monotonic() + LONGEST_REST_SECONDS
+            while (backlog := int(connection.ask("ping").json()["backlog"])) and time.monotonic() < until:
+                run.say(f"{backlog:,} things left to do in the background")
+                time.sleep(10)
+            connection.close()
+        if backlog:
+            raise RuntimeError(f"the background is not done in {LONGEST_REST_SECONDS:g} s")
+        whole.touch()
+    return home
 
 
 def _measured(run: Run, home: Path, asked: Sequence[str], count: int) -> tuple[dict[str, Turns], Backfill]:
@@ -213,7 +236,7 @@ def _findings(run: Run, size: int, found: dict[str, Turns], backfilled: Backfill
         bars=[_bar(run, size, when, turns, backfilled) for when, turns in found.items()],
         rows=[_row(when, turns) for when, turns in found.items()],
         notes=[
-            f"One agent with {size:,} entries (large_memory.py), in a session with {HISTORY_MESSAGES} messages and "
+            f"One agent with {size:,} entries (large_memory.py), summarised and at rest, in a session with {HISTORY_MESSAGES} messages and "
             f"more with every turn: `onMessage`, `prepareTurn` (timed), `onMessage`, a pause of {PAUSE_SECONDS:g} s. "
             f"Half of the prompts are questions, half ordinary messages. {WARM_UP} turns before are not counted.",
             f"Backfill: batches of {BATCH_MESSAGES} messages of another agent, so that {BATCHES_AHEAD} of them always "

@@ -140,11 +140,12 @@ def message(text: str = "Hello.", **fields: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def running(environ: Mapping[str, str] | None = None) -> Iterator[Daemon]:
-    """Starts it, waits until it answers, and stops it however the block ends."""
+def running(environ: Mapping[str, str] | None = None, *, home: Path | None = None) -> Iterator[Daemon]:
+    """Starts it, in a folder of its own or in one that was used before, waits until it answers, and stops it however
+    the block ends."""
     # Not pytest's folder: the path of a Unix socket may have 107 bytes only.
     folder = Path(tempfile.mkdtemp(prefix="ob"))
-    home, log = folder / "home", folder / "log"
+    home, log = home or folder / "home", folder / "log"
     port = _free_port()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("OFFBOOK_")}
     given = {"OFFBOOK_HOME": str(home), "OFFBOOK_PORT": str(port), **(environ or {})}

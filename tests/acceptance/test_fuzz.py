@@ -23,7 +23,19 @@ DEEPEST = 100
 
 
 KNOWN_SESSION = "known"
-READING_VERBS = ("/v1/swap", "/v1/expand", "/v1/summaries", "/v1/compress", "/v1/replay", "/v1/getCompressedContext")
+READING_VERBS = (
+    "/v1/swap",
+    "/v1/expand",
+    "/v1/summaries",
+    "/v1/compress",
+    "/v1/replay",
+    "/v1/getCompressedContext",
+    "/v1/prepareTurn",
+    "/v1/enrich",
+    "/v1/topics",
+    "/v1/anchors",
+    "/v1/state",
+)
 SUMMARISED_SOON = {
     "OFFBOOK_CHUNK_TOKENS": "200",
     "OFFBOOK_PRUNING_BOUNDARY_TOKENS": "100",

@@ -28,6 +28,7 @@ BLOCK_SECONDS = 30.0
 HOW_TOS = [
     "python",
     "hot-swap",
+    "prepare-turns",
     "any-host-over-http",
     "recall",
     "pins-tiers-and-ttl",

@@ -78,6 +78,9 @@ def _show(replay: Replay) -> None:
         click.secho(printable(place), bold=True)
         click.secho(f"up to message #{replay.last_seq}; {how}\n", dim=True)
         show_messages(replay.messages)
+    if replay.turn_memory:
+        click.secho("the stable section of its turns then:", dim=True)
+        click.echo(printable(replay.turn_memory) + "\n")
     _show_why(replay)
     if not replay.is_exact:
         warn(

@@ -128,10 +128,11 @@ _ASKS_FOR_HELP = re.compile(rf"{_WE}\b|\bmy\b|\bour\b|\b(?:still|not|n't|keeps?)
 
 # One of these is in every sentence that the rules know: most have none, and need not be read for more.
 _MAY_TELL = re.compile(
-    r"stuck|confus|puzzled|baffled|stumped|torn|at a loss|struggl|lost|undecided|can|couldn|unable|n't|not|no |problem|"
-    r"issue|trouble|difficult|obstacle|hurdle|dilemma|bottleneck|bug|error|hard time|crash|challeng|open question|wrong|"
-    r"never|kee?p|fail|freez|hang|broken|un(?:clear|resolved|answered)|still|missing|solved|fixed|resol|sorted|work|run|"
-    r"figured|decided|settled|gone|funciona|arranca|carga|abre|enciende|estoy|klappt|geht|startet|ich|marche|suis|ne ",
+    r"stuck|confus|puzzled|baffled|stumped|torn|at a loss|struggl|lost|undecided|can|couldn|unable|n't|not|no |"
+    r"problem|issue|trouble|difficult|obstacle|hurdle|dilemma|bottleneck|bug|error|hard time|crash|challeng|"
+    r"open question|wrong|never|kee?p|fail|freez|hang|broken|un(?:clear|resolved|answered)|still|missing|solved|"
+    r"fixed|resol|sorted|work|run|figured|decided|settled|gone|funciona|arranca|carga|abre|enciende|estoy|klappt|"
+    r"geht|startet|ich|marche|suis|ne ",
     re.IGNORECASE,
 )
 

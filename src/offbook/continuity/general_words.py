@@ -29,12 +29,13 @@ _VERBS_TEXT = (
 )
 _NOUNS_TEXT = (
     "advice afternoon amount anybody attention background beginning bit bunch case chance chat choice conversation "
-    "correction couple course day detail difference direction dozen effect effort ending everybody evening example "
-    "fact folk future guy half hand hour hundred idea info information instance issue item kind level line list lot manner "
-    "message middle million minute moment month morning name night nobody number one opportunity option order part "
-    "past people period person piece possibility problem process purpose question reason respect response sense "
-    "situation somebody sort stage stuff step summary task term thing thought thousand time tip title today tomorrow "
-    "tonight top topic total truth type variety version way week weekend while word world year yesterday"
+    "correction couple course day detail difference direction dozen effect effort ending evening everybody example "
+    "fact folk future guy half hand hour hundred idea info information instance issue item kind level line list lot "
+    "manner message middle million minute moment month morning name night nobody number one opportunity option "
+    "order part past people period person piece possibility problem process purpose question reason respect "
+    "response sense situation somebody sort stage step stuff summary task term thing thought thousand time tip "
+    "title today tomorrow tonight top topic total truth type variety version way week weekend while word world year "
+    "yesterday"
 )
 _OTHERS_TEXT = (
     "able above absolutely across actual additional afraid ahead alike almost alone along already alright always am "

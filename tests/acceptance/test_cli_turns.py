@@ -1,0 +1,81 @@
+"""Continuity from the command line and over a kill: real processes, a real provider, the real model."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from offbook.client.blocking import Client
+from tests.acceptance.daemon import running
+from tests.acceptance.test_cli import told
+
+PATIENT = {"OFFBOOK_PORT": "0", "OFFBOOK_TURN_DEADLINE": "20s"}
+"""A busy machine is slow: what is left out where it is late is tested elsewhere."""
+PROMPT = "What shall I give my sister for her wedding?"
+
+
+def _line(role: str, text: str, days: float) -> str:
+    at = datetime.now(UTC) - timedelta(days=days)
+    return json.dumps({"role": role, "content": text, "ts": at.isoformat()})
+
+
+def _tell(home: Path) -> None:
+    spring = [
+        _line("user", "My name is Nina and I am a nurse in Graz.", 21.5),
+        _line("assistant", "Nice to meet you, Nina!", 21.5),
+        _line("user", "My sister's wedding is on the 12th of June.", 21.5),
+        _line("assistant", "I will keep the 12th of June in mind.", 21.5),
+    ]
+    since = [
+        _line("user", "Correction: my sister's wedding is on the 19th of June.", 3.5),
+        _line("assistant", "Noted: the 19th of June.", 3.5),
+    ]
+    told(home, "record", "spring", "--jsonl", "-", stdin="\n".join(spring))
+    told(home, "record", "since", "--jsonl", "-", stdin="\n".join(since))
+    deadline = time.monotonic() + 60
+    while json.loads(told(home, "ping", "--json"))["backlog"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def test_a_turn_is_looked_at_and_what_the_agent_is_on_about() -> None:
+    with running(PATIENT) as daemon:
+        home = daemon.home
+        _tell(home)
+        shown = told(home, "turn", "now", PROMPT)
+        assert "They corrected that" in shown
+        assert "19th of June" in shown
+        assert "tokens" in shown
+        exact = told(home, "turn", "now", PROMPT, "--text")
+        turn = json.loads(told(home, "turn", "now", PROMPT, "--json"))
+        assert turn["memory"] in exact
+        assert turn["recall"] in exact
+        assert turn["intent"] == "plain"
+        assert {part["kind"] for part in turn["parts"]} >= {"anchors", "handover", "recalled"}
+        assert json.loads(told(home, "status", "--json"))["retrievals"] == 0, "looking changes nothing"
+        assert "My name is Nina" in told(home, "anchors")
+        assert "wedding" in told(home, "topics")
+        assert "Nina" in told(home, "state", "main")
+        assert "### Recalled Memories" in told(home, "agents-md", str(home.parent))
+
+
+def test_the_stable_section_outlives_a_kill() -> None:
+    """Whatever was said and noted since: the same bytes, for the provider's prompt cache."""
+    with running(PATIENT) as daemon:
+        _tell(daemon.home)
+        with Client(daemon.socket_endpoint, home=daemon.home, timeout_seconds=30) as client:
+            first = client.prepare_turn("now", PROMPT)
+            client.on_message("now", ("user", PROMPT), ("assistant", "A kettle, perhaps?"))
+            client.on_message("later", ("user", "I am a pilot now, by the way, and I live in Linz."))
+        assert "Nina" in first.memory
+        daemon.process.kill()
+        daemon.process.wait()
+        with (
+            running(PATIENT, home=daemon.home) as risen,
+            Client(risen.socket_endpoint, home=risen.home, timeout_seconds=30) as client,
+        ):
+            again = client.prepare_turn("now", "A kettle? They have one already, I think")
+            other = client.prepare_turn("quite new", PROMPT)
+    assert again.memory == first.memory
+    assert "pilot" in other.memory
