@@ -236,8 +236,8 @@ def _findings(run: Run, size: int, found: dict[str, Turns], backfilled: Backfill
         bars=[_bar(run, size, when, turns, backfilled) for when, turns in found.items()],
         rows=[_row(when, turns) for when, turns in found.items()],
         notes=[
-            f"One agent with {size:,} entries (large_memory.py), summarised and at rest, in a session with {HISTORY_MESSAGES} messages and "
-            f"more with every turn: `onMessage`, `prepareTurn` (timed), `onMessage`, a pause of {PAUSE_SECONDS:g} s. "
+            f"One agent with {size:,} entries (large_memory.py), summarised and at rest, in a session with "
+            f"{HISTORY_MESSAGES} messages and more with every turn: `onMessage`, `prepareTurn` (timed), `onMessage`, a pause of {PAUSE_SECONDS:g} s. "
             f"Half of the prompts are questions, half ordinary messages. {WARM_UP} turns before are not counted.",
             f"Backfill: batches of {BATCH_MESSAGES} messages of another agent, so that {BATCHES_AHEAD} of them always "
             f"wait to be embedded; {backfilled.sent:,} sent, and nothing left to do at {backfilled.idle} of "
