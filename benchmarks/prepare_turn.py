@@ -237,7 +237,8 @@ def _findings(run: Run, size: int, found: dict[str, Turns], backfilled: Backfill
         rows=[_row(when, turns) for when, turns in found.items()],
         notes=[
             f"One agent with {size:,} entries (large_memory.py), summarised and at rest, in a session with "
-            f"{HISTORY_MESSAGES} messages and more with every turn: `onMessage`, `prepareTurn` (timed), `onMessage`, a pause of {PAUSE_SECONDS:g} s. "
+            f"{HISTORY_MESSAGES} messages and more with every turn: `onMessage`, `prepareTurn` (timed), `onMessage`, "
+            f"a pause of {PAUSE_SECONDS:g} s. "
             f"Half of the prompts are questions, half ordinary messages. {WARM_UP} turns before are not counted.",
             f"Backfill: batches of {BATCH_MESSAGES} messages of another agent, so that {BATCHES_AHEAD} of them always "
             f"wait to be embedded; {backfilled.sent:,} sent, and nothing left to do at {backfilled.idle} of "

@@ -171,7 +171,9 @@ def test_next_to_no_room_counts_what_is_hidden() -> None:
 
 def test_what_must_not_be_lost_stands_in_the_memory_section() -> None:
     messages = [user(f"message number {number} about boats and tides " * 3) for number in range(100)]
-    context = fitted(messages, 5_000, Kept(pinned="Pinned, user: the code is 4711", state="What I was doing: mending the boat"))
+    context = fitted(
+        messages, 5_000, Kept(pinned="Pinned, user: the code is 4711", state="What I was doing: mending the boat")
+    )
     assert_sound(context, 100)
     memory = context.messages[0].content
     assert isinstance(memory, str)
