@@ -34,6 +34,10 @@ def _tell(home: Path) -> None:
     ]
     told(home, "record", "spring", "--jsonl", "-", stdin="\n".join(spring))
     told(home, "record", "since", "--jsonl", "-", stdin="\n".join(since))
+    _catch_up(home)
+
+
+def _catch_up(home: Path) -> None:
     deadline = time.monotonic() + 60
     while json.loads(told(home, "ping", "--json"))["backlog"] and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -75,6 +79,7 @@ def test_the_stable_section_outlives_a_kill() -> None:
             running(PATIENT, home=daemon.home) as risen,
             Client(risen.socket_endpoint, home=risen.home, timeout_seconds=30) as client,
         ):
+            _catch_up(risen.home)
             again = client.prepare_turn("now", "A kettle? They have one already, I think")
             other = client.prepare_turn("quite new", PROMPT)
     assert again.memory == first.memory

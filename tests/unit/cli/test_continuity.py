@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import pytest
@@ -13,11 +13,26 @@ from offbook.cli.continuity import freshness, shortened
 from offbook.client.clients import Client
 from offbook.summaries import StateRecord
 from offbook.turns import Anchor, AnchorList, ContinuityState, SessionInfo, SessionState, Topic, TopicList
-from offbook.types import now
 from tests.unit.cli.conftest import Run
 
 COMMANDS = ["topics", "anchors", "state"]
 EVIL = "\x1b]0;owned\x07"
+
+
+NOW = datetime(2026, 6, 3, 12, 0, tzinfo=UTC)
+
+
+class Stopped(datetime):
+    """What is shown as "just now" stays so, however long the tests take to get here."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return NOW.astimezone(tz)
+
+
+@pytest.fixture(autouse=True)
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("offbook.cli.output.datetime", Stopped)
 
 
 @pytest.fixture(autouse=True)
@@ -37,18 +52,18 @@ def topic(label: str, **fields: Any) -> Topic:
         "freshness": 1.0,
         "is_fixated": False,
         "is_stale": False,
-        "first_at": now(),
-        "last_at": now(),
+        "first_at": NOW,
+        "last_at": NOW,
     }
     return Topic(**(given | fields))
 
 
 def anchor(text: str, **fields: Any) -> Anchor:
-    return Anchor(**({"kind": "identity", "text": text, "session_id": "chat", "seq": 7, "at": now()} | fields))
+    return Anchor(**({"kind": "identity", "text": text, "session_id": "chat", "seq": 7, "at": NOW} | fields))
 
 
 def record(kind: str, text: str, first_seq: int, last_seq: int) -> StateRecord:
-    fields: dict[str, Any] = {"kind": kind, "text": text, "first_seq": first_seq, "last_seq": last_seq, "at": now()}
+    fields: dict[str, Any] = {"kind": kind, "text": text, "first_seq": first_seq, "last_seq": last_seq, "at": NOW}
     return StateRecord(**fields)
 
 
@@ -58,9 +73,9 @@ def state(**fields: Any) -> ContinuityState:
 
 DATABASE = topic("database", is_fixated=True, mentions=4, total=1_200, sessions=3)
 FERRY = topic("ferry", freshness=0.5)
-BREAD = topic("bread", is_stale=True, mentions=0, total=9, freshness=0.004, last_at=now() - timedelta(days=22))
+BREAD = topic("bread", is_stale=True, mentions=0, total=9, freshness=0.004, last_at=NOW - timedelta(days=22))
 BOB = anchor("I am Bob.")
-STUCK = anchor("I am stuck.", kind="tension", times=2, is_fresh=False, at=now() - timedelta(hours=3))
+STUCK = anchor("I am stuck.", kind="tension", times=2, is_fresh=False, at=NOW - timedelta(hours=3))
 
 
 class Asked:
@@ -196,13 +211,13 @@ def test_the_state_is_all_of_it(run: Run, asked: Asked) -> None:
         record("goal", "See Cacilhas.", 8, 9),
         record("live handle", "pid 42", 13, 13),
     ]
-    began = now() - timedelta(hours=30)
+    began = NOW - timedelta(hours=30)
     asked.answers["state"] = state(
         topics=[DATABASE, FERRY, topic("bakery"), BREAD],
         anchors=[BOB, STUCK],
-        working=[SessionState(session_id="chat", last_at=now(), records=records)],
+        working=[SessionState(session_id="chat", last_at=NOW, records=records)],
         session=SessionInfo(
-            session_id="chat", exchanges=1_200, started_at=began, last_at=now() - timedelta(hours=3), gap="interrupted"
+            session_id="chat", exchanges=1_200, started_at=began, last_at=NOW - timedelta(hours=3), gap="interrupted"
         ),
     )
     first, session, *rest = run("state", "--session", "chat").stdout.splitlines()
@@ -239,14 +254,14 @@ def test_many_topics_are_still_a_line(run: Run, asked: Asked) -> None:
 
 @pytest.mark.parametrize("gap", ["first", "continuous", "interrupted", "new"])
 def test_every_way_a_session_goes_on_has_its_words(gap: str, run: Run, asked: Asked) -> None:
-    fields: dict[str, Any] = {"session_id": "chat", "exchanges": 1, "started_at": now(), "last_at": now(), "gap": gap}
+    fields: dict[str, Any] = {"session_id": "chat", "exchanges": 1, "started_at": NOW, "last_at": NOW, "gap": gap}
     asked.answers["state"] = state(session=SessionInfo(**fields))
     assert "· 1 exchange in 0 s, " in run("state", "--session", "chat").stdout
 
 
 def test_what_they_said_does_not_steer_the_terminal(run: Run, asked: Asked) -> None:
-    session = SessionInfo(session_id=EVIL, exchanges=1, started_at=now(), last_at=now(), gap="first")
-    working = SessionState(session_id=EVIL, last_at=now(), records=[record("goal", EVIL, 1, 1)])
+    session = SessionInfo(session_id=EVIL, exchanges=1, started_at=NOW, last_at=NOW, gap="first")
+    working = SessionState(session_id=EVIL, last_at=NOW, records=[record("goal", EVIL, 1, 1)])
     asked.answers["topics"] = TopicList(topics=[topic(EVIL)])
     asked.answers["anchors"] = AnchorList(anchors=[anchor(EVIL, session_id=EVIL)])
     asked.answers["state"] = state(
