@@ -10,6 +10,7 @@ from typing import NamedTuple
 from offbook.content import render, text_of
 from offbook.continuity.recall_section import Ranked
 from offbook.continuity.telling import Recalled
+from offbook.deadline import Deadline
 from offbook.entries import MemoryEntry, PlacedMessage
 from offbook.errors import StoreError
 from offbook.protocols import Blobs, Store
@@ -21,6 +22,8 @@ from offbook.types import LoggedMessage, Message, Scope
 
 NEARBY = 4
 """Messages looked at on either side: between a question and its answer there may be calls and their results."""
+LEAST_SECONDS = 0.02
+"""With less than this left, what a hit was said beside is left out."""
 SAME_EXCHANGE = timedelta(hours=2)
 """What is said later answers something else."""
 
@@ -36,6 +39,16 @@ class Exchanges:
     def __init__(self, store: Store, blobs: Blobs) -> None:
         self._store = store
         self._blobs = blobs
+
+    async def told_of(
+        self, agent_id: str, entries: Sequence[MemoryEntry], said_chars: int, deadline: Deadline
+    ) -> list[Ranked]:
+        """The same as `of` where there is time for it; else each entry alone."""
+        if entries and deadline.left > LEAST_SECONDS:
+            told = await deadline.get("exchanges", self.of(agent_id, entries, said_chars))
+            if told is not None:
+                return told
+        return [Ranked(bare(entry), rank) for rank, entry in in_order_of_time(entries)]
 
     async def of(self, agent_id: str, entries: Sequence[MemoryEntry], said_chars: int) -> list[Ranked]:
         """The entries, given best first, in order of time. Two that belong to one exchange are told together."""

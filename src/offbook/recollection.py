@@ -27,7 +27,7 @@ from offbook.retrieval.injection import (
 from offbook.retrieval.settling import RETRACTED
 from offbook.retrieval.words import query_terms
 from offbook.settings import Settings
-from offbook.types import AuditDraft, Caller, Scope
+from offbook.types import AuditDraft, Caller, Scope, session_event
 from offbook.worker.background import Background
 
 CROSS = "cross-search"
@@ -176,6 +176,28 @@ class Recollections:
             if entry.id in shown
         ]
 
+    async def brought_to_mind(
+        self,
+        scope: Scope,
+        verb: str,
+        entries: Sequence[MemoryEntry],
+        details: dict[str, Any],
+        by: Caller,
+        *,
+        counts: bool,
+    ) -> None:
+        """One event for who asked, and one for each other agent whose memory was read. With `counts`, one retrieval of
+        each entry."""
+        for agent_id in sorted({entry.agent_id for entry in entries} - {scope.agent_id}):
+            seen = [entry for entry in entries if entry.agent_id == agent_id]
+            told = {"by": scope.agent_id, "entries": [one.id for one in seen]}
+            event = AuditDraft(verb=verb, actor=by.name, details=told)
+            await self._store.recalled(agent_id, _places(seen) if counts else [], event)
+        own = [entry for entry in entries if entry.agent_id == scope.agent_id]
+        await self._store.recalled(
+            scope.agent_id, _places(own) if counts else [], session_event(verb, by, scope, details)
+        )
+
     def redacted(self, agent_id: str, text: str) -> str:
         """As messages are before they are stored: a secret in a query goes to no model and comes back in no answer."""
         return redact_text(text)[0] if self._settings.for_agent(agent_id).redaction.enabled else text
@@ -275,6 +297,10 @@ def _candidate(entry: MemoryEntry) -> Candidate:
         similarity=None if stands_in or entry.why is None else entry.why.similarity,
         is_by_text=stands_in or "text" in entry.found_by,
     )
+
+
+def _places(entries: Sequence[MemoryEntry]) -> list[int]:
+    return [place for entry in entries if (place := place_named(entry.id)) is not None]
 
 
 def _place(name: str) -> int:

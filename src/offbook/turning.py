@@ -9,42 +9,33 @@ Whatever is missing, late or broken is left out and named in `degraded`: the tur
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeVar
-
-import structlog
+from typing import Any, NamedTuple
 
 from offbook.attention import NO_SEQ, Attention, Follows
 from offbook.continuity.handover import LastTime, handover, session_line, topics_line
 from offbook.continuity.intent import Appetite, appetite_for, intent_of
-from offbook.continuity.recall_section import Line, Ranked, RecallSection, recall_section
+from offbook.continuity.recall_section import Line, RecallSection, recall_section
+from offbook.deadline import Deadline
 from offbook.entries import MemoryEntry
-from offbook.errors import OffbookError
-from offbook.exchanges import Exchanges, bare, in_order_of_time
+from offbook.exchanges import Exchanges
 from offbook.intake import HEAVY_CHARS
 from offbook.protocols import Blobs, Store
 from offbook.recollection import Minded, Recollections
 from offbook.remembering import Epoch, Remembering
-from offbook.retrieval.identity import place_named
 from offbook.retrieval.injection import FALLBACK_SCORE, budget_tokens
 from offbook.retrieval.query import read_query
 from offbook.session_notes import Thread, thread_of
 from offbook.settings import Settings
 from offbook.turns import Enrichment, Intent, PreparedTurn, Sparseness, TurnMemory, TurnTokens
-from offbook.types import AuditDraft, Caller, Scope, Session, now, session_event
+from offbook.types import Caller, Scope, Session, now
 from offbook.worker.background import Background
 
 SPARSE = Sparseness(results=2, chars=400)
 """Of the host's own search: what is no more than this is enriched (D11)."""
 ENRICHED_TOKENS = 2_000
-LEAST_SECONDS = 0.02
-"""With less than this left, what a hit was said beside is left out."""
 NOTHING = RecallSection("", 0, [], [])
-
-T = TypeVar("T")
-log = structlog.get_logger("offbook.turns")
 
 
 class Facts(NamedTuple):
@@ -73,35 +64,6 @@ class Asked(NamedTuple):
     budget: int
     preview: bool
     by: Caller
-
-
-class Deadline:
-    """Lets a piece of work take until then; what is late or broken is named and goes without."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._until = time.monotonic() + seconds
-        self.degraded: list[str] = []
-
-    @property
-    def left(self) -> float:
-        return max(0.0, self._until - time.monotonic())
-
-    async def get(self, what: str, work: Coroutine[Any, Any, T]) -> T | None:
-        task = asyncio.ensure_future(work)
-        try:
-            # What is late goes on without us: a thread cannot be stopped, and what it makes may serve the next turn.
-            return await asyncio.wait_for(asyncio.shield(task), self.left)
-        except TimeoutError:
-            task.add_done_callback(_looked_at)
-            self.degraded.append(f"{what}: not ready in {self._seconds * 1_000:.0f} ms")
-        except OffbookError as error:
-            self.degraded.append(f"{what}: {error.detail}")
-        except Exception as error:
-            # A defect in one part must not cost the agent its turn.
-            log.exception("left out", action="turn.prepare", part=what)
-            self.degraded.append(f"{what}: it failed ({type(error).__name__}); the daemon's log has the details")
-        return None
 
 
 class Turning:
@@ -224,7 +186,7 @@ class Turning:
         )
         deadline.degraded += minded.degraded
         entries = minded.entries
-        found = await self._told_of(scope, entries, appetite, deadline)
+        found = await self._exchanges.told_of(scope.agent_id, entries, appetite.said_chars, deadline)
         section = recall_section(
             lines or [],
             found,
@@ -265,18 +227,6 @@ class Turning:
             return facts.memory.verbatim_from
         turns = self._settings.for_agent(scope.agent_id).context_budget.recent_turns_always_full
         return max(1, (facts.session.last_seq if facts.session else 0) - 2 * turns + 1)
-
-    async def _told_of(
-        self, scope: Scope, entries: Sequence[MemoryEntry], appetite: Appetite, deadline: Deadline
-    ) -> list[Ranked]:
-        """What was found, with what it was said beside, where there is time for it."""
-        if not entries:
-            return []
-        if deadline.left > LEAST_SECONDS:
-            told = await deadline.get("exchanges", self._exchanges.of(scope.agent_id, entries, appetite.said_chars))
-            if told is not None:
-                return told
-        return [Ranked(bare(entry), rank) for rank, entry in in_order_of_time(entries)]
 
     async def _lines(self, asked: Asked, facts: Facts) -> list[Line]:
         """The continuity block (D10): the session, how it goes on from the one before, what it is about."""
@@ -322,7 +272,9 @@ class Turning:
         }
         details |= {"preview": True} if asked.preview else {}
         details |= {"degraded": turn.degraded} if turn.degraded else {}
-        await self._retrieved(asked.scope, "prepareTurn", turn.entries, details, asked.by, counts=not asked.preview)
+        await self._recollections.brought_to_mind(
+            asked.scope, "prepareTurn", turn.entries, details, asked.by, counts=not asked.preview
+        )
 
     # ── beside the host's own search ──
 
@@ -349,7 +301,7 @@ class Turning:
             found = minded.entries if minded else []
             entries = [entry for entry in found if entry.score != FALLBACK_SCORE]
             deadline.degraded += minded.degraded if minded else []
-        told = await self._told_of(scope, entries, appetite, deadline)
+        told = await self._exchanges.told_of(scope.agent_id, entries, appetite.said_chars, deadline)
         section = recall_section(
             [],
             told,
@@ -364,37 +316,10 @@ class Turning:
         )
         shown = [entry for entry in entries if entry.id in section.shown]
         details = {"query": _digest(query), "entries": [entry.id for entry in shown]}
-        await self._retrieved(scope, "enrich", shown, details, by, counts=True)
+        await self._recollections.brought_to_mind(scope, "enrich", shown, details, by, counts=True)
         return Enrichment(
             text=section.text, entries=shown, tokens=section.tokens, sparse=SPARSE, degraded=deadline.degraded
         )
-
-    async def _retrieved(
-        self,
-        scope: Scope,
-        verb: str,
-        entries: Sequence[MemoryEntry],
-        details: dict[str, Any],
-        by: Caller,
-        *,
-        counts: bool,
-    ) -> None:
-        """One event for who asked, and one for each other agent whose memory was read."""
-        others = {entry.agent_id for entry in entries} - {scope.agent_id}
-        for agent_id in sorted(others):
-            seen = [entry for entry in entries if entry.agent_id == agent_id]
-            event = AuditDraft(
-                verb=verb, actor=by.name, details={"by": scope.agent_id, "entries": [one.id for one in seen]}
-            )
-            await self._store.recalled(agent_id, _places(seen) if counts else [], event)
-        own = [entry for entry in entries if entry.agent_id == scope.agent_id]
-        await self._store.recalled(
-            scope.agent_id, _places(own) if counts else [], session_event(verb, by, scope, details)
-        )
-
-
-def _places(entries: Sequence[MemoryEntry]) -> list[int]:
-    return [place for entry in entries if (place := place_named(entry.id)) is not None]
 
 
 def _why(intent: Intent, entries: Sequence[MemoryEntry], facts: Facts) -> str:
@@ -406,9 +331,3 @@ def _why(intent: Intent, entries: Sequence[MemoryEntry], facts: Facts) -> str:
 
 def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _looked_at(task: asyncio.Future[Any]) -> None:
-    """So that nobody complains that nobody did."""
-    if not task.cancelled():
-        task.exception()

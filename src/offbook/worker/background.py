@@ -143,8 +143,10 @@ class Background:
                 self._is_quiet.set()
 
     async def _give_way(self) -> None:
+        # Not `wait_for`: before Python 3.12 it may swallow that the task was cancelled.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._is_quiet.wait(), GIVE_WAY_SECONDS)
+            async with asyncio.timeout(GIVE_WAY_SECONDS):
+                await self._is_quiet.wait()
 
     def notify(self, agent_id: str) -> None:
         """The agent has news."""
