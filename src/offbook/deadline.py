@@ -13,6 +13,8 @@ from offbook.errors import OffbookError
 
 T = TypeVar("T")
 log = structlog.get_logger("offbook.turns")
+_LATE: set[asyncio.Future[Any]] = set()
+"""The event loop does not hold on to its tasks."""
 
 
 class Deadline:
@@ -32,6 +34,7 @@ class Deadline:
         # What is late goes on without us: a thread cannot be stopped, and what it makes may serve the next turn.
         await asyncio.wait((task,), timeout=self.left)
         if not task.done():
+            _LATE.add(task)
             task.add_done_callback(_looked_at)
             self.degraded.append(f"{what}: not ready in {self._seconds * 1_000:.0f} ms")
             return None
@@ -48,5 +51,6 @@ class Deadline:
 
 def _looked_at(task: asyncio.Future[Any]) -> None:
     """So that nobody complains that nobody did."""
+    _LATE.discard(task)
     if not task.cancelled():
         task.exception()
