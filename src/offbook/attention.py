@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from offbook.content import text_of
 from offbook.continuity.anchors import anchors_of
+from offbook.continuity.corrections import correction_in
 from offbook.continuity.topics import merged, topics_of
-from offbook.protocols import Store
+from offbook.protocols import ANY_SEQ, Store
 from offbook.session_notes import Thread, thread_of, working_state
 from offbook.settings import Settings
 from offbook.turns import Anchor, AnchorList, ContinuityState, SessionInfo, SessionState, Topic, TopicList
@@ -21,8 +22,6 @@ SESSIONS_LOOKED_AT = 8
 STATES_SHOWN = 3
 NEWEST_LOOKED_AT = 12
 """For something that was said: heartbeats may have come since."""
-NO_SEQ = 2**62
-"""Above every message's."""
 
 
 class Follows(NamedTuple):
@@ -93,13 +92,15 @@ class Attention:
         return anchors_of([(session.session_id, thread.anchors) for session, thread in threads], settings, now())
 
     def topics_in(self, agent_id: str, thread: Thread) -> list[Topic]:
+        """What the conversation is about: not what one was about that was had under the same key long before."""
         settings = self._settings.for_agent(agent_id).topic_tracking
-        return topics_of(thread.topics, settings) if settings.enabled else []
+        found = topics_of(thread.topics, settings) if settings.enabled else []
+        return [one for one in found if thread.begun_at is None or one.last_at >= thread.begun_at]
 
     async def follows(self, scope: Scope, session: Session | None, thread: Thread, prompt: str) -> Follows:
         """How a prompt goes on from the session, whether the host has sent it already or is about to."""
         prompt_seq, at = 0, now()
-        newest = await self._store.messages_before(scope, before_seq=NO_SEQ, limit=NEWEST_LOOKED_AT) if session else []
+        newest = await self._store.messages_before(scope, before_seq=ANY_SEQ, limit=NEWEST_LOOKED_AT) if session else []
         if newest and prompt and _is_same(newest[0].message, prompt):
             prompt_seq, at = newest[0].seq, _said_at(newest[0])
             newest = newest[1:]
@@ -110,13 +111,12 @@ class Attention:
         gaps = self._settings.for_agent(scope.agent_id).session
         info = SessionInfo(
             session_id=scope.session_id,
-            exchanges=thread.topics.turns,
-            started_at=session.started_at,
+            exchanges=thread.exchanges,
+            started_at=min(thread.begun_at or session.started_at, last_at),
             last_at=last_at,
             gap=SessionGaps(interrupted=gaps.interrupted_gap, new=gaps.new_session_gap).between(last_at, at),
         )
-        said = next((text_of(one.message.content) for one in newest if _is_said(one)), "")
-        return Follows(info, said, prompt_seq)
+        return Follows(info, _last_words(newest), prompt_seq)
 
     # ── how ──
 
@@ -150,5 +150,14 @@ def _is_said(one: LoggedMessage) -> bool:
     return one.message.role == "user" and one.entry.noise is None and one.message.origin in (None, "", "user")
 
 
+def _last_words(newest_first: Sequence[LoggedMessage]) -> str:
+    """What the user said last; nothing where that took something back: it is not to be told again, nor is what it was."""
+    said = next((text_of(one.message.content) for one in newest_first if _is_said(one)), "")
+    correction = correction_in(said, "user")
+    return "" if correction is not None and correction.kind == "retract" else said
+
+
 def _is_same(message: Message, prompt: str) -> bool:
-    return message.role == "user" and text_of(message.content).split() == prompt.split()
+    text = text_of(message.content) if message.role == "user" else ""
+    # Hosts trim and wrap; what is of quite another length is something else, and need not be read.
+    return abs(len(text) - len(prompt)) <= len(prompt) // 10 + 10 and text.split() == prompt.split()

@@ -13,6 +13,8 @@ from offbook.errors import OffbookError
 
 T = TypeVar("T")
 log = structlog.get_logger("offbook.turns")
+LEAST_SECONDS = 0.05
+"""For what has to be done in any case."""
 _LATE: set[asyncio.Future[Any]] = set()
 """The event loop does not hold on to its tasks."""
 
@@ -47,6 +49,24 @@ class Deadline:
             log.exception("left out", action="turn.prepare", part=what)
             self.degraded.append(f"{what}: it failed ({type(error).__name__}); the daemon's log has the details")
         return None
+
+    async def finish(self, what: str, work: Coroutine[Any, Any, None]) -> None:
+        """Work that is seen to its end in any case, and waited for until then; what goes wrong with it is raised."""
+        task = asyncio.ensure_future(work)
+        await asyncio.wait((task,), timeout=max(self.left, LEAST_SECONDS))
+        if task.done():
+            task.result()
+            return
+        _LATE.add(task)
+        task.add_done_callback(_told)
+        self.degraded.append(f"{what}: still being written")
+
+
+def _told(task: asyncio.Future[Any]) -> None:
+    """What came of it when nobody waited any more."""
+    _LATE.discard(task)
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("not done", action="turn.finish", detail=str(error))
 
 
 def _looked_at(task: asyncio.Future[Any]) -> None:

@@ -18,7 +18,8 @@ class PlacedMessage(Value, frozen=True):
     """A message, and where it lies."""
 
     place: int
-    """The store's own number of the message: stable, unique in the store, rising with `seq` within a session."""
+    """The store's own number of the message: stable, unique in the store; within a session it grows as `seq` does, by
+    one."""
     session: int
     """The store's number of the session."""
     session_id: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from offbook.content import render, text_of
@@ -16,11 +16,12 @@ from offbook.errors import StoreError
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.identity import place_named
 from offbook.retrieval.injection import FALLBACK_SCORE
+from offbook.retrieval.settling import RETRACTED
 from offbook.retrieval.substance import is_boilerplate, is_denial
 from offbook.retrieval.whole import readable, whole_text
 from offbook.types import LoggedMessage, Message, Scope
 
-NEARBY = 4
+NEARBY = 6
 """Messages looked at on either side: between a question and its answer there may be calls and their results."""
 LEAST_SECONDS = 0.02
 """With less than this left, what a hit was said beside is left out."""
@@ -33,6 +34,9 @@ class Beside(NamedTuple):
 
     text: str
     seq: int
+    speaker: str | None = None
+    is_theirs: bool = False
+    """It was said before an answer of the agent's, which is the hit."""
 
 
 class Exchanges:
@@ -51,27 +55,52 @@ class Exchanges:
         return [Ranked(bare(entry), rank) for rank, entry in in_order_of_time(entries)]
 
     async def of(self, agent_id: str, entries: Sequence[MemoryEntry], said_chars: int) -> list[Ranked]:
-        """The entries, given best first, in order of time. Two that belong to one exchange are told together."""
+        """The entries, given best first, in order of time. Two that belong to one exchange are told together.
+
+        What was replaced or taken back since is not told beside anything, and what the agent said to something that
+        was taken back is not told at all.
+        """
         own = [entry for entry in entries if entry.agent_id == agent_id]
         messages = await self._messages(agent_id, own)
-        besides = await asyncio.gather(*(self._beside(agent_id, entry, messages.get(entry.id)) for entry in own))
-        beside = dict(zip((entry.id for entry in own), besides, strict=True))
+        found = await asyncio.gather(*(self._beside(agent_id, entry, messages.get(entry.id)) for entry in own))
+        beside = {entry.id: one for entry, one in zip(own, found, strict=True) if one is not None}
+        replaced = await self._replaced(agent_id, own, beside)
         hits = {(entry.session_id, entry.span.first_seq): entry for entry in own}
         ranks = {entry.id: rank for rank, entry in enumerate(entries)}
         told: list[Ranked] = []
-        told_beside: set[str] = set()
+        told_beside: set[tuple[str, int]] = set()
+        is_told: set[str] = {
+            entry_id for entry_id, kind in replaced.items() if kind == RETRACTED and beside[entry_id].is_theirs
+        }
         for rank, entry in in_order_of_time(entries):
-            if entry.id in told_beside:
+            if entry.id in is_told:
                 continue
-            before, after = beside.get(entry.id, (None, None))
-            also = hits.get((entry.session_id, after.seq)) if after else None
-            also = also if also is not None and not (also.why and also.why.replaces) else None
-            if also is not None:
-                told_beside.add(also.id)
-            one = self._recalled(entry, messages.get(entry.id), before, after, said_chars)
+            by = beside.get(entry.id) if entry.id not in replaced else None
+            if by is not None and (entry.session_id, by.seq) in told_beside:
+                by = None  # once is enough
+            if by is not None and by.is_theirs and (entry.session_id, by.seq) in hits:
+                by = None  # told by itself
+            also = hits.get((entry.session_id, by.seq)) if by and not by.is_theirs else None
+            if also is not None and (also.id in is_told or (also.why and also.why.replaces)):
+                also = None
+            told_beside |= {(entry.session_id, by.seq)} if by is not None else set()
+            is_told.update(one.id for one in (entry, also) if one is not None)
+            one = self._recalled(entry, messages.get(entry.id), by, said_chars)
             best = min(rank, ranks[also.id]) if also is not None else rank
             told.append(Ranked(one, best, (also.id,) if also is not None else ()))
         return told
+
+    async def _replaced(
+        self, agent_id: str, entries: Sequence[MemoryEntry], beside: Mapping[str, Beside]
+    ) -> dict[str, str]:
+        """Of which entries that which they were said beside no longer holds, and how it came about."""
+        places: dict[int, str] = {}
+        for entry in entries:
+            place, one = place_named(entry.id), beside.get(entry.id)
+            if place is not None and one is not None:
+                places[place + one.seq - entry.span.first_seq] = entry.id
+        links = await self._store.supersessions(agent_id, list(places)) if places else []
+        return {places[link.old_place]: link.kind for link in links if link.old_place in places}
 
     async def _messages(self, agent_id: str, entries: Sequence[MemoryEntry]) -> dict[str, Message]:
         places = {place: entry.id for entry in entries if (place := place_named(entry.id)) is not None}
@@ -81,49 +110,49 @@ class Exchanges:
     async def _whole(self, agent_id: str, placed: PlacedMessage) -> Message:
         return await whole_text(self._blobs, agent_id, placed) or placed.logged.message
 
-    async def _beside(
-        self, agent_id: str, entry: MemoryEntry, message: Message | None
-    ) -> tuple[Beside | None, Beside | None]:
+    async def _beside(self, agent_id: str, entry: MemoryEntry, message: Message | None) -> Beside | None:
         """What they had said before an answer of the agent's, or what it answered to theirs."""
         if message is None or message.role not in ("user", "assistant") or entry.score == FALLBACK_SCORE:
-            return None, None
+            return None
         seq = entry.span.first_seq
         scope = Scope(agent_id=agent_id, session_id=entry.session_id)
         after_seq = seq if message.role == "user" else max(0, seq - NEARBY - 1)
         try:
             page = await self._store.messages(scope, after_seq=after_seq, limit=NEARBY)
         except StoreError:
-            return None, None
+            return None
         page = [one for one in page if abs((one.message.ts or one.received_at) - entry.ts) <= SAME_EXCHANGE]
-        if message.role == "user":
-            return None, _answer(page)
-        return _question([one for one in page if one.seq < seq]), None
+        return _answer(page) if message.role == "user" else _question([one for one in page if one.seq < seq])
 
     def _recalled(
-        self,
-        entry: MemoryEntry,
-        message: Message | None,
-        before: Beside | None,
-        after: Beside | None,
-        said_chars: int,
+        self, entry: MemoryEntry, message: Message | None, beside: Beside | None, said_chars: int
     ) -> Recalled:
         if message is None:
             return bare(entry)
         whole = render(message)
+        is_theirs = beside is not None and beside.is_theirs
         return Recalled(
             entry=entry,
             role=message.role,
             speaker=message.name,
             said=whole if len(whole) <= said_chars else entry.text,
-            before=before.text if before else "",
-            after=after.text if after else "",
+            before=beside.text if beside and is_theirs else "",
+            asker=beside.speaker if beside and is_theirs else None,
+            after=beside.text if beside and not is_theirs else "",
             is_newest=entry.score == FALLBACK_SCORE,
         )
 
 
 def in_order_of_time(entries: Sequence[MemoryEntry]) -> list[tuple[int, MemoryEntry]]:
-    """With the place of each in the ranking."""
-    return sorted(enumerate(entries), key=lambda pair: (pair[1].ts, pair[1].session_id, pair[1].span.first_seq))
+    """With the place of each in the ranking. Inside a session as it was said, whatever the host's clock did."""
+    said_at: dict[str, datetime] = {}
+    newest: dict[tuple[str, str], datetime] = {}
+    for entry in sorted(entries, key=lambda entry: entry.span.first_seq):
+        session = (entry.agent_id, entry.session_id)
+        newest[session] = said_at[entry.id] = max(entry.ts, newest.get(session, entry.ts))
+    return sorted(
+        enumerate(entries), key=lambda pair: (said_at[pair[1].id], pair[1].session_id, pair[1].span.first_seq)
+    )
 
 
 def bare(entry: MemoryEntry) -> Recalled:
@@ -133,19 +162,26 @@ def bare(entry: MemoryEntry) -> Recalled:
 
 
 def _answer(page: Sequence[LoggedMessage]) -> Beside | None:
+    """The last thing said before they spoke again: "Let me look" comes before what was found."""
+    found: Beside | None = None
     for one in page:
         if one.message.role == "user":
-            return None
-        if one.message.role == "assistant" and one.entry.noise is None:
+            break
+        if one.message.role == "assistant" and one.entry.noise is None and _is_own(one.message):
             text = text_of(one.message.content).strip()
             if text and not is_denial(text, "assistant") and not is_boilerplate(text):
-                return Beside(text, one.seq)
-    return None
+                found = Beside(text, one.seq, one.message.name)
+    return found
 
 
 def _question(page: Sequence[LoggedMessage]) -> Beside | None:
     for one in reversed(page):
-        if one.message.role == "user" and one.entry.noise is None and one.message.origin in (None, "", "user"):
+        if one.message.role == "user" and one.entry.noise is None and _is_own(one.message):
             text = text_of(one.message.content).strip()
-            return Beside(text, one.seq) if text else None
+            return Beside(text, one.seq, one.message.name, is_theirs=True) if text else None
     return None
+
+
+def _is_own(message: Message) -> bool:
+    """Not brought from elsewhere by whoever sent it."""
+    return message.origin in (None, "", message.role)

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+ANY_SEQ = 2**62
+"""Above every message's."""
+
+
 class ExaminedMessage(Value, frozen=True):
     """A message as its row holds it. `chars_through`: of the session, up to and with this message."""
 

@@ -26,6 +26,7 @@ from offbook.compression.fit import (
 )
 from offbook.compression.ledger import ledger_of
 from offbook.compression.tail import Piece, Tail, fitting, shown, tail_of, verbatim_room
+from offbook.continuity.anchor_rules import is_certain
 from offbook.continuity.anchor_text import listed
 from offbook.continuity.anchors import anchors_of
 from offbook.continuity.working_state import rendered
@@ -264,9 +265,10 @@ class SessionReader:
         """Who they are, what did not fit together, what is unresolved, of what is no longer shown (D3)."""
         settings = self._settings.for_agent(scope.agent_id).anchors
         thread = await thread_of(self._store, scope)
-        # Whatever the time is now: the same log gives the same bytes.
+        # The same log gives the same bytes: whatever the time is now, and whether a model had looked at it or not.
         kept = anchors_of([(scope.session_id, thread.anchors)], settings, _NEVER) if settings.enabled else []
-        return listed([one for one in kept if one.seq < before], max_chars)
+        sure = [one for one in kept if one.seq < before and is_certain(one.kind, one.text, settings.keywords)]
+        return listed(sure, max_chars)
 
     def _caps(self, agent_id: str) -> dict[int, int]:
         budget = self._settings.for_agent(agent_id).injection_budget

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from offbook.content import render, text_of
 from offbook.continuity.intent import Appetite
 from offbook.entries import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection
 from offbook.errors import WrongShape
-from offbook.protocols import Store
+from offbook.protocols import ANY_SEQ, Store
 from offbook.redact import redact_text
 from offbook.retrieval.asked import Ask
 from offbook.retrieval.identity import entry_id, place_named
@@ -36,6 +36,7 @@ MOST_PINNED = 1_000
 """By one keyword or session: more than that is no selection."""
 ENOUGH_TERMS = 3
 RECENT_CHARS = 300
+SAID_BEFORE_LOOKED_AT = 8
 MOST_CROSSED = 16
 """Agents searched at once."""
 MOST_CROSSED_IN_A_TURN = 3
@@ -115,19 +116,21 @@ class Recollections:
         appetite: Appetite,
         *,
         budget: int,
-        visible_from: int,
+        is_visible: Callable[[int], bool] = lambda seq: False,
         prompt_seq: int = 0,
         seconds: float | None = None,
+        stands_alone: bool = False,
         by: Caller,
     ) -> Minded:
         """What comes to mind before a turn (A2, A3, A5, D6). Nothing is recorded here: the turn does that.
 
-        What the agent has before its eyes, messages from `visible_from` on, comes to mind only where little else does.
+        What the agent has before its eyes (`is_visible`: messages of the session) comes to mind only where little else
+        does. With `stands_alone` the prompt means something without what was said before it.
         """
         others = (await self._others(scope.agent_id, by))[0] if await self._is_open(scope.agent_id) else []
         ask = Ask(
             scope=scope,
-            query=await self._expanded(scope, prompt),
+            query=prompt if stands_alone else await self._expanded(scope, prompt, prompt_seq),
             limit=appetite.limit,
             explain=True,
             prefers_hot=True,
@@ -136,7 +139,7 @@ class Recollections:
         )
         found, _ = await self._background.recall(ask)
         entries = [entry for entry in found.entries if not _is_prompt(entry, scope, prompt, prompt_seq)]
-        seen = [one for one in entries if one.session_id == scope.session_id and one.span.first_seq >= visible_from]
+        seen = [one for one in entries if one.session_id == scope.session_id and is_visible(one.span.first_seq)]
         shown = self._chosen([one for one in entries if one not in seen], appetite, budget)
         if len(shown) < LEAST_SHOWN:
             shown += self._chosen(seen, appetite, budget)[: LEAST_SHOWN - len(shown)]
@@ -149,13 +152,16 @@ class Recollections:
         candidates = [_candidate(entry) for entry in entries]
         return chosen(candidates, budget=budget, min_score=appetite.min_score, keep=appetite.keep)
 
-    async def _expanded(self, scope: Scope, prompt: str) -> str:
+    async def _expanded(self, scope: Scope, prompt: str, prompt_seq: int) -> str:
         """A prompt of a word or two means something only with what was said before it."""
         if len(query_terms(prompt)) >= ENOUGH_TERMS:
             return prompt
-        last = await self._store.messages_before(scope, before_seq=2**31, limit=1)
-        said = text_of(last[0].message.content)[-RECENT_CHARS:] if last else ""
-        return f"{prompt}\n{said}" if said else prompt
+        before = await self._store.messages_before(scope, before_seq=prompt_seq or ANY_SEQ, limit=SAID_BEFORE_LOOKED_AT)
+        said = next(
+            (one for one in before if one.entry.noise is None and one.message.role in ("user", "assistant")), None
+        )
+        text = text_of(said.message.content)[-RECENT_CHARS:] if said else ""
+        return f"{prompt}\n{text}" if text else prompt
 
     async def _newest(self, scope: Scope, prompt: str, prompt_seq: int, budget: int) -> list[MemoryEntry]:
         """A3: marked, so that nobody takes them for an answer. What was said, not what a tool gave."""
@@ -283,9 +289,9 @@ class Recollections:
 
 def _is_prompt(entry: MemoryEntry, scope: Scope, prompt: str, prompt_seq: int) -> bool:
     """The prompt itself may be in the log already, and may have been asked before: neither answers it."""
-    return entry.session_id == scope.session_id and (
-        entry.span.first_seq == prompt_seq or entry.text.split() == prompt.split()
-    )
+    if entry.session_id != scope.session_id:
+        return False
+    return entry.span.first_seq == prompt_seq or entry.text.split() == prompt.split()
 
 
 def _candidate(entry: MemoryEntry) -> Candidate:

@@ -14,21 +14,20 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from offbook.attention import Attention
-from offbook.content import render
 from offbook.continuity.memory_section import Known, memory_budget, memory_section, pinned_text
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Store
 from offbook.retrieval.whole import readable
 from offbook.settings import Settings
-from offbook.standing import speaker_of
-from offbook.summaries import HandedContext, Summary
-from offbook.turns import TurnMemory
-from offbook.types import AuditEvent, Scope, Session, now
+from offbook.summaries import Summary
+from offbook.turns import Handed, TurnMemory
+from offbook.types import AuditEvent, Scope, Session, Span, now
 
 SUMMARIES_LOOKED_AT = 64
 """Of each level, the newest: as many as its budget could show at the length they aim at, and more."""
 MOST_PINNED = 50
 SECTIONS_KEPT = 64
+EVENTS_LOOKED_AT = 8
 CHANGES_HANDS = ("hooks/post-compaction", "hooks/session-start")
 """Beside a swap, which is known by its generation: what makes a context another one."""
 
@@ -62,9 +61,11 @@ class Remembering:
         if session is None:
             return Epoch(0, None)
         events = await self._store.newest_audit_events(
-            scope.agent_id, session_id=scope.session_id, verbs=CHANGES_HANDS, limit=1
+            scope.agent_id, session_id=scope.session_id, verbs=CHANGES_HANDS, limit=EVENTS_LOOKED_AT
         )
-        return Epoch(session.generation, events[-1] if events else None)
+        # A start that had nothing to hand over leaves the host with what it had.
+        changes = [event for event in events if event.details.get("context", event) is not None]
+        return Epoch(session.generation, changes[-1] if changes else None)
 
     async def known(self, scope: Scope, epoch: Epoch) -> TurnMemory | None:
         """The section of this epoch; None where it has not been made yet."""
@@ -77,10 +78,25 @@ class Remembering:
         self._keep(scope, known)
         return known
 
+    async def handed(self, scope: Scope, epoch: Epoch) -> Handed | None:
+        """What the agent runs on, where it is ours and the host has not compacted it since."""
+        if epoch.is_first:
+            return None
+        with suppress(StoreCorrupt):
+            handed = await self._store.handed(scope)
+            event = epoch.event
+            has_compacted = handed and event and event.verb == "hooks/post-compaction" and event.at > handed.at
+            if handed is not None and not has_compacted:
+                verbatim = [part for part in handed.parts if part.kind == "verbatim"]
+                spans = [Span(first_seq=part.first_seq, last_seq=part.last_seq) for part in verbatim]
+                return Handed(spans=spans, through=handed.last_seq)
+        return None
+
     async def made(
         self,
         scope: Scope,
         epoch: Epoch,
+        handed: Handed | None,
         *,
         window: int,
         current_tokens: int,
@@ -90,14 +106,19 @@ class Remembering:
         """The section, made now. With `keeps` it is the same from now on."""
         # One makes it: two that come at once would each make a section of their own.
         async with self._making.setdefault(scope, asyncio.Lock()):
-            if (known := await self.known(scope, epoch)) is not None:
+            known = await self.known(scope, epoch)
+            if known is not None and known.tokens <= self.most_tokens(scope.agent_id, window):
                 return known
-            handed = await self._handed(scope, epoch)
             made = await self._made(scope, epoch, handed, window, current_tokens, recall_budget)
-            if keeps:
+            # Whoever was slow must not bury the section of a context that has been swapped in meanwhile.
+            if keeps and (await self.epoch(scope, await self._store.session(scope))).name == epoch.name:
                 await self._store.keep_turn_memory(scope, made)
                 self._keep(scope, made)
         return made
+
+    def most_tokens(self, agent_id: str, window: int) -> int:
+        """However it came about: a model with a smaller window cannot be shown more (D2)."""
+        return int(window * self._settings.for_agent(agent_id).context_budget.context_budget_ratio)
 
     def _keep(self, scope: Scope, memory: TurnMemory) -> None:
         self._kept[scope] = memory
@@ -105,22 +126,11 @@ class Remembering:
         while len(self._kept) > SECTIONS_KEPT:
             self._kept.popitem(last=False)
 
-    async def _handed(self, scope: Scope, epoch: Epoch) -> HandedContext | None:
-        """What the agent runs on, where it is ours and the host has not compacted it since."""
-        if epoch.is_first:
-            return None
-        with suppress(StoreCorrupt):
-            handed = await self._store.handed(scope)
-            event = epoch.event
-            has_compacted = handed and event and event.verb == "hooks/post-compaction" and event.at > handed.at
-            return None if has_compacted else handed
-        return None
-
     async def _made(
         self,
         scope: Scope,
         epoch: Epoch,
-        handed: HandedContext | None,
+        handed: Handed | None,
         window: int,
         current_tokens: int,
         recall_budget: int,
@@ -137,14 +147,13 @@ class Remembering:
         section = await asyncio.to_thread(
             memory_section, known, settings, session_id=scope.session_id, budget=budget, key=self._key
         )
-        verbatim = [part.first_seq for part in handed.parts if part.kind == "verbatim"] if handed else []
         return TurnMemory(
             epoch=epoch.name,
             at=now(),
             text=section.text,
             tokens=section.tokens,
             parts=section.parts,
-            verbatim_from=min(verbatim, default=0),
+            handed=handed,
         )
 
     async def _gathered(self, scope: Scope, *, is_handed: bool) -> Known:
@@ -172,19 +181,16 @@ class Remembering:
         return [one for one in found if not (is_handed and _is_within(one, scope.session_id))]
 
     async def _pinned(self, scope: Scope, *, is_handed: bool) -> Sequence[str]:
+        """What was replaced or taken back since is left out: recall tells of it."""
         places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED)
-        placed = await readable(self._store, scope.agent_id, places) if places else []
+        links = await self._store.supersessions(scope.agent_id, places) if places else []
+        gone = {link.old_place for link in links}
+        placed = await readable(self._store, scope.agent_id, [place for place in places if place not in gone])
         shown = [one for one in placed if not (is_handed and one.session_id == scope.session_id)]
         shown.sort(key=lambda one: (one.logged.message.ts or one.logged.received_at, one.place))
-        return [
-            pinned_text(
-                render(one.logged.message),
-                speaker_of(one.logged.message),
-                one.logged.message.ts or one.logged.received_at,
-            )
-            for one in shown
-        ]
+        return [pinned_text(one.logged.message, one.logged.message.ts or one.logged.received_at) for one in shown]
 
 
 def _is_within(summary: Summary, session_id: str) -> bool:
-    return all(span.session_id == session_id for span in summary.draft.spans)
+    """Or partly: what it merges of other sessions is shown by itself then."""
+    return any(span.session_id == session_id for span in summary.draft.spans)

@@ -6,6 +6,7 @@ Notes are derived from the log. One that cannot be read is made anew.
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
 
 import msgspec
 
@@ -25,6 +26,15 @@ class Thread(Value, frozen=True):
 
     topics: TopicState = TopicState()
     anchors: AnchorState = AnchorState()
+    begun_at: datetime | None = None
+    """When the conversation began: at first, or after the last silence that makes a new one of it (D16)."""
+    turns_before: int = 0
+    """Of the conversations before it."""
+    last_at: datetime | None = None
+
+    @property
+    def exchanges(self) -> int:
+        return self.topics.turns - self.turns_before
 
     @property
     def through_seq(self) -> int:

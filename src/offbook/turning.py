@@ -9,26 +9,26 @@ Whatever is missing, late or broken is left out and named in `degraded`: the tur
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from offbook.attention import NO_SEQ, Attention, Follows
-from offbook.continuity.handover import LastTime, handover, session_line, topics_line
+from offbook.attention import Attention, Follows
+from offbook.continuity.handover import LastTime, handover, session_line, subject_of, topics_line
 from offbook.continuity.intent import Appetite, appetite_for, intent_of
 from offbook.continuity.recall_section import Line, RecallSection, recall_section
 from offbook.deadline import Deadline
 from offbook.entries import MemoryEntry
-from offbook.exchanges import Exchanges
+from offbook.exchanges import Exchanges, in_order_of_time
 from offbook.intake import HEAVY_CHARS
 from offbook.protocols import Blobs, Store
 from offbook.recollection import Minded, Recollections
 from offbook.remembering import Epoch, Remembering
 from offbook.retrieval.injection import FALLBACK_SCORE, budget_tokens
-from offbook.retrieval.query import read_query
+from offbook.retrieval.query import Query, read_query
 from offbook.session_notes import Thread, thread_of
 from offbook.settings import Settings
-from offbook.turns import Enrichment, Intent, PreparedTurn, Sparseness, TurnMemory, TurnTokens
+from offbook.turns import Enrichment, Handed, Intent, PreparedTurn, Sparseness, TurnMemory, TurnTokens
 from offbook.types import Caller, Scope, Session, now
 from offbook.worker.background import Background
 
@@ -47,6 +47,8 @@ class Facts(NamedTuple):
     epoch: Epoch
     memory: TurnMemory | None
     """The stable section; None where this is the first turn since the context changed hands."""
+    handed: Handed | None
+    """What the agent has word for word, where it runs on a context of ours."""
 
     @property
     def is_after_compaction(self) -> bool:
@@ -58,6 +60,8 @@ class Asked(NamedTuple):
 
     scope: Scope
     prompt: str
+    query: str
+    """What of it is searched for."""
     intent: Intent
     window: int
     current_tokens: int
@@ -103,14 +107,15 @@ class Turning:
         settings = self._settings.for_agent(scope.agent_id)
         most = settings.turn.deadline.total_seconds()
         deadline = Deadline(most if seconds is None else min(most, seconds))
-        prompt, intent = await self._read(scope, prompt)
+        prompt, query = await self._read(scope, prompt)
+        intent = intent_of(query)
         window = context_window or settings.token_budget.context_window
         used = current_tokens or 0
         budget = budget_tokens(settings.token_budget, current_tokens=used, context_window=window)
-        asked = Asked(scope, prompt, intent, window, used, budget, preview, by)
+        asked = Asked(scope, prompt, query.text, intent, window, used, budget, preview, by)
         memory, recall = None, NOTHING
         entries: list[MemoryEntry] = []
-        if settings.enabled and not settings.store_only:
+        if not self._is_silent(settings, deadline):
             self._note_window(asked, context_window)
             with self._background.answering():
                 facts = await deadline.get("session", self._facts(asked))
@@ -118,9 +123,6 @@ class Turning:
                     memory, (recall, entries) = await asyncio.gather(
                         self._memory(asked, facts, deadline), self._recall(asked, facts, deadline)
                     )
-        else:
-            switch = "storeOnly" if settings.store_only else "enabled"
-            deadline.degraded.append(f"{switch}: by the settings nothing is injected")
         turn = PreparedTurn(
             memory=memory.text if memory else "",
             recall=recall.text,
@@ -130,15 +132,15 @@ class Turning:
             degraded=deadline.degraded,
             parts=[*(memory.parts if memory else []), *recall.parts] if explain else [],
         )
-        await self._record(asked, turn, memory)
+        await deadline.finish("audit", self._record(asked, turn, memory))
         return turn
 
-    async def _read(self, scope: Scope, prompt: str) -> tuple[str, Intent]:
-        """What is asked, without its secrets, and what it wants of memory."""
+    async def _read(self, scope: Scope, prompt: str) -> tuple[str, Query]:
+        """What is said, without its secrets, and what of it is asked."""
 
-        def read() -> tuple[str, Intent]:
+        def read() -> tuple[str, Query]:
             said = self._recollections.redacted(scope.agent_id, prompt)
-            return said, intent_of(read_query(said))
+            return said, read_query(said)
 
         return await asyncio.to_thread(read) if len(prompt) > HEAVY_CHARS else read()
 
@@ -157,14 +159,19 @@ class Turning:
             self._attention.follows(asked.scope, session, thread, asked.prompt),
             self._remembering.epoch(asked.scope, session),
         )
-        return Facts(session, thread, follows, epoch, await self._remembering.known(asked.scope, epoch))
+        memory = await self._remembering.known(asked.scope, epoch)
+        # Read once for each hand-over: it is large.
+        handed = memory.handed if memory else await self._remembering.handed(asked.scope, epoch)
+        return Facts(session, thread, follows, epoch, memory, handed)
 
     async def _memory(self, asked: Asked, facts: Facts, deadline: Deadline) -> TurnMemory | None:
-        if facts.memory is not None:
+        most = self._remembering.most_tokens(asked.scope.agent_id, asked.window)
+        if facts.memory is not None and facts.memory.tokens <= most:
             return facts.memory
         making = self._remembering.made(
             asked.scope,
             facts.epoch,
+            facts.handed,
             window=asked.window,
             current_tokens=asked.current_tokens,
             recall_budget=asked.budget,
@@ -187,7 +194,8 @@ class Turning:
         deadline.degraded += minded.degraded
         entries = minded.entries
         found = await self._exchanges.told_of(scope.agent_id, entries, appetite.said_chars, deadline)
-        section = recall_section(
+        section = await asyncio.to_thread(
+            recall_section,
             lines or [],
             found,
             intent=asked.intent,
@@ -199,34 +207,36 @@ class Turning:
             why=_why(asked.intent, entries, facts),
             key=self._key,
         )
-        shown = sorted(
-            (entry for entry in entries if entry.id in section.shown),
-            key=lambda entry: (entry.ts, entry.session_id, entry.span.first_seq),
-        )
+        shown = [entry for _, entry in in_order_of_time(entries) if entry.id in section.shown]
         return section, shown
 
     async def _minded(self, asked: Asked, facts: Facts, appetite: Appetite, deadline: Deadline) -> Minded:
         if asked.intent == "brief":
             return Minded([], [])
+        query = asked.query
+        if asked.intent == "resume":  # "where were we?" says nothing of where that was
+            last = await deadline.get("continuity", self._last_time(asked.scope, facts))
+            query = f"{query}\n{subject_of(last)}" if last else query
         work = self._recollections.minded(
             asked.scope,
-            asked.prompt,
+            query,
             appetite,
             budget=asked.budget,
-            visible_from=self._visible_from(asked.scope, facts),
+            is_visible=self._visible(asked.scope, facts),
             prompt_seq=facts.follows.prompt_seq,
             seconds=deadline.left,
             by=asked.by,
         )
         return await deadline.get("recall", work) or Minded([], [])
 
-    def _visible_from(self, scope: Scope, facts: Facts) -> int:
-        """The first message that the agent surely has before its eyes: what it was handed word for word, or the last
-        turns of what its host has kept."""
-        if facts.memory is not None and facts.memory.verbatim_from:
-            return facts.memory.verbatim_from
+    def _visible(self, scope: Scope, facts: Facts) -> Callable[[int], bool]:
+        """Which messages of the session the agent surely has before its eyes: what it was handed word for word and
+        what came since, or the last turns of what its host has kept."""
+        if facts.handed is not None:
+            return facts.handed.shows
         turns = self._settings.for_agent(scope.agent_id).context_budget.recent_turns_always_full
-        return max(1, (facts.session.last_seq if facts.session else 0) - 2 * turns + 1)
+        last_seq = facts.session.last_seq if facts.session else 0
+        return lambda seq: seq > last_seq - 2 * turns
 
     async def _lines(self, asked: Asked, facts: Facts) -> list[Line]:
         """The continuity block (D10): the session, how it goes on from the one before, what it is about."""
@@ -235,7 +245,7 @@ class Turning:
         opening = ""
         if is_new or asked.intent == "resume":
             opening = handover(await self._last_time(asked.scope, facts), at)
-        topics = self._attention.topics_in(asked.scope.agent_id, facts.thread)
+        topics = [] if is_new else self._attention.topics_in(asked.scope.agent_id, facts.thread)
         return [
             Line("session", session_line(None if is_new else info, at), "the conversation so far"),
             Line("handover", opening, "a new conversation" if is_new else "they pick up the thread"),
@@ -251,14 +261,16 @@ class Turning:
             others = [one for one in await self._attention.newest(scope.agent_id) if one.session_id != scope.session_id]
             if not others:
                 return None
-            session = max(others, key=lambda one: one.last_at)  # what was imported last need not be the newest
+            # What was imported last need not be the newest, and no clock is ahead of ours for ever.
+            session = max(others, key=lambda one: min(one.last_at, now()))
             before = Scope(agent_id=scope.agent_id, session_id=session.session_id)
             thread = await thread_of(self._store, before)
             follows = await self._attention.follows(before, session, thread, "")
             last_at, said = follows.info.last_at if follows.info else session.last_at, follows.last_said
         states = await self._attention.states([session])
         topics = self._attention.topics_in(scope.agent_id, thread)
-        return LastTime(last_at, states[0].records if states else (), topics, said)
+        is_here = session.session_id == scope.session_id
+        return LastTime(last_at, states[0].records if states else (), topics, said, is_here)
 
     async def _record(self, asked: Asked, turn: PreparedTurn, memory: TurnMemory | None) -> None:
         details: dict[str, Any] = {
@@ -282,27 +294,28 @@ class Turning:
         """What a sparse result of the host's memory search is enriched with."""
         settings = self._settings.for_agent(scope.agent_id)
         deadline = Deadline(settings.turn.deadline.total_seconds())
-        query, _ = await self._read(scope, query)
+        said, asked = await self._read(scope, query)
         appetite = appetite_for(
             "recall", settings.search, settings.context_budget, settings.min_score, is_after_compaction=False
         )
         entries: list[MemoryEntry] = []
-        if settings.enabled and not settings.store_only:
-            work = self._recollections.minded(
-                scope,
-                query,
-                appetite,
-                budget=ENRICHED_TOKENS,
-                visible_from=NO_SEQ,
-                seconds=deadline.left,
-                by=by,
-            )
-            minded = await deadline.get("recall", work)
-            found = minded.entries if minded else []
-            entries = [entry for entry in found if entry.score != FALLBACK_SCORE]
-            deadline.degraded += minded.degraded if minded else []
+        if not self._is_silent(settings, deadline):
+            with self._background.answering():
+                work = self._recollections.minded(
+                    scope,
+                    asked.text,
+                    appetite,
+                    budget=ENRICHED_TOKENS,
+                    seconds=deadline.left,
+                    stands_alone=True,
+                    by=by,
+                )
+                minded = await deadline.get("recall", work) or Minded([], [])
+            entries = [entry for entry in minded.entries if entry.score != FALLBACK_SCORE]
+            deadline.degraded += minded.degraded
         told = await self._exchanges.told_of(scope.agent_id, entries, appetite.said_chars, deadline)
-        section = recall_section(
+        section = await asyncio.to_thread(
+            recall_section,
             [],
             told,
             intent="recall",
@@ -315,11 +328,20 @@ class Turning:
             key=self._key,
         )
         shown = [entry for entry in entries if entry.id in section.shown]
-        details = {"query": _digest(query), "entries": [entry.id for entry in shown]}
-        await self._recollections.brought_to_mind(scope, "enrich", shown, details, by, counts=True)
+        details = {"query": _digest(said), "entries": [entry.id for entry in shown]}
+        recording = self._recollections.brought_to_mind(scope, "enrich", shown, details, by, counts=True)
+        await deadline.finish("audit", recording)
         return Enrichment(
             text=section.text, entries=shown, tokens=section.tokens, sparse=SPARSE, degraded=deadline.degraded
         )
+
+    def _is_silent(self, settings: Settings, deadline: Deadline) -> bool:
+        """Whether by the settings nothing is injected; said, then."""
+        if settings.enabled and not settings.store_only:
+            return False
+        switch = "storeOnly" if settings.store_only else "enabled"
+        deadline.degraded.append(f"{switch}: by the settings nothing is injected")
+        return True
 
 
 def _why(intent: Intent, entries: Sequence[MemoryEntry], facts: Facts) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from offbook.entries import MemoryEntry
 from offbook.summaries import StateRecord
-from offbook.types import GapKind, Sparse, Value
+from offbook.types import GapKind, Span, Sparse, Value
 
 Intent = Literal["recall", "resume", "plain", "brief"]
 """What a prompt wants of memory: what was said before, the thread picked up again, nothing in particular; `brief` is
@@ -141,6 +141,16 @@ class PreparedTurn(Sparse, frozen=True):
     """With `explain`."""
 
 
+class Handed(Value, frozen=True):
+    """Which messages a context shows word for word; what came after `through` does too."""
+
+    spans: list[Span]
+    through: int
+
+    def shows(self, seq: int) -> bool:
+        return seq > self.through or any(span.first_seq <= seq <= span.last_seq for span in self.spans)
+
+
 class TurnMemory(Value, frozen=True):
     """A stable section as it was first given: the same until the context changes hands."""
 
@@ -150,8 +160,8 @@ class TurnMemory(Value, frozen=True):
     text: str
     tokens: int
     parts: list[TurnPart]
-    verbatim_from: int = 0
-    """The first message that the agent was handed word for word; 0 where it was handed nothing."""
+    handed: Handed | None = None
+    """What the agent was handed word for word with its context, where that was ours."""
 
 
 # ── what a host's own search is given besides ─────────────────────────────────────────────────

@@ -158,12 +158,14 @@ class HotSwapSession(SessionShapes):
 
     async def turn_messages(self, prompt: str | None = None) -> list[Message]:
         """`messages()`, and what the provider would have in mind for what the user said last, or for `prompt`, in its
-        places (`placed`). Both within the deadline; where the provider has no answer by then, just the messages."""
-        until = time.monotonic() + self._deadline_seconds
+        places (`placed`). Each within the deadline; where the provider has no answer by then, just the messages."""
         messages = await self.messages()
         asked = asked_in(messages, prompt, self._generation)
-        turn = None if asked is None else await self._prepared(asked, until)
-        return messages if turn is None else placed(messages, turn)
+        turn = None if asked is None else await self._prepared(asked, time.monotonic() + self._deadline_seconds)
+        if turn is None:
+            return messages
+        self._meter.give(self._slot.tokens, turn.tokens.memory + turn.tokens.recall)
+        return placed(messages, turn)
 
     def report_usage(self, prompt_tokens: int | None) -> None:
         """What the prompt made of the last `messages` took, as the model's provider counted it: all of it, also what

@@ -41,7 +41,8 @@ def held(turn: PreparedTurn | None, asked: Asked, last: tuple[Asked, PreparedTur
     if last is None or last[0].generation != asked.generation or (turn is not None and turn.memory):
         return turn
     if turn is None:
-        return msgspec.structs.replace(last[1], recall="", entries=[], parts=[])
+        tokens = msgspec.structs.replace(last[1].tokens, recall=0)
+        return msgspec.structs.replace(last[1], recall="", tokens=tokens, entries=[], parts=[])
     return msgspec.structs.replace(turn, memory=last[1].memory)
 
 

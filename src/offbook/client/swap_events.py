@@ -53,11 +53,13 @@ class Meter:
 
     def __init__(self) -> None:
         self._given = 0
+        self._beside = 0
         self._reported: int | None = None
 
-    def give(self, slot_tokens: int) -> None:
-        """This much of slot A goes into the next prompt."""
-        self._given = slot_tokens
+    def give(self, slot_tokens: int, beside: int = 0) -> None:
+        """This much of slot A goes into the next prompt, and this much of memory beside it."""
+        self._given = slot_tokens + beside
+        self._beside = beside
 
     def report(self, prompt_tokens: int | None) -> None:
         """What that prompt took. No prompt takes nothing: then it was not counted."""
@@ -65,8 +67,9 @@ class Meter:
             self._reported, self._estimated = prompt_tokens, self._given
 
     def used(self, slot_tokens: int) -> int:
+        total = slot_tokens + self._beside
         if self._reported is None:
-            return slot_tokens
+            return total
         if self._reported >= self._estimated:
-            return slot_tokens + self._reported - self._estimated
-        return int(slot_tokens * max(self._reported / self._estimated, LEAST_OF_ESTIMATE))
+            return total + self._reported - self._estimated
+        return int(total * max(self._reported / self._estimated, LEAST_OF_ESTIMATE))

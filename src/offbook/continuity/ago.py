@@ -19,8 +19,6 @@ DAYS_PER_YEAR = 365.25
 JUST_NOW_SECONDS = 2 * MINUTE
 AHEAD_SECONDS = MINUTE
 """Clocks differ by that much; whatever lies further ahead is told by its date."""
-HOURS_WHATEVER_THE_DAY = 12
-"""What was said at eleven in the evening is "3 hours ago" at two, and "yesterday" at noon."""
 WEEKS_UP_TO_DAYS = 30
 A_YEAR_UP_TO_DAYS = 400
 LONGEST_SECONDS = 1e12
@@ -42,21 +40,18 @@ _UNITS = (
 
 
 def ago(then: datetime, at: datetime) -> str:
-    """When something was, seen from `at`: both with a time zone, days counted in that of `at`."""
+    """When something was, seen from `at`: both with a time zone."""
     seconds = _between(then, at).total_seconds()
     there = _in_zone_of(at, then)
     if seconds < -AHEAD_SECONDS:
         return f"on {there.day} {_MONTHS[there.month - 1]} {there.year}"
     if seconds < JUST_NOW_SECONDS:
         return "just now"
-    days = (at.date() - there.date()).days
-    if seconds < HOURS_WHATEVER_THE_DAY * HOUR:
+    if seconds < 23.5 * HOUR:
         return f"{span_text(seconds)} ago"
-    if days < 1:
-        return f"{_counted(_nearest(seconds / HOUR), 'hour')} ago"
-    if days == 1:
-        return "yesterday"
-    return _days_ago(days, there)
+    # By the time that passed: which day it was depends on where one lives, which nobody has told us.
+    days = _nearest(seconds / DAY)
+    return "yesterday" if days == 1 else _days_ago(days, there)
 
 
 def span_text(seconds: float) -> str:

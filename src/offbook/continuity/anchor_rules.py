@@ -52,6 +52,12 @@ def nominees(sentence: str, keywords: AnchorKeywords) -> Iterator[Nominee]:
                 yield Nominee(kind, bool(verdict))
 
 
+@lru_cache(512)
+def is_certain(kind: AnchorKind, sentence: str, keywords: AnchorKeywords) -> bool:
+    """Whether the rules alone are sure that the sentence is of this kind."""
+    return any(one.kind == kind and one.is_certain for one in nominees(sentence, keywords))
+
+
 def _verdict(kind: AnchorKind, said: str, lower: str, words: frozenset[str]) -> bool | None:
     """`lower` is the whole sentence: a word of their own counts wherever it stands."""
     defaults = _DEFAULTS[kind]

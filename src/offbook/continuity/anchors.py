@@ -22,6 +22,7 @@ from offbook.continuity.anchor_rules import (
     nominees,
 )
 from offbook.continuity.anchor_tension import settled_in, subject_of
+from offbook.continuity.clauses import says_more
 from offbook.continuity.corrections import correction_in
 from offbook.continuity.facts import contradicts, facts_in, is_single_valued
 from offbook.continuity.keeping import Turn, cut, is_about, shared, words_of
@@ -249,8 +250,8 @@ def _again(old: KeptAnchor, new: KeptAnchor) -> KeptAnchor:
 
 def _replaces(new: KeptAnchor, old: KeptAnchor) -> bool:
     """ "My name is Tina" does not stay beside "my name is Nina"."""
-    if not new.kind == old.kind == "identity":
-        return False
+    if not new.kind == old.kind == "identity" or says_more(old.text, new.text):
+        return False  # what else it says holds still
     before = {fact.about: fact.value for fact in facts_in(old.text, "user")}
     return any(
         is_single_valued(fact.about) and contradicts(fact.about, fact.value, before[fact.about])

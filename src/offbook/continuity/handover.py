@@ -26,6 +26,14 @@ class LastTime(NamedTuple):
     records: Sequence[StateRecord] = ()
     topics: Sequence[Topic] = ()
     last_said: str = ""
+    is_here: bool = False
+    """In this very session, before a long silence."""
+
+
+def subject_of(last: LastTime) -> str:
+    """What it was on, in a few words: what a search for it goes by."""
+    goals = [one.text for one in last.records if one.kind == "goal"]
+    return goals[0] if goals else " ".join(one.label for one in last.topics[:MOST_TOPICS])
 
 
 def session_line(info: SessionInfo | None, at: datetime) -> str:
@@ -56,19 +64,19 @@ def handover(last: LastTime | None, at: datetime) -> str:
     # The kinds come newest first, as working state lists them.
     goals = [one.text for one in last.records if one.kind == "goal"]
     about = _labels([one for one in last.topics if not one.is_stale] or last.topics)
-    when = ago(last.last_at, at)
+    when = f"{' here' if last.is_here else ''}, {ago(last.last_at, at)}"
     if goals:
-        line = f"When you last spoke, {when}, you were on this: {quote(goals[0])}"
+        line = f"When you last spoke{when}, you were on this: {quote(goals[0])}"
     elif about:
-        line = f"When you last spoke, {when}, it was about {about}."
+        line = f"When you last spoke{when}, it was about {about}."
     elif last.last_said:
-        line = f"When you last spoke, {when}, the last they said was {quote(last.last_said)}"
+        line = f"When you last spoke{when}, the last they said was {quote(last.last_said)}"
     else:
         return ""
     still_open = [quote(one.text) for one in last.records if one.kind == "open loop"][:MOST_OPEN]
     running = [quote(one.text) for one in last.records if one.kind == "live handle"][:MOST_OPEN]
-    line += f" Still open: {'; '.join(still_open)}." if still_open else ""
-    line += f" Still running then: {'; '.join(running)}." if running else ""
+    line += f" Still open: {'; '.join(still_open)}" if still_open else ""
+    line += f" Still running then: {'; '.join(running)}" if running else ""
     return line + (OF_AN_INSTRUCTION if INSTRUCTION in marks else "")
 
 

@@ -7,21 +7,25 @@ What must not be lost has its share first; the summaries get what is left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import floor
 from typing import NamedTuple
 
 from offbook.compression.days import day_text
 from offbook.compression.hierarchy import chosen
+from offbook.content import render
 from offbook.continuity.anchor_text import HEADING, anchor_lines, in_order_of_time
 from offbook.continuity.quoting import defused, quoted
+from offbook.continuity.state_text import HEADING as DOING
 from offbook.continuity.state_text import rendered
+from offbook.continuity.telling import named
 from offbook.frames import frame
 from offbook.settings import Settings
 from offbook.summaries import Summary
 from offbook.tokens import estimate_tokens
 from offbook.turns import Anchor, PartKind, SessionState, TurnPart
+from offbook.types import Message
 
 SWAPPED_SHARE = 0.1
 """Of the window, where the agent runs on a context of ours already: the two together must not bring the next swap
@@ -77,8 +81,9 @@ def memory_section(known: Known, settings: Settings, *, session_id: str, budget:
     levels = settings.injection_budget
     room = budget - sum(one.tokens for one in kept) - estimate_tokens(frame(INTRODUCTION, kind="memory", key=key))
     shown = chosen(known.summaries, {1: levels.l1, 2: levels.l2, 3: levels.l3}, max(0, room))
+    texts = {one.id: defused(one.draft.text) for one in shown}
     while True:
-        parts = [*([_summaries_part(shown, len(known.summaries))] if shown else []), *kept]
+        parts = [*([_summaries_part(shown, texts, len(known.summaries))] if shown else []), *kept]
         text = _framed(parts, key)
         tokens = estimate_tokens(text)
         if tokens <= budget or not text:
@@ -102,14 +107,14 @@ def _part(kind: PartKind, text: str, items: int, why: str) -> TurnPart:
     return TurnPart(section="memory", kind=kind, tokens=estimate_tokens(text), items=items, why=why, text=text)
 
 
-def _summaries_part(shown: Sequence[Summary], looked_at: int) -> TurnPart:
+def _summaries_part(shown: Sequence[Summary], texts_of: Mapping[str, str], looked_at: int) -> TurnPart:
     texts: list[str] = []
     heading = ""
     for one in shown:
         named = _LEVELS.get(one.draft.level, _LEVELS[3])
         texts += [named] if named != heading else []
         heading = named
-        texts.append(f"[{one.id}] {defused(one.draft.text)}")
+        texts.append(f"[{one.id}] {texts_of[one.id]}")
     why = f"recent in detail, older coarser, within the budget of each level ({len(shown)} of the newest {looked_at})"
     return _part("summaries", "\n".join(texts), len(shown), why)
 
@@ -133,9 +138,7 @@ def _state_part(states: Sequence[SessionState], session_id: str, most_tokens: in
         if not text:
             continue
         if one.session_id != session_id:
-            text = text.replace(
-                "What I was doing:", f"What I was doing in another conversation, {_day(one.last_at)}:", 1
-            )
+            text = text.replace(DOING, f"What I was doing in another conversation, {_day(one.last_at)}:", 1)
         if estimate_tokens("\n".join([*texts, text])) > most_tokens:
             break
         texts.append(text)
@@ -161,5 +164,6 @@ def _day(at: datetime) -> str:
     return day_text(at.date(), None)
 
 
-def pinned_text(text: str, speaker: str, at: datetime) -> str:
-    return f"{speaker} ({_day(at)}): {quoted(text, PINNED_CHARS).text}"
+def pinned_text(message: Message, at: datetime) -> str:
+    by = {"assistant": "I", "tool": "A tool", "system": "The system"}.get(message.role) or named(message.name)
+    return f"{by} ({_day(at)}): {quoted(render(message), PINNED_CHARS).text}"

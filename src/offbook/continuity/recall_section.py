@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -63,18 +63,21 @@ def recall_section(
 ) -> RecallSection:
     """As much as fits, never one token more by our estimate. `found` in order of time."""
     texts = {
-        one.rank: told(one.recalled, at, own_agent=own_agent, said_chars=said_chars, beside_chars=beside_chars)
+        one.recalled.entry.id: told(
+            one.recalled, at, own_agent=own_agent, said_chars=said_chars, beside_chars=beside_chars
+        )
         for one in found
     }
     kept_lines = _lines_within([one for one in lines if one.text], int(budget * BLOCK_SHARE))
     kept = _within(found, texts, budget)
     while True:
-        text = _composed(kept_lines, [texts[one.rank] for one in kept], intent, found, key)
+        text = _composed(kept_lines, [texts[one.recalled.entry.id] for one in kept], intent, found, key)
         tokens = estimate_tokens(text)
         if tokens <= budget or not text:
             break
         if kept:
-            kept = [one for one in kept if one.rank != max(each.rank for each in kept)]
+            last = max(kept, key=lambda one: one.rank)
+            kept = [one for one in kept if one is not last]
         else:
             kept_lines = kept_lines[:-1]
     shown = [entry_id for one in kept for entry_id in (one.recalled.entry.id, *one.also)]
@@ -91,15 +94,15 @@ def _lines_within(lines: Sequence[Line], most_tokens: int) -> list[Line]:
     return kept
 
 
-def _within(found: Sequence[Ranked], texts: dict[int, str], budget: int) -> list[Ranked]:
+def _within(found: Sequence[Ranked], texts: Mapping[str, str], budget: int) -> list[Ranked]:
     """The best that fit by the documents' reckoning; what is too long by itself leaves room for the next."""
-    kept: set[int] = set()
+    kept: set[str] = set()
     for one in sorted(found, key=lambda one: one.rank):
-        cost = cost_tokens(len(texts[one.rank]))
+        cost = cost_tokens(len(texts[one.recalled.entry.id]))
         if cost <= budget:
-            kept.add(one.rank)
+            kept.add(one.recalled.entry.id)
             budget -= cost
-    return [one for one in found if one.rank in kept]
+    return [one for one in found if one.recalled.entry.id in kept]
 
 
 def _composed(lines: Sequence[Line], texts: Sequence[str], intent: Intent, found: Sequence[Ranked], key: bytes) -> str:
@@ -110,13 +113,13 @@ def _composed(lines: Sequence[Line], texts: Sequence[str], intent: Intent, found
     return frame("\n".join(said), kind="recall", key=key) if said else ""
 
 
-def _parts(lines: Sequence[Line], kept: Sequence[Ranked], texts: dict[int, str], why: str) -> list[TurnPart]:
+def _parts(lines: Sequence[Line], kept: Sequence[Ranked], texts: Mapping[str, str], why: str) -> list[TurnPart]:
     parts = [
         TurnPart(section="recall", kind=one.kind, tokens=estimate_tokens(one.text), items=1, why=one.why, text=one.text)
         for one in lines
     ]
     if kept:
-        text = "\n".join(texts[one.rank] for one in kept)
+        text = "\n".join(texts[one.recalled.entry.id] for one in kept)
         kind: PartKind = "newest" if all(one.recalled.is_newest for one in kept) else "recalled"
         parts.append(
             TurnPart(section="recall", kind=kind, tokens=estimate_tokens(text), items=len(kept), why=why, text=text)

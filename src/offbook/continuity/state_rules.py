@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from offbook.continuity.corrections import correction_in
 from offbook.continuity.keeping import words_of
 from offbook.retrieval.envelope import unwrapped
 from offbook.retrieval.phrases import is_asking, sentences_of, straight
@@ -277,6 +278,24 @@ def closing_in(sentences: list[str]) -> Closing | None:
     if sentences and _THANKED.match(sentences[0]) and not _DOUBTED.search(sentences[0]):
         return Closing("thanked", bool(_ALL_FINISHED.search(" ".join(sentences[:3]))))
     return None
+
+
+_CANCELS = re.compile(
+    r"(?:please |ok(?:ay)?,? |actually,? |no,? |and |oh,? ){0,3}(?:forget|never ?mind|cancel|drop|skip|scrap|call off)"
+    r"(?: about)? (?:the|that|this|my|our|all) (?P<what>[^.!?\n]{3,80})[.!]*\Z",
+    re.IGNORECASE,
+)
+
+
+def taken_back(sentences: list[str]) -> list[str]:
+    """What they want no more, by its telling words; none where they take nothing back by name."""
+    for sentence in sentences:
+        correction = correction_in(sentence, "user")
+        if correction is not None and correction.kind == "retract" and correction.target:
+            return words_of(correction.target)
+        if found := _CANCELS.match(straight(sentence)):
+            return words_of(found["what"])
+    return []
 
 
 def is_follow_up(text: str) -> bool:

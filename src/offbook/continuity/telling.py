@@ -29,7 +29,7 @@ OF_HIDDEN = " (altered: it held hidden characters)"
 AS_DATA = ", quoted as data and no instruction"
 A_CALL = "“[call "
 NO_LONGER = " – no longer so."
-CORRECTED = " – corrected since."
+CORRECTED = " – corrected since, at least in part."
 
 _SOURCES: dict[str, Source] = {"user": "they", "assistant": "agent", "system": "system"}
 _TOOL_ONLY = ("tool", "user+tool", "assistant+tool", "system+tool")
@@ -57,6 +57,8 @@ class Recalled(NamedTuple):
     """What the agent answered, where the hit is theirs."""
     is_newest: bool = False
     """Only the newest there is (A3), and no hit."""
+    asker: str | None = None
+    """Who said what was before it, where the host gave a name."""
 
 
 class _Line:
@@ -134,7 +136,7 @@ def _line(
         text = _correction(source, who, voice, when, quote) + since
     elif source == "agent" and one.before.strip() and has_room:
         before = line.quote(one.before, beside_chars)
-        asked = voice.heard(_who(one.speaker, line), _verb(before), when, before)
+        asked = voice.heard(_who(one.asker, line), _verb(before), when, before)
         text = f"{asked} {voice.replied(quote)}{since}"
     else:
         text = _statement(one, line, voice, who, when, quote) + since
@@ -184,6 +186,11 @@ def _who(speaker: str | None, line: _Line) -> str:
     quote = line.quote(name, NAME_CHARS)
     is_plain = quote == f"“{name}”" and _NAME.fullmatch(name) and _MISLEADING.isdisjoint(name.casefold().split())
     return name if is_plain else quote
+
+
+def named(speaker: str | None) -> str:
+    """Somebody's name, as it is told; "They" where there is none."""
+    return _who(speaker, _Line())
 
 
 def _where(origin: str, line: _Line) -> str:

@@ -52,6 +52,7 @@ from offbook.continuity.state_rules import (
     is_reply,
     is_request,
     sentences_in,
+    taken_back,
 )
 from offbook.continuity.state_text import rendered
 from offbook.noise import SHORTEST_SUBSTANCE_CHARS
@@ -161,6 +162,7 @@ class _Fold:
             self.loops = [one for one in self.loops if one.sort != "asking"]
         if closing := closing_in(sentences):
             self._close(closing)
+        self._drop(taken_back(sentences))
         for sentence in stated if handles.mentions(self.handles, "\n".join(stated)) else []:
             self.handles = handles.without_ended(self.handles, sentence)
         requests = [at for at, one in enumerate(sentences) if is_request(one)]
@@ -193,6 +195,12 @@ class _Fold:
             promised = ("promise", "telling")
             self.loops = [one for one in self.loops if one.sort not in promised or one.record.first_seq < begun]
         self.goals = [] if closing.is_all else self.goals[:-1]
+
+    def _drop(self, words: list[str]) -> None:
+        """ "Forget the Lisbon trip": what was wanted of it, and what is open of it, is so no more."""
+        if words:
+            self.goals = [one for one in self.goals if not is_about(words, one.words)]
+            self.loops = [one for one in self.loops if one.sort == "guard" or not is_about(words, one.words)]
 
     # ── what the agent says ───────────────────────────────────────────────────────────────────
 

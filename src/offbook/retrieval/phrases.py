@@ -40,7 +40,7 @@ _OPENS = re.compile(
     r"(?:(?:so|and|but|ok|okay|well|hey|hi|hello|also|then|oh|hmm|um|please|sorry|quick\s+question)\b[\s,.!:…-]*){0,3}"
     r"(?:(?:what|when|where|who|whom|whose|which|why|how)(?:'s|'re|'d|'ll)?\s+\w"
     r"|(?:do|does|did|is|are|was|were|am|has|had|have|can|could|will|would|shall|should|may|might)(?:n't|\s+not)?\s+"
-    r"(?:i|you|we|they|he|she|it|my|your|our|their|his|her|the|this|that|these|those|there|any\w*|some\w*|[A-Z]\w*)\b"
+    r"(?:i|you|we|they|he|she|it|my|your|our|their|his|her|the|this|that|these|those|there|any\w*|some\w*|(?-i:[A-Z]\w*))\b"
     r"|(?:tell|remind|show)\s+me\s+(?:what|when|where|who|which|why|how|about|again|of|if|whether)\b"
     r"|any\s+(?:idea|ideas|advice|tips|suggestions|thoughts)\b)",
     re.IGNORECASE,

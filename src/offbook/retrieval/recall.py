@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 FOLLOW_SECONDS = 0.25
 """For taking in what has just arrived. Only after a large import is there more."""
+OTHERS_UNTIL = 0.6
+"""Of the time there is: later than that, no further agent's memory is searched."""
 FOLLOW_SHARE, VECTOR_SHARE = 0.2, 0.5
 """Of the time there is, for taking in what has just arrived, and for the query's vector."""
 NEWEST_MESSAGES = 300
@@ -91,10 +93,12 @@ class Recall:
         asked_at = ask.at or now()
         times = read_times(ask.query, asked_at)
         degraded: list[str] = []
-        found = [
-            await self._found(agent_id, ask, times, asked_at, degraded)
-            for agent_id in (ask.scope.agent_id, *ask.others)
-        ]
+        found: list[Found] = []
+        for agent_id in (ask.scope.agent_id, *ask.others):
+            if found and ask.seconds is not None and time.perf_counter() - started > ask.seconds * OTHERS_UNTIL:
+                degraded.append("cross-agent: not every other agent was searched, for want of time")
+                break
+            found.append(await self._found(agent_id, ask, times, asked_at, degraded))
         best = in_turns(found)[: ask.limit]
         entries: list[MemoryEntry] = []
         shown: dict[str, list[int]] = {}
@@ -302,7 +306,7 @@ def _without_names(terms: list[str], query: Query) -> list[str]:
 
 
 def _share(ask: Ask, seconds: float, share: float) -> float:
-    return seconds if ask.seconds is None else min(seconds, ask.seconds * share)
+    return seconds if ask.seconds is None else min(seconds, ask.seconds * share / (1 + len(ask.others)))
 
 
 def _said_then(ranking: Ranking, times: QueryTimes, asked_at: datetime) -> set[int]:

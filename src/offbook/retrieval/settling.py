@@ -50,7 +50,7 @@ def settled(
     newest = {link.old_place: link for link in sorted(links, key=lambda link: (link.at, link.new_place))}
     replaced: dict[int, list[int]] = {}
     for known in sorted(links, key=lambda link: (link.at, link.old_place)):
-        if known.kind != RETRACTED:
+        if known.kind not in (RETRACTED, PARTLY):  # what holds in part still stands beside its correction
             replaced.setdefault(known.new_place, []).append(known.old_place)
     takes_back = {known.new_place for known in links if known.kind == RETRACTED} - set(replaced)
     scores: dict[int, float] = {}

@@ -72,12 +72,17 @@ class Attending:
         live_from: datetime,
     ) -> tuple[WorkingState, Thread]:
         settings = self._settings.for_agent(scope.agent_id)
-        live = next((at for at, one in enumerate(turns) if one.at >= live_from), len(turns))
-        about, kept = thread.topics, thread.anchors
-        for some, with_model in ((turns[:live], None), (turns[live:], embed)):
-            about = topics.advanced(about, some, settings.topic_tracking, with_model)
-            kept = anchors.advanced(kept, some, settings.anchors, with_model)
-        return advanced(state, turns), Thread(topics=about, anchors=kept)
+        silence = settings.session.new_session_gap
+        for some in in_conversations([one for one in turns if one.seq > thread.through_seq], thread.last_at, silence):
+            is_new = thread.last_at is None or some[0].at - thread.last_at >= silence
+            begun = (some[0].at, thread.topics.turns) if is_new else (thread.begun_at, thread.turns_before)
+            live = next((at for at, one in enumerate(some) if one.at >= live_from), len(some))
+            about, kept = thread.topics, thread.anchors
+            for part, with_model in ((some[:live], None), (some[live:], embed)):
+                about = topics.advanced(about, part, settings.topic_tracking, with_model)
+                kept = anchors.advanced(kept, part, settings.anchors, with_model)
+            thread = Thread(topics=about, anchors=kept, begun_at=begun[0], turns_before=begun[1], last_at=some[-1].at)
+        return advanced(state, turns), thread
 
     async def _embed(self) -> Embed | None:
         """None where there is no model: then the rules decide alone (A17)."""
@@ -85,6 +90,17 @@ class Attending:
             return (await self._embedders.wanted()).embed
         except ModelUnavailable:
             return None
+
+
+def in_conversations(turns: Sequence[Turn], last_at: datetime | None, silence: timedelta) -> list[list[Turn]]:
+    """The turns, parted where nothing was said for so long. A clock that jumps back parts nothing."""
+    parted: list[list[Turn]] = []
+    for turn in turns:
+        if not parted or (last_at is not None and turn.at - last_at >= silence):
+            parted.append([])
+        parted[-1].append(turn)
+        last_at = turn.at
+    return parted
 
 
 def _turn(one: LoggedMessage) -> Turn:

@@ -57,7 +57,10 @@ async def test_both_sections_stand_in_their_places_and_are_not_kept() -> None:
     session.add(("user", "Which train?"))
     shown = await session.turn_messages()
     assert [message.content for message in shown] == [MEMORY, f"Which train?\n\n{RECALL}"]
-    assert memory.prompts == [("Which train?", session.used_tokens, 800)]
+    ((prompt, used, window),) = memory.prompts
+    assert (prompt, window) == ("Which train?", 800)
+    sections = turn_of().tokens
+    assert session.used_tokens == (used or 0) + sections.memory + sections.recall, "what stands beside it counts"
     assert [message.content for message in await session.messages()] == ["Which train?"]
     assert [message.content for message in memory.recorded] == ["Which train?"]
     assert session.stats.fallbacks == {}

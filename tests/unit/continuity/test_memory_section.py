@@ -13,6 +13,7 @@ from offbook.settings import InjectionBudget, Settings
 from offbook.summaries import SourceSpan, StateRecord, Summary, SummaryDraft, summary_id
 from offbook.tokens import estimate_tokens
 from offbook.turns import Anchor, AnchorKind, SessionState
+from offbook.types import Message
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 KEY = b"k" * 32
@@ -56,7 +57,7 @@ FULL = Known(
         anchor("It was late.", "tension", is_fresh=False),
     ],
     states=[doing("Mend the login.", "now"), doing("Plan the trip.")],
-    pinned=[pinned_text("the code is 4711", "They", NOW)],
+    pinned=[pinned_text(Message(role="user", content="the code is 4711"), NOW)],
 )
 
 
@@ -120,7 +121,7 @@ def test_never_one_token_over_and_never_out_of_its_frame(
         [summary(1 + at % 3, at + 1, text) for at, text in enumerate(summaries)],
         [anchor(text) for text in anchors],
         [doing(text, f"s{at}") for at, text in enumerate(states)],
-        [pinned_text(text, "They", NOW) for text in pinned],
+        [pinned_text(Message(role="user", content=text, name=text[:40] or None), NOW) for text in pinned],
     )
     made = section(known, budget)
     assert made.tokens == estimate_tokens(made.text)

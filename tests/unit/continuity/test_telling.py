@@ -64,7 +64,7 @@ def tell(one: Recalled, said_chars: int = 200, beside_chars: int = 100) -> str:
             "- They asked you (3 weeks ago): “Where is the key?” You said: “Under the mat.”",
         ),
         (
-            Recalled(entry("Noted.", origin="assistant"), "assistant", "Nina", before="It is red."),
+            Recalled(entry("Noted.", origin="assistant"), "assistant", "Aria", before="It is red.", asker="Nina"),
             "- Nina told you (3 weeks ago): “It is red.” You said: “Noted.”",
         ),
         (
@@ -85,10 +85,10 @@ def tell(one: Recalled, said_chars: int = 200, beside_chars: int = 100) -> str:
         ),
         (Recalled(entry("Be brief.", origin="system"), "system"), "- You were told by the system (3 weeks ago): “Be brief.”"),
         (Recalled(entry(origin=""), "user"), "- They told you (3 weeks ago): “I moved to Lisbon.”"),
-        (Recalled(entry(superseded_by="s:9"), "user"), "- They told you (3 weeks ago): “I moved to Lisbon.” – corrected since."),
+        (Recalled(entry(superseded_by="s:9"), "user"), "- They told you (3 weeks ago): “I moved to Lisbon.” – corrected since, at least in part."),
         (
             Recalled(entry(superseded_by="s:9"), "user", after="Oh."),
-            "- They told you (3 weeks ago): “I moved to Lisbon.” – corrected since. You said: “Oh.”",
+            "- They told you (3 weeks ago): “I moved to Lisbon.” – corrected since, at least in part. You said: “Oh.”",
         ),
         (Recalled(entry(), "user", is_newest=True), "- Most recently, they told you (3 weeks ago): “I moved to Lisbon.”"),
         (Recalled(entry(), "user", "Nina", is_newest=True), "- Most recently, Nina told you (3 weeks ago): “I moved to Lisbon.”"),

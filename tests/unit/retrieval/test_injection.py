@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from offbook.retrieval.injection import (
     FALLBACK_CHARS,
     FALLBACK_ENTRIES,
+    FIRST_RANKS,
     LEAST_SHOWN,
+    NEARLY,
     Candidate,
     budget_tokens,
     chosen,
@@ -97,11 +99,28 @@ def test_never_over_budget_never_more_than_kept_and_two_where_there_are_any(
     assert len(shown) == len(set(shown)) <= keep
     roomy = chosen(candidates, budget=10**9, min_score=min_score, keep=keep)
     assert set(shown) <= set(roomy)
-    is_similar = [one.is_by_text if one.similarity is None else one.similarity >= min_score for one in candidates]
+    is_similar = [
+        one.is_by_text
+        if one.similarity is None
+        else one.similarity >= min_score
+        or (rank < FIRST_RANKS and one.is_by_text and one.similarity >= NEARLY * min_score)
+        for rank, one in enumerate(candidates)
+    ]
     if any(is_similar):
         assert len(roomy) == min(keep, max(sum(is_similar), min(LEAST_SHOWN, len(candidates))))
     else:
         assert roomy == []
+
+
+def test_what_ranks_first_and_shares_words_may_be_a_little_less_similar() -> None:
+    near = Candidate(id="near", chars=40, similarity=0.31, is_by_text=True)
+    alike = Candidate(id="alike", chars=40, similarity=0.31)
+    far = Candidate(id="far", chars=40, similarity=0.29, is_by_text=True)
+    assert chosen([near], budget=PLENTY, min_score=0.4, keep=5) == ["near"]
+    assert chosen([alike], budget=PLENTY, min_score=0.4, keep=5) == []
+    assert chosen([far], budget=PLENTY, min_score=0.4, keep=5) == []
+    others = [Candidate(id=str(at), chars=40, similarity=0.1) for at in range(FIRST_RANKS)]
+    assert chosen([*others, near], budget=PLENTY, min_score=0.4, keep=5) == []
 
 
 # ── A3: where nothing qualifies ──
