@@ -151,7 +151,7 @@ def _is_said(one: LoggedMessage) -> bool:
 
 
 def _last_words(newest_first: Sequence[LoggedMessage]) -> str:
-    """What the user said last; nothing where that took something back: it is not to be told again, nor is what it was."""
+    """What the user said last; nothing where that took something back, which is not to be told again."""
     said = next((text_of(one.message.content) for one in newest_first if _is_said(one)), "")
     correction = correction_in(said, "user")
     return "" if correction is not None and correction.kind == "retract" else said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -76,10 +76,7 @@ class Exchanges:
             if entry.id in is_told:
                 continue
             by = beside.get(entry.id) if entry.id not in replaced else None
-            if by is not None and (entry.session_id, by.seq) in told_beside:
-                by = None  # once is enough
-            if by is not None and by.is_theirs and (entry.session_id, by.seq) in hits:
-                by = None  # told by itself
+            by = by if by is not None and _is_to_be_told(by, entry, hits, told_beside) else None
             also = hits.get((entry.session_id, by.seq)) if by and not by.is_theirs else None
             if also is not None and (also.id in is_told or (also.why and also.why.replaces)):
                 also = None
@@ -141,6 +138,16 @@ class Exchanges:
             after=beside.text if beside and not is_theirs else "",
             is_newest=entry.score == FALLBACK_SCORE,
         )
+
+
+def _is_to_be_told(
+    by: Beside, entry: MemoryEntry, hits: Collection[tuple[str, int]], told_beside: Collection[tuple[str, int]]
+) -> bool:
+    """Not where it is told elsewhere, or where something between the two is told by itself and has to come first."""
+    place = (entry.session_id, by.seq)
+    if place in told_beside or (by.is_theirs and place in hits):
+        return False
+    return not any((entry.session_id, seq) in hits for seq in range(entry.span.first_seq + 1, by.seq))
 
 
 def in_order_of_time(entries: Sequence[MemoryEntry]) -> list[tuple[int, MemoryEntry]]:
