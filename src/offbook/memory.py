@@ -1,7 +1,8 @@
 """The verbs. Every surface, whichever language it speaks, ends in one of these methods.
 
 A verb checks what it was given, asks pure functions what to do, and has the store do it. Whatever reads
-or writes leaves one audit event, durable before the answer: nothing is read or written unrecorded.
+or writes leaves one audit event, durable before the answer: nothing is read or written unrecorded. Only a
+turn, which has a deadline, does not wait for the event beyond it.
 """
 
 from __future__ import annotations

@@ -338,10 +338,12 @@ def _prose(text: str) -> Iterator[str]:
 # ── the audit chain ───────────────────────────────────────────────────────────────────────────
 
 AUDIT = """
-Every verb that reads or writes leaves one event in the chain of its agent, durable before the answer leaves; `ping`
-leaves none. Three kinds of event are nobody's request, and their `actor` is `offbook`: `supersede`, where a message
-replaced earlier ones, `offload`, where the oldest went to cold storage, and `compress`, where a summary was made. (A
-`compress` with another actor is the request for it.) `offbook audit` and the verb [`audit`](verbs.md#post-v1audit) show
+Every verb that reads or writes leaves one event in the chain of its agent, durable before the answer leaves
+(`prepareTurn` and `enrich` wait for it until their deadline, and it is written all the same); `ping` leaves none.
+Three kinds of event are nobody's request, and their `actor` is `offbook`: `supersede`, where a message replaced
+earlier ones, `offload`, where the oldest went to cold storage, and `compress`, where a summary was made. (A
+`compress` with another actor is the request for it.) `offbook audit` and the verb [`audit`](verbs.md#post-v1audit)
+show
 events; `offbook audit --verify` proves all of it. What that can and cannot show:
 [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
 """

@@ -64,6 +64,11 @@ def budget_wrong(answer: Answer) -> Iterator[str]:
         yield f"recall takes {estimate_tokens(answer.turn.recall)}, says {tokens.recall}, may take {tokens.budget}"
     if estimate_tokens(answer.turn.memory) != tokens.memory:
         yield f"memory takes {estimate_tokens(answer.turn.memory)}, says {tokens.memory}"
+    # C5 and D2: the levels together, within 0.65 of the window beside what is in use; a little in any case.
+    least = min(2_000, window // 4)
+    most = max(least, min(90_000, math.floor(window * 0.65) - (case.current_tokens or 0) - budget))
+    if tokens.memory > most:
+        yield f"memory takes {tokens.memory}, may take {most}"
 
 
 def frames_wrong(answer: Answer) -> Iterator[str]:

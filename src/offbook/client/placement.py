@@ -43,7 +43,8 @@ def held(turn: PreparedTurn | None, asked: Asked, last: tuple[Asked, PreparedTur
     if turn is None:
         tokens = msgspec.structs.replace(last[1].tokens, recall=0)
         return msgspec.structs.replace(last[1], recall="", tokens=tokens, entries=[], parts=[])
-    return msgspec.structs.replace(turn, memory=last[1].memory)
+    tokens = msgspec.structs.replace(turn.tokens, memory=last[1].tokens.memory)
+    return msgspec.structs.replace(turn, memory=last[1].memory, tokens=tokens)
 
 
 def asked_in(messages: Sequence[Message], prompt: str | None, generation: int) -> Asked | None:

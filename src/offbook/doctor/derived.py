@@ -10,7 +10,7 @@ from offbook.continuity.working_state import WorkingState
 from offbook.doctor.finding import FAULTS_SHOWN, Finding
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Store
-from offbook.session_notes import STATE_NOTE
+from offbook.session_notes import STATE_NOTE, THREAD_NOTE, Thread
 from offbook.types import Fault, Scope
 
 SESSIONS_AT_A_TIME = 100
@@ -18,7 +18,11 @@ LASTING = (
     "`offbook restore` from a backup made before: nothing makes these again, not even `offbook compress`, which leaves "
     "what is there; the messages they were made of are untouched"
 )
-PASSING = "go on with the session: its next message has the working state made anew from the log"
+PASSING = "go on with the session: its next message has what was noted of it made anew from the log"
+NOTES: tuple[tuple[str, type, str], ...] = (
+    (STATE_NOTE, WorkingState, "the working state"),
+    (THREAD_NOTE, Thread, "what its turns are about"),
+)
 
 
 async def check_derived(store: Store) -> Finding:
@@ -37,20 +41,21 @@ async def check_derived(store: Store) -> Finding:
 
 
 async def _damaged_states(store: Store, agent_id: str) -> AsyncIterator[tuple[Fault, bool]]:
-    """Working states that cannot be read, and whether the provider makes them anew."""
+    """Notes of sessions that cannot be read, and whether the provider makes them anew."""
     after: str | None = None
     while sessions := await store.sessions_after(agent_id, after=after, limit=SESSIONS_AT_A_TIME):
         after = sessions[-1].session_id
         for session_id in [session.session_id for session in sessions]:
-            what = "the working state cannot be read"
-            try:
-                note = await store.session_note(Scope(agent_id=agent_id, session_id=session_id), STATE_NOTE)
-                if note:
-                    msgspec.json.decode(note, type=WorkingState)
-            except StoreCorrupt:
-                yield Fault(what=what, agent_id=agent_id, session_id=session_id), False
-            except msgspec.DecodeError as error:
-                yield Fault(what=f"{what} ({error})", agent_id=agent_id, session_id=session_id), True
+            for name, kind, told in NOTES:
+                what = f"{told} cannot be read"
+                try:
+                    note = await store.session_note(Scope(agent_id=agent_id, session_id=session_id), name)
+                    if note:
+                        msgspec.json.decode(note, type=kind)
+                except StoreCorrupt:
+                    yield Fault(what=what, agent_id=agent_id, session_id=session_id), False
+                except msgspec.DecodeError as error:
+                    yield Fault(what=f"{what} ({error})", agent_id=agent_id, session_id=session_id), True
 
 
 def _told(fault: Fault) -> str:
