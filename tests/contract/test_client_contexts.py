@@ -174,7 +174,7 @@ async def test_stopped_and_gone_the_agent_goes_on_and_what_it_said_arrives(own_d
         own_daemon.process.send_signal(signal.SIGSTOP)  # there, and silent: the worst kind of away
         added: list[str] = []
         longest_seconds = 0.0
-        for number in range(120):
+        for number in range(200):
             added += ids([session.add(("user", line(number)))])
             started = time.monotonic()
             messages = await session.messages()

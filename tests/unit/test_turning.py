@@ -364,7 +364,7 @@ async def test_what_is_late_is_left_out_and_said(tmp_path: Path, monkeypatch: py
         started = time.monotonic()
         turn = await prepared(memory, "What shall I give my sister for her wedding?")
         assert time.monotonic() - started < 10
-    assert missing(turn) == ["recall: not ready in 200 ms"]
+    assert "recall: not ready in 200 ms" in turn.degraded
     assert "Nina" in turn.memory
     assert turn.entries == []
 
