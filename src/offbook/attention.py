@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from offbook.content import text_of
-from offbook.continuity.anchors import anchors_of
-from offbook.continuity.corrections import correction_in
-from offbook.continuity.topics import merged, topics_of
+from offbook.continuity.anchors.fold import anchors_of
+from offbook.continuity.replacing.corrections import correction_in
+from offbook.continuity.topics.fold import merged, topics_of
 from offbook.protocols import ANY_SEQ, Store
 from offbook.session_notes import Thread, thread_of, working_state
 from offbook.settings import Settings

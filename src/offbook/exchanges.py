@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from offbook.content import render, text_of
-from offbook.continuity.recall_section import Ranked
-from offbook.continuity.telling import Recalled
+from offbook.continuity.telling.recall_section import Ranked
+from offbook.continuity.telling.told import Recalled
 from offbook.deadline import Deadline
 from offbook.entries import MemoryEntry, PlacedMessage
 from offbook.errors import StoreError

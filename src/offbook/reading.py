@@ -26,10 +26,10 @@ from offbook.compression.fit import (
 )
 from offbook.compression.ledger import ledger_of
 from offbook.compression.tail import Piece, Tail, fitting, shown, tail_of, verbatim_room
-from offbook.continuity.anchor_rules import is_certain
-from offbook.continuity.anchor_text import listed
-from offbook.continuity.anchors import anchors_of
-from offbook.continuity.working_state import rendered
+from offbook.continuity.anchors.fold import anchors_of
+from offbook.continuity.anchors.rules import is_certain
+from offbook.continuity.state.working_state import rendered
+from offbook.continuity.telling.anchor_lines import listed
 from offbook.errors import StoreCorrupt
 from offbook.log_reading import LogReader
 from offbook.pieces import Pieces, aside, read_piece

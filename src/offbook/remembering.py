@@ -14,7 +14,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from offbook.attention import Attention
-from offbook.continuity.memory_section import Known, memory_budget, memory_section, pinned_text
+from offbook.continuity.telling.memory_section import Known, memory_budget, memory_section, pinned_text
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Store
 from offbook.retrieval.whole import readable

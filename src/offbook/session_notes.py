@@ -10,9 +10,9 @@ from datetime import datetime
 
 import msgspec
 
-from offbook.continuity.anchors import AnchorState
-from offbook.continuity.topics import TopicState
-from offbook.continuity.working_state import WorkingState
+from offbook.continuity.anchors.fold import AnchorState
+from offbook.continuity.state.working_state import WorkingState
+from offbook.continuity.topics.fold import TopicState
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Store
 from offbook.types import Scope, Value

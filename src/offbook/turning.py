@@ -14,9 +14,9 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from offbook.attention import Attention, Follows
-from offbook.continuity.handover import LastTime, handover, session_line, subject_of, topics_line
 from offbook.continuity.intent import Appetite, appetite_for, intent_of
-from offbook.continuity.recall_section import Line, RecallSection, recall_section
+from offbook.continuity.telling.handover import LastTime, handover, session_line, subject_of, topics_line
+from offbook.continuity.telling.recall_section import Line, RecallSection, recall_section
 from offbook.deadline import Deadline
 from offbook.entries import MemoryEntry
 from offbook.exchanges import Exchanges, in_order_of_time

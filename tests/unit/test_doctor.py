@@ -14,7 +14,7 @@ import pytest
 
 from offbook import doctor
 from offbook.client.outbox import Outbox
-from offbook.continuity.working_state import WorkingState
+from offbook.continuity.state.working_state import WorkingState
 from offbook.doctor import Finding, examine, fix
 from offbook.doctor import folder as of_folder
 from offbook.doctor import machine as of_machine

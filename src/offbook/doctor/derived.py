@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from offbook.continuity.working_state import WorkingState
+from offbook.continuity.state.working_state import WorkingState
 from offbook.doctor.finding import FAULTS_SHOWN, Finding
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Store

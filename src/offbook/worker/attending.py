@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from offbook.continuity import anchors, topics
+from offbook.continuity.anchors import fold as anchors
 from offbook.continuity.keeping import Turn
 from offbook.continuity.likeness import Embed
-from offbook.continuity.working_state import WorkingState, advanced
+from offbook.continuity.state.working_state import WorkingState, advanced
+from offbook.continuity.topics import fold as topics
 from offbook.errors import ModelUnavailable
 from offbook.protocols import Store
 from offbook.session_notes import STATE_NOTE, THREAD_NOTE, Thread, thread_of, working_state

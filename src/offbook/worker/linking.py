@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from offbook.content import text_of
-from offbook.continuity.clauses import says_more
-from offbook.continuity.supersede import (
+from offbook.continuity.replacing.clauses import says_more
+from offbook.continuity.replacing.supersede import (
     Earlier,
     correction_in,
     facts_in,
