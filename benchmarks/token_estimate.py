@@ -30,7 +30,7 @@ INSTALL_SECONDS = 240
 TIMED_ROUNDS = 30
 
 ROOT = Path(__file__).parents[1]
-TOKENIZERS = Path(__file__).with_name("tokenizers")
+TOKENIZERS = Path(__file__).with_name("token_counts")
 FROZEN = ROOT / "tests" / "data" / "token_counts.json"
 
 Counts = dict[str, int]

@@ -40,7 +40,7 @@ COUNTED = [
 
 
 FROZEN = json.loads(Path(__file__).parents[1].joinpath("data", "token_counts.json").read_text("utf-8"))["texts"]
-"""40 texts of each kind, none of them fitted to; counted by `benchmarks/tokenizers/count.mjs`."""
+"""40 texts of each kind, none of them fitted to; counted by `benchmarks/token_counts/count.mjs`."""
 
 # The total of the estimates by what each tokenizer counts of the same texts: they do not agree with one another.
 BIASES = {
