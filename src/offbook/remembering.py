@@ -1,7 +1,7 @@
-"""The stable section of a session's turns: made once after the context changed hands, then the same to the byte.
+"""The stable section of a session's turns: made once, then the same to the byte until the next swap.
 
 The host puts it at the start of the context, where providers cache what does not change. So it is kept in the store
-and given again, whatever has been said or summarised since, until the next swap, restart or compaction of the host.
+and given again, whatever has been said or summarised since.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from offbook.attention import Attention
@@ -29,18 +29,22 @@ MOST_PINNED = 50
 SECTIONS_KEPT = 64
 EVENTS_LOOKED_AT = 8
 CHANGES_HANDS = ("hooks/post-compaction", "hooks/session-start")
-"""Beside a swap, which is known by its generation: what makes a context another one."""
+"""Beside a swap, which is known by its generation: what the agent has before its eyes is another thing then."""
 
 
 class Epoch(NamedTuple):
-    """Which context the agent runs on: of which swap, and what happened to it last."""
+    """Which context the agent runs on: of which swap, and what has happened to it since."""
 
     generation: int
     event: AuditEvent | None
+    """The last time it changed hands without a swap."""
+    is_new: bool = False
+    """No turn was prepared since then."""
 
     @property
     def name(self) -> str:
-        return f"{self.generation}.{self.event.seq if self.event else 0}"
+        """What a section belongs to: between two swaps it does not change by a byte, whatever else happens."""
+        return str(self.generation)
 
     @property
     def is_first(self) -> bool:
@@ -55,17 +59,24 @@ class Remembering:
         self._attention = attention
         self._key = frame_key
         self._kept: OrderedDict[Scope, TurnMemory] = OrderedDict()
+        self._handed: OrderedDict[tuple[Scope, int, int], Handed | None] = OrderedDict()
         self._making: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
 
     async def epoch(self, scope: Scope, session: Session | None) -> Epoch:
         if session is None:
             return Epoch(0, None)
-        events = await self._store.newest_audit_events(
-            scope.agent_id, session_id=scope.session_id, verbs=CHANGES_HANDS, limit=EVENTS_LOOKED_AT
-        )
+        events = await self._newest(scope, CHANGES_HANDS)
         # A start that had nothing to hand over leaves the host with what it had.
         changes = [event for event in events if event.details.get("context", event) is not None]
-        return Epoch(session.generation, changes[-1] if changes else None)
+        if not changes:
+            return Epoch(session.generation, None)
+        turns = [event for event in await self._newest(scope, ("prepareTurn",)) if not event.details.get("preview")]
+        return Epoch(session.generation, changes[-1], not turns or turns[-1].seq < changes[-1].seq)
+
+    async def _newest(self, scope: Scope, verbs: Sequence[str]) -> list[AuditEvent]:
+        return await self._store.newest_audit_events(
+            scope.agent_id, session_id=scope.session_id, verbs=verbs, limit=EVENTS_LOOKED_AT
+        )
 
     async def known(self, scope: Scope, epoch: Epoch) -> TurnMemory | None:
         """The section of this epoch; None where it has not been made yet."""
@@ -75,13 +86,19 @@ class Remembering:
                 known = await self._store.turn_memory(scope)
         if known is None or known.epoch != epoch.name:
             return None
-        self._keep(scope, known)
+        _keep(self._kept, scope, known)
         return known
 
     async def handed(self, scope: Scope, epoch: Epoch) -> Handed | None:
         """What the agent runs on, where it is ours and the host has not compacted it since."""
         if epoch.is_first:
             return None
+        key = (scope, epoch.generation, epoch.event.seq if epoch.event else 0)
+        if key not in self._handed:  # read once for each hand-over: it is large
+            _keep(self._handed, key, await self._read_handed(scope, epoch))
+        return self._handed[key]
+
+    async def _read_handed(self, scope: Scope, epoch: Epoch) -> Handed | None:
         with suppress(StoreCorrupt):
             handed = await self._store.handed(scope)
             event = epoch.event
@@ -113,18 +130,12 @@ class Remembering:
             # Whoever was slow must not bury the section of a context that has been swapped in meanwhile.
             if keeps and (await self.epoch(scope, await self._store.session(scope))).name == epoch.name:
                 await self._store.keep_turn_memory(scope, made)
-                self._keep(scope, made)
+                _keep(self._kept, scope, made)
         return made
 
     def most_tokens(self, agent_id: str, window: int) -> int:
         """However it came about: a model with a smaller window cannot be shown more (D2)."""
         return int(window * self._settings.for_agent(agent_id).context_budget.context_budget_ratio)
-
-    def _keep(self, scope: Scope, memory: TurnMemory) -> None:
-        self._kept[scope] = memory
-        self._kept.move_to_end(scope)
-        while len(self._kept) > SECTIONS_KEPT:
-            self._kept.popitem(last=False)
 
     async def _made(
         self,
@@ -153,7 +164,6 @@ class Remembering:
             text=section.text,
             tokens=section.tokens,
             parts=section.parts,
-            handed=handed,
         )
 
     async def _gathered(self, scope: Scope, *, is_handed: bool) -> Known:
@@ -194,3 +204,10 @@ class Remembering:
 def _is_within(summary: Summary, session_id: str) -> bool:
     """Or partly: what it merges of other sessions is shown by itself then."""
     return any(span.session_id == session_id for span in summary.draft.spans)
+
+
+def _keep(kept: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > SECTIONS_KEPT:
+        kept.popitem(last=False)

@@ -46,13 +46,14 @@ class Facts(NamedTuple):
     follows: Follows
     epoch: Epoch
     memory: TurnMemory | None
-    """The stable section; None where this is the first turn since the context changed hands."""
+    """The stable section; None where this is the first turn since the last swap."""
     handed: Handed | None
     """What the agent has word for word, where it runs on a context of ours."""
 
     @property
     def is_after_compaction(self) -> bool:
-        return self.memory is None and not self.epoch.is_first
+        """The first turn since the agent lost most of what it had before its eyes."""
+        return self.epoch.is_new or (self.memory is None and self.epoch.generation > 0)
 
 
 class Asked(NamedTuple):
@@ -160,9 +161,7 @@ class Turning:
             self._remembering.epoch(asked.scope, session),
         )
         memory = await self._remembering.known(asked.scope, epoch)
-        # Read once for each hand-over: it is large.
-        handed = memory.handed if memory else await self._remembering.handed(asked.scope, epoch)
-        return Facts(session, thread, follows, epoch, memory, handed)
+        return Facts(session, thread, follows, epoch, memory, await self._remembering.handed(asked.scope, epoch))
 
     async def _memory(self, asked: Asked, facts: Facts, deadline: Deadline) -> TurnMemory | None:
         most = self._remembering.most_tokens(asked.scope.agent_id, asked.window)

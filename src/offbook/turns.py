@@ -152,16 +152,14 @@ class Handed(Value, frozen=True):
 
 
 class TurnMemory(Value, frozen=True):
-    """A stable section as it was first given: the same until the context changes hands."""
+    """A stable section as it was first given: the same until the next swap."""
 
     epoch: str
-    """Of which hand-over: another one, and the section is made anew."""
+    """Of which generation of the context: another one, and the section is made anew."""
     at: datetime
     text: str
     tokens: int
     parts: list[TurnPart]
-    handed: Handed | None = None
-    """What the agent was handed word for word with its context, where that was ours."""
 
 
 # ── what a host's own search is given besides ─────────────────────────────────────────────────

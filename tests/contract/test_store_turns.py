@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from offbook.errors import StoreError
 from offbook.protocols import Store
-from offbook.turns import Handed, TurnMemory, TurnPart
-from offbook.types import Scope, Span
+from offbook.turns import TurnMemory, TurnPart
+from offbook.types import Scope
 
 from .test_store import CHAT, NOON
 from .test_store_compression import THEIRS, WORK, no_faults, talk, verbs
@@ -50,7 +50,6 @@ async def test_it_comes_back_as_it_was(store: Store) -> None:
         epoch="g7 · é",
         at=NOON + timedelta(microseconds=1),
         tokens=1_234,
-        handed=Handed(spans=[Span(first_seq=17, last_seq=17)], through=17),
         parts=[
             part("你好 \x00 👋"),
             part("", kind="working state", items=0, tokens=0, why=""),
