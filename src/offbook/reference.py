@@ -401,7 +401,7 @@ DETAIL_MEANINGS = {
     "intent": "what the prompt wanted of memory: `recall`, `resume`, `plain` or `brief`",
     "memory": "SHA-256 of the turn's stable section",
     "recall": "SHA-256 of what came to mind, as it was told",
-    "epoch": "which context the stable section was made for: the generation, and the event that it began with",
+    "epoch": "the generation of the context that the stable section was made for",
     "preview": "true where the turn was only looked at",
     "degraded": "what was unavailable to the turn, and why",
     "topics": "how many topics were shown",
