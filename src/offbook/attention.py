@@ -10,6 +10,7 @@ from typing import NamedTuple
 from offbook.content import text_of
 from offbook.continuity.anchors.fold import anchors_of
 from offbook.continuity.replacing.corrections import correction_in
+from offbook.continuity.telling.handover import LastTime
 from offbook.continuity.topics.fold import merged, topics_of
 from offbook.protocols import ANY_SEQ, Store
 from offbook.session_notes import Thread, thread_of, working_state
@@ -117,6 +118,27 @@ class Attention:
             gap=SessionGaps(interrupted=gaps.interrupted_gap, new=gaps.new_session_gap).between(last_at, at),
         )
         return Follows(info, _last_words(newest), prompt_seq)
+
+    async def last_time(
+        self, scope: Scope, session: Session | None, thread: Thread, follows: Follows
+    ) -> LastTime | None:
+        """The conversation before: the same one where it was silent for long, else the agent's newest other."""
+        if session is None or follows.info is None:
+            others = [one for one in await self.newest(scope.agent_id) if one.session_id != scope.session_id]
+            if not others:
+                return None
+            # What was imported last need not be the newest, and no clock is ahead of ours for ever.
+            session = max(others, key=lambda one: min(one.last_at, now()))
+            thread = await thread_of(self._store, _scope(session))
+            follows = await self.follows(_scope(session), session, thread, "")
+        states = await self.states([session])
+        return LastTime(
+            follows.info.last_at if follows.info else session.last_at,
+            states[0].records if states else (),
+            self.topics_in(scope.agent_id, thread),
+            follows.last_said,
+            is_here=session.session_id == scope.session_id,
+        )
 
     # ── how ──
 

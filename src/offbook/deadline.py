@@ -37,7 +37,7 @@ class Deadline:
         await asyncio.wait((task,), timeout=self.left)
         if not task.done():
             _LATE.add(task)
-            task.add_done_callback(_looked_at)
+            task.add_done_callback(looked_at)
             self.degraded.append(f"{what}: not ready in {self._seconds * 1_000:.0f} ms")
             return None
         try:
@@ -69,7 +69,7 @@ def _told(task: asyncio.Future[Any]) -> None:
         log.error("not done", action="turn.finish", detail=str(error))
 
 
-def _looked_at(task: asyncio.Future[Any]) -> None:
+def looked_at(task: asyncio.Future[Any]) -> None:
     """So that nobody complains that nobody did."""
     _LATE.discard(task)
     if not task.cancelled():

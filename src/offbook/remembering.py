@@ -10,13 +10,14 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from offbook.attention import Attention
 from offbook.continuity.telling.memory_section import Known, memory_budget, memory_section, pinned_text
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Store
+from offbook.recent import keep
 from offbook.retrieval.whole import readable
 from offbook.settings import Settings
 from offbook.summaries import Summary
@@ -86,7 +87,7 @@ class Remembering:
                 known = await self._store.turn_memory(scope)
         if known is None or known.epoch != epoch.name:
             return None
-        _keep(self._kept, scope, known)
+        keep(self._kept, scope, known, SECTIONS_KEPT)
         return known
 
     async def handed(self, scope: Scope, epoch: Epoch) -> Handed | None:
@@ -95,7 +96,7 @@ class Remembering:
             return None
         key = (scope, epoch.generation, epoch.event.seq if epoch.event else 0)
         if key not in self._handed:  # read once for each hand-over: it is large
-            _keep(self._handed, key, await self._read_handed(scope, epoch))
+            keep(self._handed, key, await self._read_handed(scope, epoch), SECTIONS_KEPT)
         return self._handed[key]
 
     async def _read_handed(self, scope: Scope, epoch: Epoch) -> Handed | None:
@@ -130,7 +131,7 @@ class Remembering:
             # Whoever was slow must not bury the section of a context that has been swapped in meanwhile.
             if keeps and (await self.epoch(scope, await self._store.session(scope))).name == epoch.name:
                 await self._store.keep_turn_memory(scope, made)
-                _keep(self._kept, scope, made)
+                keep(self._kept, scope, made, SECTIONS_KEPT)
         return made
 
     def most_tokens(self, agent_id: str, window: int) -> int:
@@ -204,10 +205,3 @@ class Remembering:
 def _is_within(summary: Summary, session_id: str) -> bool:
     """Or partly: what it merges of other sessions is shown by itself then."""
     return any(span.session_id == session_id for span in summary.draft.spans)
-
-
-def _keep(kept: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > SECTIONS_KEPT:
-        kept.popitem(last=False)

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -22,6 +22,7 @@ from offbook.content import render
 from offbook.errors import OffbookError, StoreCorrupt
 from offbook.protocols import Store
 from offbook.reading import Built, SessionReader
+from offbook.recent import keep
 from offbook.settings import Settings
 from offbook.summaries import HandedContext, Ledger
 from offbook.tokens import CHARS_PER_TOKEN, estimate_tokens
@@ -76,7 +77,7 @@ class Slots:
         """Of the hosts that have asked: how large their models' windows are."""
 
     def note_window(self, scope: Scope, context_window: int) -> None:
-        _keep(self._windows, scope, context_window)
+        keep(self._windows, scope, context_window, MOST_READY)
 
     def taken(self, scope: Scope) -> None:
         """What stood by is in use now."""
@@ -123,7 +124,12 @@ class Slots:
         await self._reader.prepare(scope, session)
         if await self._wants_slot_b(scope, session):
             target_tokens = self._target_tokens(scope)
-            _keep(self._ready, scope, await self._made(scope, session, target_tokens, int(target_tokens * READY_SHARE)))
+            keep(
+                self._ready,
+                scope,
+                await self._made(scope, session, target_tokens, int(target_tokens * READY_SHARE)),
+                MOST_READY,
+            )
 
     async def _wants_slot_b(self, scope: Scope, session: Session) -> bool:
         ready = self._ready.get(scope)
@@ -240,10 +246,3 @@ def _with_added(
         covers=Span(first_seq=1, last_seq=last_seq),
         built_at=built_at,
     )
-
-
-def _keep(kept: OrderedDict[Scope, Any], scope: Scope, value: Any) -> None:
-    kept[scope] = value
-    kept.move_to_end(scope)
-    while len(kept) > MOST_READY:
-        kept.popitem(last=False)

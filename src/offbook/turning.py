@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from offbook.attention import Attention, Follows
 from offbook.continuity.intent import Appetite, appetite_for, intent_of
-from offbook.continuity.telling.handover import LastTime, handover, session_line, subject_of, topics_line
-from offbook.continuity.telling.recall_section import Line, RecallSection, recall_section
+from offbook.continuity.telling.handover import handover, session_line, subject_of, topics_line
+from offbook.continuity.telling.recall_section import Line, Ranked, RecallSection, recall_section
 from offbook.deadline import Deadline
 from offbook.entries import MemoryEntry
 from offbook.exchanges import Exchanges, in_order_of_time
@@ -193,19 +193,8 @@ class Turning:
         deadline.degraded += minded.degraded
         entries = minded.entries
         found = await self._exchanges.told_of(scope.agent_id, entries, appetite.said_chars, deadline)
-        section = await asyncio.to_thread(
-            recall_section,
-            lines or [],
-            found,
-            intent=asked.intent,
-            budget=asked.budget,
-            at=now(),
-            own_agent=scope.agent_id,
-            said_chars=appetite.said_chars,
-            beside_chars=appetite.beside_chars,
-            why=_why(asked.intent, entries, facts),
-            key=self._key,
-        )
+        why = _why(asked.intent, entries, facts)
+        section = await self._section(scope, lines or [], found, asked.intent, asked.budget, appetite, why)
         shown = [entry for _, entry in in_order_of_time(entries) if entry.id in section.shown]
         return section, shown
 
@@ -214,7 +203,8 @@ class Turning:
             return Minded([], [])
         query = asked.query
         if asked.intent == "resume":  # "where were we?" says nothing of where that was
-            last = await deadline.get("continuity", self._last_time(asked.scope, facts))
+            before = self._attention.last_time(asked.scope, facts.session, facts.thread, facts.follows)
+            last = await deadline.get("continuity", before)
             query = f"{query}\n{subject_of(last)}" if last else query
         work = self._recollections.minded(
             asked.scope,
@@ -243,33 +233,15 @@ class Turning:
         is_new = info is None or info.gap == "new"
         opening = ""
         if is_new or asked.intent == "resume":
-            opening = handover(await self._last_time(asked.scope, facts), at)
+            opening = handover(
+                await self._attention.last_time(asked.scope, facts.session, facts.thread, facts.follows), at
+            )
         topics = [] if is_new else self._attention.topics_in(asked.scope.agent_id, facts.thread)
         return [
             Line("session", session_line(None if is_new else info, at), "the conversation so far"),
             Line("handover", opening, "a new conversation" if is_new else "they pick up the thread"),
             Line("topics", topics_line(topics), "what they speak of and keep returning to"),
         ]
-
-    async def _last_time(self, scope: Scope, facts: Facts) -> LastTime | None:
-        """The conversation before: the same one where it was silent for long, else the agent's newest other."""
-        if facts.session is not None and facts.follows.info is not None:
-            session, thread, said = facts.session, facts.thread, facts.follows.last_said
-            last_at = facts.follows.info.last_at
-        else:
-            others = [one for one in await self._attention.newest(scope.agent_id) if one.session_id != scope.session_id]
-            if not others:
-                return None
-            # What was imported last need not be the newest, and no clock is ahead of ours for ever.
-            session = max(others, key=lambda one: min(one.last_at, now()))
-            before = Scope(agent_id=scope.agent_id, session_id=session.session_id)
-            thread = await thread_of(self._store, before)
-            follows = await self._attention.follows(before, session, thread, "")
-            last_at, said = follows.info.last_at if follows.info else session.last_at, follows.last_said
-        states = await self._attention.states([session])
-        topics = self._attention.topics_in(scope.agent_id, thread)
-        is_here = session.session_id == scope.session_id
-        return LastTime(last_at, states[0].records if states else (), topics, said, is_here)
 
     async def _record(self, asked: Asked, turn: PreparedTurn, memory: TurnMemory | None) -> None:
         details: dict[str, Any] = {
@@ -313,25 +285,38 @@ class Turning:
             entries = [entry for entry in minded.entries if entry.score != FALLBACK_SCORE]
             deadline.degraded += minded.degraded
         told = await self._exchanges.told_of(scope.agent_id, entries, appetite.said_chars, deadline)
-        section = await asyncio.to_thread(
-            recall_section,
-            [],
-            told,
-            intent="recall",
-            budget=ENRICHED_TOKENS,
-            at=now(),
-            own_agent=scope.agent_id,
-            said_chars=appetite.said_chars,
-            beside_chars=appetite.beside_chars,
-            why="the host's own search may find little",
-            key=self._key,
-        )
+        why = "the host's own search may find little"
+        section = await self._section(scope, [], told, "recall", ENRICHED_TOKENS, appetite, why)
         shown = [entry for entry in entries if entry.id in section.shown]
         details = {"query": _digest(said), "entries": [entry.id for entry in shown]}
         recording = self._recollections.brought_to_mind(scope, "enrich", shown, details, by, counts=True)
         await deadline.finish("audit", recording)
         return Enrichment(
             text=section.text, entries=shown, tokens=section.tokens, sparse=SPARSE, degraded=deadline.degraded
+        )
+
+    async def _section(
+        self,
+        scope: Scope,
+        lines: Sequence[Line],
+        found: Sequence[Ranked],
+        intent: Intent,
+        budget: int,
+        appetite: Appetite,
+        why: str,
+    ) -> RecallSection:
+        return await asyncio.to_thread(
+            recall_section,
+            lines,
+            found,
+            intent=intent,
+            budget=budget,
+            at=now(),
+            own_agent=scope.agent_id,
+            said_chars=appetite.said_chars,
+            beside_chars=appetite.beside_chars,
+            why=why,
+            key=self._key,
         )
 
     def _is_silent(self, settings: Settings, deadline: Deadline) -> bool:

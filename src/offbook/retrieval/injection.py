@@ -10,11 +10,9 @@ import math
 from collections.abc import Sequence
 
 from offbook.settings import TokenBudget
+from offbook.tokens import chunk_tokens
 from offbook.types import Value
 
-CHARS_PER_TOKEN = 4
-TOKENS_AROUND = 30
-"""Of the frame around each entry."""
 LEAST_SHOWN = 2
 FALLBACK_ENTRIES = 2
 FALLBACK_CHARS = 20
@@ -42,10 +40,6 @@ def budget_tokens(settings: TokenBudget, *, current_tokens: int, context_window:
     return max(settings.min_budget_tokens, math.floor(available * settings.budget_share))
 
 
-def cost_tokens(chars: int) -> int:
-    return math.ceil(chars / CHARS_PER_TOKEN) + TOKENS_AROUND
-
-
 def chosen(
     candidates: Sequence[Candidate], *, budget: int, min_score: float, keep: int, least: int = LEAST_SHOWN
 ) -> list[str]:
@@ -59,9 +53,9 @@ def chosen(
     shown: list[str] = []
     left = budget
     for one in wanted:
-        if cost_tokens(one.chars) <= left:
+        if chunk_tokens(one.chars) <= left:
             shown.append(one.id)
-            left -= cost_tokens(one.chars)
+            left -= chunk_tokens(one.chars)
     return shown
 
 
@@ -70,9 +64,9 @@ def fallback(newest_first: Sequence[Candidate], *, budget: int) -> list[str]:
     shown: list[str] = []
     left = budget
     for one in newest_first:
-        if one.chars >= FALLBACK_CHARS and cost_tokens(one.chars) <= left and len(shown) < FALLBACK_ENTRIES:
+        if one.chars >= FALLBACK_CHARS and chunk_tokens(one.chars) <= left and len(shown) < FALLBACK_ENTRIES:
             shown.append(one.id)
-            left -= cost_tokens(one.chars)
+            left -= chunk_tokens(one.chars)
     return shown
 
 

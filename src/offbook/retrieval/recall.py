@@ -11,11 +11,12 @@ import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
 
 from offbook.audit import micros, moment
+from offbook.deadline import looked_at
 from offbook.entries import Hold, LeftOut, MemoryEntry, Recollection, Supersession
 from offbook.errors import ModelUnavailable
 from offbook.lifecycle.offload import offloaded_through
@@ -238,7 +239,7 @@ class Recall:
         except ModelUnavailable as error:
             degraded.append(_about(agent_id, ask, f"embeddings: {error.detail}"))
         except TimeoutError:
-            work.add_done_callback(_ignored)
+            work.add_done_callback(looked_at)
             degraded.append(_about(agent_id, ask, f"embeddings: no answer of the model in {seconds:.3g} s"))
         return None, None
 
@@ -346,12 +347,6 @@ def _falling(entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
         score = min(entry.score, falling[-1].score) if falling else entry.score
         falling.append(entry if score == entry.score else structs.replace(entry, score=score))
     return falling
-
-
-def _ignored(work: asyncio.Future[Any]) -> None:
-    """Look at what came of it, so that nobody complains that nobody did."""
-    if not work.cancelled():
-        work.exception()
 
 
 def _about(agent_id: str, ask: Ask, what: str) -> str:

@@ -13,10 +13,10 @@ from offbook.retrieval.injection import (
     Candidate,
     budget_tokens,
     chosen,
-    cost_tokens,
     fallback,
 )
 from offbook.settings import TokenBudget
+from offbook.tokens import chunk_tokens
 
 PLENTY = 100_000
 
@@ -95,7 +95,7 @@ def test_never_over_budget_never_more_than_kept_and_two_where_there_are_any(
 ) -> None:
     shown = chosen(candidates, budget=budget, min_score=min_score, keep=keep)
     chars = {one.id: one.chars for one in candidates}
-    assert sum(cost_tokens(chars[name]) for name in shown) <= budget
+    assert sum(chunk_tokens(chars[name]) for name in shown) <= budget
     assert len(shown) == len(set(shown)) <= keep
     roomy = chosen(candidates, budget=10**9, min_score=min_score, keep=keep)
     assert set(shown) <= set(roomy)
@@ -137,6 +137,6 @@ def test_the_newest_one_or_two_that_say_anything() -> None:
 def test_the_fallback_keeps_the_budget_too(candidates: list[Candidate], budget: int) -> None:
     shown = fallback(candidates, budget=budget)
     chars = {one.id: one.chars for one in candidates}
-    assert sum(cost_tokens(chars[name]) for name in shown) <= budget
+    assert sum(chunk_tokens(chars[name]) for name in shown) <= budget
     assert len(shown) <= FALLBACK_ENTRIES
     assert all(chars[name] >= FALLBACK_CHARS for name in shown)

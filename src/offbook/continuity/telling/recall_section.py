@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from offbook.continuity.telling.told import Recalled, told
 from offbook.frames import frame
-from offbook.retrieval.injection import cost_tokens
-from offbook.tokens import estimate_tokens
+from offbook.tokens import chunk_tokens, estimate_tokens
 from offbook.turns import Intent, PartKind, TurnPart
 
 OPENINGS: dict[Intent, str] = {
@@ -98,7 +97,7 @@ def _within(found: Sequence[Ranked], texts: Mapping[str, str], budget: int) -> l
     """The best that fit by the documents' reckoning; what is too long by itself leaves room for the next."""
     kept: set[str] = set()
     for one in sorted(found, key=lambda one: one.rank):
-        cost = cost_tokens(len(texts[one.recalled.entry.id]))
+        cost = chunk_tokens(len(texts[one.recalled.entry.id]))
         if cost <= budget:
             kept.add(one.recalled.entry.id)
             budget -= cost
