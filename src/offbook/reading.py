@@ -34,6 +34,7 @@ from offbook.errors import StoreCorrupt
 from offbook.log_reading import LogReader
 from offbook.pieces import Pieces, aside, read_piece
 from offbook.protocols import Blobs, ExaminedMessage, Store
+from offbook.recent import keep
 from offbook.retrieval.whole import readable
 from offbook.session_notes import thread_of, working_state
 from offbook.settings import Settings
@@ -79,14 +80,12 @@ class SessionReader:
         """The whole session in at most `max_chars`."""
         if session is None or not session.last_seq:
             return empty_context(scope, max_chars)
-        sizes = self._asked.setdefault(scope, {})
+        sizes = self._asked.get(scope, {})
+        keep(self._asked, scope, sizes, CONTEXTS_KEPT)
         sizes.pop(max_chars, None)
         sizes[max_chars] = time.monotonic()  # the last is the one asked for last
         if len(sizes) > SIZES_KEPT:
             del sizes[next(iter(sizes))]
-        self._asked.move_to_end(scope)
-        while len(self._asked) > CONTEXTS_KEPT:
-            self._asked.popitem(last=False)
         return (await self.built(scope, session, max_chars)).context
 
     async def prepare(self, scope: Scope, session: Session) -> None:
@@ -109,10 +108,7 @@ class SessionReader:
         seconds = SAME_SECONDS
         if built.older.is_lagging:  # a better one is on its way
             version, seconds = -1, LAGGING_SECONDS
-        self._kept_contexts[key] = KeptContext(built, version, time.monotonic() + seconds)
-        self._kept_contexts.move_to_end(key)
-        while len(self._kept_contexts) > CONTEXTS_KEPT:
-            self._kept_contexts.popitem(last=False)
+        keep(self._kept_contexts, key, KeptContext(built, version, time.monotonic() + seconds), CONTEXTS_KEPT)
         return built
 
     def forget(self, agent_id: str) -> None:
@@ -194,12 +190,10 @@ class SessionReader:
         keys = {summary_id: (scope.agent_id, edition, summary_id) for summary_id in ids}
         unknown = [summary_id for summary_id in ids if keys[summary_id] not in self._kept_texts]
         found = {summary_id: text for summary_id in ids if (text := self._kept_texts.get(keys[summary_id])) is not None}
-        for summary_id, text in (await self._stored_texts(scope, unknown)).items() if unknown else ():
-            found[summary_id] = self._kept_texts[keys[summary_id]] = text
-        for summary_id in found:
-            self._kept_texts.move_to_end(keys[summary_id])
-        while len(self._kept_texts) > TEXTS_KEPT:
-            self._kept_texts.popitem(last=False)
+        if unknown:  # another may have asked meanwhile, and what was found above be out of memory by now
+            found |= await self._stored_texts(scope, unknown)
+        for summary_id, text in found.items():
+            keep(self._kept_texts, keys[summary_id], text, TEXTS_KEPT)
         return {summary_id: found[summary_id] for summary_id in ids if summary_id in found}
 
     async def _stored_texts(self, scope: Scope, ids: Sequence[str]) -> dict[str, SummaryText]:
@@ -233,13 +227,12 @@ class SessionReader:
         if node is None or node.last_seq < before:
             return None
         key = (scope, node.first_seq, node.last_seq)
-        if key not in self._read_again:
+        digest = self._read_again.get(key)
+        if digest is None:
             stretch = await self._standings.read(scope, node.first_seq, node.last_seq)
-            self._read_again[key] = await asyncio.to_thread(stretch.digested)
-            while len(self._read_again) > STRETCHES_KEPT:
-                self._read_again.popitem(last=False)
-        self._read_again.move_to_end(key)
-        return self._read_again[key]
+            digest = await asyncio.to_thread(stretch.digested)
+        keep(self._read_again, key, digest, STRETCHES_KEPT)
+        return digest
 
     async def _kept(self, scope: Scope, before: int, max_chars: int) -> Kept:
         """Pinned messages that are no longer shown, and what the agent was doing."""

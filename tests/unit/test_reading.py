@@ -162,3 +162,15 @@ async def test_any_history_is_covered_exactly(tmp_path: Path, history: list[Mess
         await caught_up(memory)
         memory._reader.forget("main")
         await assert_sound(memory, "chat", last_seq)
+
+
+async def test_two_may_ask_at_once_where_few_texts_are_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one waits for the store, the other may push out of memory what the first had found there."""
+    scope = await talk(memory, 120)
+    await caught_up(memory)
+    monkeypatch.setattr("offbook.reading.TEXTS_KEPT", 1)
+    reader = memory._reader
+    ids = [node.id for node in await memory._store.nodes(scope, level=1, through_seq=10_000, limit=6)]
+    await reader._texts(scope, ids[:1])
+    both = await asyncio.gather(reader._texts(scope, ids[:3]), reader._texts(scope, ids[3:]))
+    assert [list(texts) for texts in both] == [ids[:3], ids[3:]]
