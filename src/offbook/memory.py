@@ -25,7 +25,7 @@ from offbook.errors import NotFound, WrongShape
 from offbook.followers import Followers
 from offbook.intake import HEAVY_CHARS, Intake
 from offbook.log_reading import LogReader
-from offbook.protocols import Blobs, Store
+from offbook.protocols import PARENT_NOTE, Blobs, Store
 from offbook.recollection import Recollections
 from offbook.redact import redact_text
 from offbook.scope import checked_key, checked_text, resolve_agent, resolve_scope
@@ -149,6 +149,17 @@ class Memory:
         last_seq = lines[-1].seq if lines else after_seq
         await self._record(scope, "log", by, {"afterSeq": after_seq, "lastSeq": last_seq, "messages": len(lines)})
         return LogPage(messages=lines, last_seq=last_seq)
+
+    async def missing(self, scope: Scope, ids: Sequence[str], *, by: Caller = EMBEDDED) -> list[str]:
+        """Which of these message ids the session does not hold, each once, in the order given: for a host that
+        compares its own transcript with the log."""
+        if not ids:
+            raise WrongShape("`ids` is empty: name at least one message")
+        for id_ in ids:
+            checked_key(id_, "ids", MAX_KEY_BYTES)
+        missing = await self._store.missing(scope, ids)
+        await self._record(scope, "missing", by, {"asked": len(ids), "missing": len(missing)})
+        return missing
 
     # ── the context that stands by ──
 
@@ -393,13 +404,28 @@ class Memory:
     # ── lifecycle ──
 
     async def session_start(
-        self, scope: Scope, *, max_chars: int | None = None, by: Caller = EMBEDDED
+        self,
+        scope: Scope,
+        *,
+        max_chars: int | None = None,
+        parent_session_id: str | None = None,
+        by: Caller = EMBEDDED,
     ) -> CompressedContext | None:
-        """What the agent needs to go on with a session after a restart; None where nothing is known of it."""
+        """What the agent needs to go on with a session after a restart; None where nothing is known of it.
+
+        `parent_session_id`: the session that started this one, of whichever agent. Its name is kept with this one and
+        opens nothing.
+        """
+        if parent_session_id is not None:
+            checked_key(parent_session_id, "parentSessionId", MAX_KEY_BYTES)
         session = await self._store.session(scope)
         if session is None or not session.last_seq:
-            await self._mark(scope, "start", session_event("hooks/session-start", by, scope, {"context": None}))
+            event = session_event("hooks/session-start", by, scope, {"context": None})
+            await self._store.mark(scope, Mark(kind="start", at=now()), event, parent_session_id=parent_session_id)
             return None
+        if parent_session_id is not None:
+            # Before the start is marked: its event says what is noted.
+            await self._store.set_session_note(scope, PARENT_NOTE, parent_session_id)
         return await self._background.swapping.started(scope, session, max_chars or self._default_chars(scope), by)
 
     async def session_end(self, scope: Scope, *, reason: str | None = None, by: Caller = EMBEDDED) -> None:

@@ -42,7 +42,19 @@ _RUNTIME = re.compile(
 # internal-runtime-context.mjs. A block without its end runs to the end, as it does for the host.
 _CONTEXT_BEGIN = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
 _CONTEXT_END = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
-_MARKERS_BEGIN_WITH = frozenset("[<FRACOP")
+# What a person asks the host, not the agent: our plugin's commands, and those of the host that say nothing.
+_COMMAND = re.compile(
+    r"/(?:swap-(?:status|dashboard|promote|cross)|offbook|new|reset|compact|status|help|commands|stop|model|usage)\b"
+    r"[^\n]{0,400}\Z"
+)
+_HOST_SPEAKS = "gateway-injected"
+"""The model's name under which the host writes its own answers to commands."""
+_TOOLS_OF_MEMORY = frozenset(
+    {"memory_recall", "memory_expand", "memory_search", "memory_get"}
+    | {"swap_status", "swap_dashboard", "swap_promote", "swap_cross"}
+)
+"""Ours, and those of the host's memory slot. An MCP client puts the server's name and two underscores before it."""
+_MARKERS_BEGIN_WITH = frozenset("[<FRACOP/")
 """The first letters of all that is matched at the beginning, frames too. Most messages begin with another."""
 _MONOLOGUE = re.compile(r"Let me (?!know\b)[^\n]+\Z", re.IGNORECASE)
 
@@ -50,9 +62,11 @@ _MONOLOGUE = re.compile(r"Let me (?!know\b)[^\n]+\Z", re.IGNORECASE)
 def noise_kind(message: Message) -> str | None:
     """What kind of noise a message is; None where it says something.
 
-    A call or a result never is: left out, it would orphan its other half. A picture says something however few
-    words go with it.
+    A call or a result is not: it is what was done and seen. But what a tool of memory gave was said before, and would
+    be remembered as if it had been said again. A picture says something however few words go with it.
     """
+    if message.role == "tool" and message.name is not None and message.name.rpartition("__")[2] in _TOOLS_OF_MEMORY:
+        return "injected"
     if _is_part_of_an_exchange(message):
         return None
     text = text_of(message.content).strip()
@@ -67,8 +81,12 @@ def noise_kind(message: Message) -> str | None:
 
 
 def _kind_by_marker(message: Message, said: str) -> str | None:
+    if message.role == "assistant" and message.model == _HOST_SPEAKS:
+        return "command"
     if said[:1] not in _MARKERS_BEGIN_WITH and _HEARTBEAT_TOKEN not in said and message.meta is None:
         return None
+    if message.role == "user" and _COMMAND.match(said):
+        return "command"
     if is_framed(said):
         return "injected"
     if _CRON.match(said):

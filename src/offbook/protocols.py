@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 ANY_SEQ = 2**62
 """Above every message's."""
+PARENT_NOTE = "parentSessionId"
+"""The note of a session that `Session.parent_session_id` is read from."""
 
 
 class ExaminedMessage(Value, frozen=True):
@@ -95,10 +97,18 @@ class Store(Protocol):
     async def messages_before(self, scope: Scope, *, before_seq: int, limit: int = 100) -> list[LoggedMessage]:
         """The session's messages before `before_seq`, newest first."""
 
+    async def missing(self, scope: Scope, ids: Sequence[str]) -> list[str]:
+        """Which of these message ids the session does not hold, each once, in the order given. Does not grow with
+        history. A session that is not there: all of them, and it is not made."""
+
     # ── sessions ──
 
-    async def mark(self, scope: Scope, mark: Mark, event: AuditDraft) -> None:
-        """Record that something happened to the session after its newest message."""
+    async def mark(self, scope: Scope, mark: Mark, event: AuditDraft, *, parent_session_id: str | None = None) -> None:
+        """Record that something happened to the session after its newest message.
+
+        `parent_session_id` is noted with it (`PARENT_NOTE`). The event of a start says which one is noted, whether it
+        came with this start or before.
+        """
 
     async def session(self, scope: Scope) -> Session | None: ...
 

@@ -1,6 +1,7 @@
 """The reference pages, made from the code they describe.
 
-`python -m offbook.reference` writes them to docs/reference (`make docs`); `--check` says which differ.
+`python -m offbook.reference` writes them to docs/reference (`make docs`); `--check` says which differ. The types of the
+plugin for OpenClaw are made beside them, where its folder is there.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from offbook.settings.values import Setting, as_text
 from offbook.surfaces.openapi import CAPTURE_HEADER, PROBLEMS, openapi_document
 from offbook.surfaces.wire import SHAPES
 from offbook.types import AuditEvent
+from offbook.typescript import typescript
 
 FOLDER = Path("docs/reference")
+PLUGIN = Path("plugins/openclaw/src")
 NOTE = "<!-- Made by `make docs` from the code. Change the code, not this page. -->"
 
 
@@ -50,10 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m offbook.reference", description="Write the reference pages.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a page differs")
     parser.add_argument("--folder", type=Path, default=FOLDER, help=f"where the pages are (default: {FOLDER})")
+    parser.add_argument("--plugin", type=Path, default=PLUGIN, help=f"where its types go, if there (default: {PLUGIN})")
     given = parser.parse_args(arguments)
-    differing = {name: text for name, text in pages().items() if _read(given.folder / name) != text}
-    for name, text in differing.items():
-        path = given.folder / name
+    made = {given.folder / name: text for name, text in pages().items()}
+    if given.plugin.is_dir():
+        made[given.plugin / "wire.ts"] = typescript(openapi_document())
+    differing = {path: text for path, text in made.items() if _read(path) != text}
+    for path, text in differing.items():
         if given.check:
             print(f"{path} is not what the code says: run `make docs`", file=sys.stderr)
         else:
@@ -372,6 +378,7 @@ DETAIL_MEANINGS = {
     "generation": "generation of the context; of a swap, the one from then on",
     "sha256": "SHA-256 of the text that was handed out, or of the context the host went on with",
     "context": "null: nothing was known of the session",
+    "parentSessionId": "the session that started this one, as its host named it",
     "bytes": "size of the context the host went on with, as JSON",
     "reason": "why the session ended, or why contexts were swapped or not",
     "afterSeq": "what was read begins after this message",
@@ -409,8 +416,9 @@ DETAIL_MEANINGS = {
     "sessions": "how many sessions `state` told of",
     "at": "as of when, where `recall` was asked for another time than now; the moment that `replay` was asked for",
     "by": "the other agent that was shown these entries",
-    "asked": "entries that `pin` or `unpin` meant",
-    "changed": "those of them that were not so before",
+    "asked": "entries that `pin` or `unpin` meant; message ids that `missing` was asked for",
+    "changed": "those of the entries that were not so before",
+    "missing": "how many of those ids the session does not hold",
     "enabled": "whether the agent's memory and that of others are open to each other from now on",
     "embeddings": "whether `reindex` makes the vectors anew too",
     "seq": "number of the message that replaced others",

@@ -199,6 +199,8 @@ class Session(Sparse, frozen=True):
     last_at: datetime
     ended_at: datetime | None = None
     end_reason: str | None = None
+    parent_session_id: str | None = None
+    """The session that started this one, as its host named it; it may be of another agent, or unknown here."""
 
 
 # ── contexts ──────────────────────────────────────────────────────────────────────────────────

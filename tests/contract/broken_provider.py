@@ -37,7 +37,7 @@ TOKEN = "the-right-token"
 MOST_BYTES = 16 * 1024 * 1024
 BEGINNING = datetime(2024, 1, 1, tzinfo=UTC)
 NOT_IN_THE_CONTRACT = {
-    *("cross", "reindex", "log", "summaries", "compress", "replay"),
+    *("cross", "reindex", "log", "missing", "summaries", "compress", "replay"),
     *("jobs/claim", "jobs/complete", "jobs/fail"),
     *("enrich", "topics", "anchors", "state", "config"),
 }

@@ -66,6 +66,28 @@ def test_the_verbs_of_contexts(daemon: Daemon) -> None:
         assert client.claim_job() is None
 
 
+def test_what_arrived_and_who_started_it_by_the_blocking_client(daemon: Daemon) -> None:
+    with Client(str(daemon.socket_endpoint), agent_id="reconciled", home=daemon.home) as client:
+        assert client.session_start("child", parent_session_id="agent:boss:chat") is None
+        client.record("child", {"role": "user", "content": line(1), "id": "1"})
+        assert client.flush()
+        assert client.missing("child", ["2", "1", "0"]) == ["2", "0"]
+        assert client.missing("child", ["1"], agent_id="somebody") == ["1"]
+        (session,) = client.status()["sessions"]
+        assert (session["sessionId"], session["parentSessionId"]) == ("child", "agent:boss:chat")
+        with pytest.raises(ProviderRefused, match="ids"):
+            client.missing("child", [])
+
+
+async def test_what_arrived_and_who_started_it(daemon: Daemon) -> None:
+    async with AsyncClient(str(daemon.socket_endpoint), agent_id="later", home=daemon.home) as client:
+        await client.on_message("child", {"role": "user", "content": line(1), "id": "1"})
+        assert await client.session_start("child", parent_session_id="chat") is not None
+        assert await client.missing("child", ("2", "1")) == ["2"]
+        (session,) = (await client.status())["sessions"]
+        assert session["parentSessionId"] == "chat"
+
+
 async def test_a_session_swaps_between_messages_and_starts_again_elsewhere(daemon: Daemon) -> None:
     async with AsyncClient(str(daemon.socket_endpoint), agent_id="swaps", home=daemon.home) as memory:
         session = HotSwapSession(memory, "chat", context_window=2_000, deadline_seconds=5.0)

@@ -100,6 +100,7 @@ def test_a_bound_token_opens_its_agents_only(daemon: Daemon, bound: str, over_so
         ("hooks/post-compaction", {"sessionId": "s"}),
         ("hooks/session-end", {"sessionId": "s"}),
         ("log", {"sessionId": "s"}),
+        ("missing", {"sessionId": "s", "ids": ["1"]}),
         ("status", {}),
         ("audit", {}),
     ]
@@ -128,6 +129,7 @@ def test_a_bound_token_opens_its_agents_only(daemon: Daemon, bound: str, over_so
         ("replay", {**key, "at": "2100-01-01T00:00:00Z"}),
         ("prepareTurn", {**key, "prompt": "Who was it for?"}),
         ("enrich", {**key, "query": "Who was it for?"}),
+        ("missing", {**key, "ids": ["1"]}),
         ("topics", key),
         ("anchors", key),
         ("state", key),
@@ -351,11 +353,12 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
         ("unpin", {"agentId": "documented", "sessionId": "s"}),
         ("cross", {"agentId": "documented", "enabled": True}),
         ("reindex", {"agentId": "documented"}),
-        ("hooks/session-start", place),
+        ("hooks/session-start", {**place, "parentSessionId": "agent:another:s"}),
         ("hooks/pre-compaction", {**place, "messages": [message(meta={"a": 1}, ts="2024-01-01T00:00:00Z")]}),
         ("hooks/post-compaction", {**place, "newContext": [1]}),
         ("hooks/session-end", {**place, "reason": "idle"}),
         ("log", place),
+        ("missing", {**place, "ids": ["1", "2"]}),
         ("status", {"agentId": "documented"}),
         ("audit", {"agentId": "documented"}),
     ]
@@ -372,6 +375,40 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
     ]
     for verb, fields in unknown:
         validator(verb, 404).validate(assert_problem(daemon.ask(verb, agentId="documented", **fields), 404))
+
+
+def test_a_host_asks_which_of_its_messages_did_not_arrive(daemon: Daemon) -> None:
+    place = {"agentId": "reconciled", "sessionId": "s"}
+    daemon.ask("onMessage", **place, messages=[message(id="1"), message("two", id="2")])
+    assert daemon.ask("missing", **place, ids=["3", "1", "0", "2"]).json() == {"missing": ["3", "0"]}
+    assert daemon.ask("missing", **place, ids=["1"]).json() == {"missing": []}
+    assert daemon.ask("missing", agentId="reconciled", sessionId="none", ids=["1"]).json() == {"missing": ["1"]}
+    assert len(daemon.ask("missing", **place, ids=[str(number) for number in range(1_000)]).json()["missing"]) == 998
+    for ids in ([], [str(number) for number in range(1_001)], [""], ["1", 2], "1", None, ["k" * 513], ["\x00"]):
+        assert "ids" in assert_problem(daemon.ask("missing", **place, ids=ids), 422)["detail"]
+    status = daemon.ask("status", agentId="reconciled").json()
+    assert [session["sessionId"] for session in status["sessions"]] == ["s"]
+    events = daemon.ask("audit", agentId="reconciled").json()["events"]
+    assert [event["details"] for event in events if event["verb"] == "missing"][:2] == [
+        {"asked": 4, "missing": 2},
+        {"asked": 1, "missing": 0},
+    ]
+
+
+def test_a_session_tells_which_one_started_it(daemon: Daemon) -> None:
+    agent = {"agentId": "subagent"}
+    started = daemon.ask("hooks/session-start", **agent, sessionId="child", parentSessionId="agent:nobody:chat")
+    assert started.json() is None
+    daemon.ask("onMessage", **agent, sessionId="child", message=message())
+    daemon.ask("onMessage", **agent, sessionId="alone", message=message())
+    status = daemon.ask("status", **agent).json()
+    alone, child = status["sessions"]
+    assert child["parentSessionId"] == "agent:nobody:chat"
+    assert "parentSessionId" not in alone
+    assert "nobody" not in status["agents"]
+    for wrong in ("", 7, "k" * 513, "é" * 257, "\x00"):
+        reply = daemon.ask("hooks/session-start", **agent, sessionId="child", parentSessionId=wrong)
+        assert "parentSessionId" in assert_problem(reply, 422)["detail"]
 
 
 def assert_as_documented(verb: str, reply: Reply) -> Any:

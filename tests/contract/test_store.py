@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from offbook.audit import GENESIS, chain_faults
 from offbook.errors import StoreError
 from offbook.ingest import fingerprint
-from offbook.protocols import ExaminedMessage, Store
+from offbook.protocols import PARENT_NOTE, ExaminedMessage, Store
 from offbook.types import (
     AuditDraft,
     BlobRef,
@@ -200,7 +200,72 @@ async def test_nothing_is_known_of_a_stranger(store: Store) -> None:
     assert await store.audit_head("nobody") == GENESIS
 
 
+async def test_which_ids_a_session_does_not_hold(store: Store) -> None:
+    await add(store, entry("one", id="1"), entry("two", id='"quoted", ü 👋'), entry("three"))
+    await add(store, entry("four", id="4"), scope=Scope(agent_id="main", session_id="work"))
+    await add(store, entry("five", id="5"), scope=Scope(agent_id="other", session_id="chat"))
+    assert await store.missing(CHAT, ["5", "1", "4", '"quoted", ü 👋', "none", "4", "I", "null"]) == [
+        *("5", "4", "none", "I", "null")
+    ]
+    assert await store.missing(CHAT, ["1"]) == []
+    assert await store.missing(CHAT, []) == []
+    assert await store.missing(Scope(agent_id="other", session_id="chat"), ["1", "5"]) == ["1"]
+
+
+async def test_of_a_session_that_is_not_there_every_id_is_missing(store: Store) -> None:
+    await add(store, entry("one", id="1"))
+    for scope in (Scope(agent_id="nobody", session_id="chat"), Scope(agent_id="main", session_id="none")):
+        assert await store.missing(scope, ["1", "2"]) == ["1", "2"]
+        assert await store.session(scope) is None
+    assert await store.agents() == ["main"]
+    assert len(await store.audit_events("main")) == 1
+
+
+async def test_a_thousand_ids_are_asked_for_at_once(store: Store) -> None:
+    await add(store, *[entry(f"number {number}", id=str(number)) for number in range(0, 1_000, 2)])
+    assert await store.missing(CHAT, [str(number) for number in range(1_000)]) == [
+        str(number) for number in range(1, 1_000, 2)
+    ]
+
+
 # ── sessions ──
+
+
+async def test_a_session_knows_which_one_started_it(open_store: OpenStore) -> None:
+    store = open_store()
+    child = Scope(agent_id="main", session_id="child")
+    start = said(child, "hooks/session-start")
+    await store.mark(child, Mark(kind="start", at=NOON), start, parent_session_id="agent:other:chat")
+    await add(store, entry("hello"), scope=child)
+    await add(store, entry("hello"))
+    await store.close()
+    store = open_store()
+    session = await store.session(child)
+    assert session is not None
+    assert (session.parent_session_id, session.last_seq) == ("agent:other:chat", 1)
+    assert await store.session_note(child, PARENT_NOTE) == "agent:other:chat"
+    parents = {"chat": None, "child": "agent:other:chat"}
+    assert {one.session_id: one.parent_session_id for one in await store.sessions("main")} == parents
+    assert {one.session_id: one.parent_session_id for one in await store.sessions_after("main")} == parents
+    assert await store.agents() == ["main"]
+    await store.close()
+
+
+async def test_the_event_of_a_start_says_which_parent_is_noted(store: Store) -> None:
+    start = said(verb="hooks/session-start")
+    for parent in (None, "first", None, "second"):
+        await store.mark(CHAT, Mark(kind="start", at=NOON), start, parent_session_id=parent)
+    await store.set_session_note(CHAT, PARENT_NOTE, "third")
+    await store.mark(CHAT, Mark(kind="start", at=NOON), start)
+    await store.mark(CHAT, Mark(kind="end", at=NOON), said(verb="hooks/session-end"))
+    events = await store.audit_events("main")
+    told = [event.details.get("parentSessionId") for event in events]
+    assert told == [None, "first", "first", "second", "third", None]
+    assert "parentSessionId" not in events[0].details
+    session = await store.session(CHAT)
+    assert session is not None
+    assert session.parent_session_id == "third"
+    assert (await store.counts("main")).sessions == 1
 
 
 async def test_gaps_are_marked(store: Store) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from offbook.embedded import open_memory
@@ -172,6 +173,47 @@ async def test_a_session_starts_with_what_is_known_of_it(memory: Memory) -> None
     assert "Ada" in context.text
 
 
+async def test_a_session_remembers_which_one_started_it(memory: Memory) -> None:
+    new, known = memory.scope("agent:main:new"), memory.scope("agent:main:known")
+    await memory.on_message(known, [user("hello there, Ada")])
+    assert await memory.session_start(new, parent_session_id="agent:other:chat") is None
+    assert await memory.session_start(known, parent_session_id="agent:main:new") is not None
+    assert await memory.session_start(known) is not None
+    await memory.on_message(new, [user("My cat is called Ada.")])
+    parents = {one.session_id: one.parent_session_id for one in (await memory.status("main")).sessions}
+    assert parents == {"agent:main:new": "agent:other:chat", "agent:main:known": "agent:main:new"}
+    events = [event for event in (await memory.audit("main")).events if event.verb == "hooks/session-start"]
+    assert [event.details["parentSessionId"] for event in events] == ["agent:other:chat", *["agent:main:new"] * 2]
+    assert (await memory.status("main")).agents == ["main"]
+
+
+@pytest.mark.parametrize("parent", ["", "a\x00b", "k" * 513, "\ud800"])
+async def test_a_parent_is_a_key_as_others_are(memory: Memory, parent: str) -> None:
+    with pytest.raises(WrongShape, match="parentSessionId"):
+        await memory.session_start(memory.scope("chat"), parent_session_id=parent)
+    assert (await memory.status("main")).sessions == []
+
+
+async def test_ids_that_did_not_arrive_are_told_and_counted(memory: Memory) -> None:
+    scope = memory.scope("chat")
+    await memory.on_message(scope, [user("one", id="a-1"), user("two", id="a-2")])
+    before = (await memory.status("main")).counts
+    assert await memory.missing(scope, ["a-3", "a-1", "a-0", "a-3"], by=BOB) == ["a-3", "a-0"]
+    assert await memory.missing(memory.scope("unheard of"), ["a-1"]) == ["a-1"]
+    first, second = [event for event in (await memory.audit("main")).events if event.verb == "missing"]
+    assert (first.actor, first.session_id, first.details) == ("token:bob", "chat", {"asked": 4, "missing": 2})
+    assert (second.session_id, second.details) == ("unheard of", {"asked": 1, "missing": 1})
+    status = await memory.status("main")
+    assert [session.session_id for session in status.sessions] == ["chat"]
+    assert msgspec.structs.replace(status.counts, audit_events=before.audit_events) == before
+
+
+@pytest.mark.parametrize("ids", [[], [""], ["fine", "a\x00b"], ["k" * 513], ["\ud800"]])
+async def test_what_can_be_no_id_is_refused(memory: Memory, ids: list[str]) -> None:
+    with pytest.raises(WrongShape, match="`ids`"):
+        await memory.missing(memory.scope("chat"), ids)
+
+
 async def test_lifecycle_is_marked_with_reasons(memory: Memory) -> None:
     scope = memory.scope("chat")
     await memory.on_message(scope, [user("hello there, Ada")])
@@ -241,6 +283,7 @@ async def test_every_verb_leaves_one_event(memory: Memory) -> None:
         "onMessage": memory.on_message(scope, [user("hello there")], by=BOB),
         "getCompressedContext": memory.get_compressed_context(scope, 100, by=BOB),
         "log": memory.log(scope, by=BOB),
+        "missing": memory.missing(scope, ["1"], by=BOB),
         "hooks/session-start": memory.session_start(scope, by=BOB),
         "hooks/session-end": memory.session_end(scope, by=BOB),
         "hooks/pre-compaction": memory.pre_compaction(scope, by=BOB),

@@ -184,3 +184,41 @@ def test_no_input_takes_forever(text: str) -> None:
 def test_a_users_sentence_is_not_noise(text: str) -> None:
     assert kind_of(text) is None
     assert kind_of(STAMP + text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/swap-status",
+        "/offbook recall the blue blanket",
+        STAMP + "/swap-promote piano",
+        "/compact keep the list",
+        "/new",
+    ],
+)
+def test_commands_are_for_the_host(text: str) -> None:
+    assert noise_kind(Message(role="user", content=text)) in ("command", "short")
+    assert noise_kind(Message(role="user", content=text, meta={"hostSessionId": "x"})) in ("command", "short")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/etc/hosts is wrong on the build machine", "/offbook\nis what I wrote into the paper", "/remember the milk"],
+)
+def test_a_slash_alone_makes_no_command(text: str) -> None:
+    assert noise_kind(Message(role="user", content=text)) is None
+
+
+def test_what_the_host_answers_to_a_command_is_not_remembered() -> None:
+    answer = [{"type": "text", "text": "You recall: they told you about the blue blanket in the hall."}]
+    assert noise_kind(Message(role="assistant", content=answer, model="gateway-injected")) == "command"
+    assert noise_kind(Message(role="assistant", content=answer, model="other")) is None
+
+
+@pytest.mark.parametrize("name", ["memory_recall", "offbook__memory_expand", "memory_search", "swap_dashboard"])
+def test_what_a_tool_of_memory_gave_is_not_remembered_as_new(name: str) -> None:
+    given = Message(role="tool", content="They told you: the canoe is red.", name=name, tool_call_id="c")
+    assert noise_kind(given) == "injected"
+    assert noise_kind(Message(role="tool", content="the canoe is red", name="read", tool_call_id="c")) is None
+    call = [{"type": "toolCall", "id": "c", "name": name, "arguments": {"query": "canoe"}}]
+    assert noise_kind(Message(role="assistant", content=call)) is None

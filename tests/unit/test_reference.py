@@ -20,9 +20,11 @@ from offbook.summaries import SourceSpan
 from offbook.surfaces.openapi import openapi_document
 from offbook.surfaces.wire import SHAPES
 from offbook.types import now
+from offbook.typescript import typescript
 
 REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "docs" / "reference"
+PLUGIN = REPOSITORY / "plugins" / "openclaw" / "src"
 
 
 @pytest.fixture(scope="module")
@@ -31,21 +33,26 @@ def made() -> dict[str, str]:
 
 
 def test_the_pages_are_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--check", "--folder", str(FOLDER)]) == 0, capsys.readouterr().err
+    assert main(["--check", "--folder", str(FOLDER), "--plugin", str(PLUGIN)]) == 0, capsys.readouterr().err
 
 
 def test_a_page_that_differs_or_is_missing_is_told_and_written_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--folder", str(tmp_path)]) == 0
+    plugin = tmp_path / "plugin"
+    places = ["--folder", str(tmp_path), "--plugin", str(plugin)]
+    assert main(places) == 0
+    assert not plugin.exists(), "an installed provider has no plugin beside it"
+    plugin.mkdir()
     (tmp_path / "verbs.md").write_text("something else")
     (tmp_path / "cli.md").unlink()
     capsys.readouterr()
-    assert main(["--check", "--folder", str(tmp_path)]) == 1
+    assert main(["--check", *places]) == 1
     told = capsys.readouterr().err
-    assert [name for name in pages() if name in told] == ["verbs.md", "cli.md"]
-    assert main(["--folder", str(tmp_path)]) == 0
-    assert main(["--check", "--folder", str(tmp_path)]) == 0
+    assert [name for name in [*pages(), "wire.ts"] if name in told] == ["verbs.md", "cli.md", "wire.ts"]
+    assert main(places) == 0
+    assert (plugin / "wire.ts").read_text(encoding="utf-8") == typescript(openapi_document())
+    assert main(["--check", *places]) == 0
 
 
 # ── nothing is left out ──
@@ -160,7 +167,7 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
     )
     async with open_memory(tmp_path, settings=settings) as memory:
         chat = memory.scope("chat")
-        await memory.session_start(chat)
+        await memory.session_start(chat, parent_session_id="another")
         await memory.on_message(chat, [said, Message(role="user", content="password: tulip-Harbour-42, " + "x" * 99)])
         await memory.on_message(chat, [said, Message(role="user", content="[OpenClaw heartbeat poll]")])
         await memory.on_message(chat, [msgspec.structs.replace(said, content="My cat is called Eve.")])
@@ -170,6 +177,7 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
         await memory.session_start(chat)
         await memory.session_end(chat, reason="reset")
         await memory.log(chat)
+        await memory.missing(chat, ["1", "2"])
         await memory.status("main")
         await memory.on_message(chat, [Message(role="user", content=f"My name is {name}.") for name in ("Bob", "Rob")])
         await memory.on_message(memory.scope("chat", "other"), [said])

@@ -43,12 +43,12 @@ def command(invocation: Invocation, quick: bool, wants_fix: bool) -> None:
     if invocation.is_json:
         print_json({"fixed": fixed, "findings": findings})
     else:
-        _show(fixed, findings)
+        show(fixed, findings)
     if any(finding.level == "fail" for finding in findings):
         raise click.exceptions.Exit(1)
 
 
-def _show(fixed: list[str], findings: list[Finding]) -> None:
+def show(fixed: list[str], findings: list[Finding]) -> None:
     from offbook.cli.output import counted, printable
 
     for line in fixed:

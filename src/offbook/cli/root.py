@@ -10,6 +10,7 @@ import errno
 import os
 from difflib import get_close_matches
 from importlib import import_module, util
+from keyword import iskeyword
 from typing import Any, NamedTuple
 
 import click
@@ -35,9 +36,11 @@ COMMANDS = {
     "token": Listed("Run the provider", "Make, list and revoke access tokens."),
     "tls-cert": Listed("Run the provider", "Make a self-signed certificate for development."),
     "agents-md": Listed("Run the provider", "Teach an agent that what it recalls is its own."),
+    "openclaw": Listed("Run the provider", "Put Offbook into OpenClaw, and prove that it is there."),
     "config": Listed("Run the provider", "Show every setting and where it came from."),
     "ping": Listed("Use it", "Ask whether the provider answers."),
     "record": Listed("Use it", "Store a message, or a file of messages."),
+    "import": Listed("Use it", "Store the conversations that another program kept."),
     "log": Listed("Use it", "Show the messages of a session, or the sessions."),
     "context": Listed("Use it", "Show a session as an agent would get it."),
     "swap": Listed("Use it", "Hand over the compressed context, and what it leaves out."),
@@ -133,7 +136,8 @@ class LazyGroup(click.Group):
 
 
 def _module_of(name: str) -> str:
-    return f"offbook.cli.{name.replace('-', '_')}"
+    module = f"{name}s" if iskeyword(name) else name.replace("-", "_")  # `import` lives in `imports`
+    return f"offbook.cli.{module}"
 
 
 def _is_there(name: str) -> bool:

@@ -137,8 +137,9 @@ def _show_sessions(sessions: list[Session], total: int) -> None:
 def show_sessions(sessions: list[Session]) -> None:
     from offbook.cli.output import local_time, table
 
+    has_parents = any(session.parent_session_id for session in sessions)  # most agents have none: no empty column
     table(
-        ["session", "messages", "characters", "last message", "state"],
+        ["session", "messages", "characters", "last message", "state", *(["started by"] if has_parents else [])],
         [
             [
                 session.session_id,
@@ -146,6 +147,7 @@ def show_sessions(sessions: list[Session]) -> None:
                 f"{session.chars:,}",
                 local_time(session.last_at),
                 _state(session),
+                *([session.parent_session_id or ""] if has_parents else []),
             ]
             for session in sessions
         ],

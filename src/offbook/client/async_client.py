@@ -41,6 +41,10 @@ class Saved(msgspec.Struct):
     saved: int
 
 
+class Missing(msgspec.Struct):
+    missing: list[str]
+
+
 class AsyncClient(AsyncContexts, AsyncTurns):
     """Verbs as methods, any other through `call`, and `record`. Tasks may share it; threads may share `record`.
 
@@ -197,10 +201,16 @@ class AsyncClient(AsyncContexts, AsyncTurns):
         await self.call("hooks/post-compaction", self._of(session_id, agent_id, newContext=new_context))
 
     async def session_start(
-        self, session_id: str, max_chars: int | None = None, *, agent_id: str | None = None
+        self,
+        session_id: str,
+        max_chars: int | None = None,
+        *,
+        parent_session_id: str | None = None,
+        agent_id: str | None = None,
     ) -> CompressedContext | None:
-        """The context of a session that has one, for a host that starts cold."""
-        body = self._of(session_id, agent_id, maxChars=max_chars)
+        """The context of a session that has one, for a host that starts cold. `parent_session_id`: the session that
+        started it, where it is a subagent's."""
+        body = self._of(session_id, agent_id, maxChars=max_chars, parentSessionId=parent_session_id)
         answer = await self._post("hooks/session-start", body)
         return None if content_of(answer).strip() == b"null" else value_of(answer, CompressedContext)
 
@@ -233,3 +243,7 @@ class AsyncClient(AsyncContexts, AsyncTurns):
         """The session's messages after `after_seq`, the first or the `newest`; waits up to `wait_ms` for one."""
         body = self._of(session_id, agent_id, afterSeq=after_seq, limit=limit, newest=newest or None, waitMs=wait_ms)
         return await self._ask("log", body, dict[str, Any], extra_seconds=wait_ms / 1000)
+
+    async def missing(self, session_id: str, ids: Sequence[str], *, agent_id: str | None = None) -> list[str]:
+        """Which of these message ids (at most 1,000) the session does not hold, each once, in the order given."""
+        return (await self._ask("missing", self._of(session_id, agent_id, ids=ids), Missing)).missing

@@ -140,9 +140,16 @@ class Client(BlockingTurns):
         self._run(self._client.post_compaction(session_id, new_context, agent_id=agent_id))
 
     def session_start(
-        self, session_id: str, max_chars: int | None = None, *, agent_id: str | None = None
+        self,
+        session_id: str,
+        max_chars: int | None = None,
+        *,
+        parent_session_id: str | None = None,
+        agent_id: str | None = None,
     ) -> CompressedContext | None:
-        return self._run(self._client.session_start(session_id, max_chars, agent_id=agent_id))
+        return self._run(
+            self._client.session_start(session_id, max_chars, parent_session_id=parent_session_id, agent_id=agent_id)
+        )
 
     def session_end(self, session_id: str, reason: str | None = None, *, agent_id: str | None = None) -> None:
         self._run(self._client.session_end(session_id, reason, agent_id=agent_id))
@@ -171,3 +178,6 @@ class Client(BlockingTurns):
         agent_id: str | None = None,
     ) -> dict[str, Any]:
         return self._run(self._client.log(session_id, after_seq, limit, wait_ms, newest=newest, agent_id=agent_id))
+
+    def missing(self, session_id: str, ids: Sequence[str], *, agent_id: str | None = None) -> list[str]:
+        return self._run(self._client.missing(session_id, ids, agent_id=agent_id))

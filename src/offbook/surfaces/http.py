@@ -80,6 +80,7 @@ class HttpSurface:
             "hooks/session-start": self._session_start,
             "hooks/session-end": self._session_end,
             "log": self._log,
+            "missing": self._missing,
             "status": self._status,
             "audit": self._audit,
         }
@@ -282,7 +283,9 @@ class HttpSurface:
 
     async def _session_start(self, request: wire.SessionStart, call: Call) -> Any:
         scope = self._scope(request, call)
-        return await self._memory.session_start(scope, max_chars=request.max_chars, by=call.caller)
+        return await self._memory.session_start(
+            scope, max_chars=request.max_chars, parent_session_id=request.parent_session_id, by=call.caller
+        )
 
     async def _session_end(self, request: wire.SessionEnd, call: Call) -> wire.Done:
         await self._memory.session_end(self._scope(request, call), reason=request.reason, by=call.caller)
@@ -297,6 +300,10 @@ class HttpSurface:
             wait_seconds=request.wait_ms / 1_000,
             by=call.caller,
         )
+
+    async def _missing(self, request: wire.GetMissing, call: Call) -> wire.Missing:
+        missing = await self._memory.missing(self._scope(request, call), request.ids, by=call.caller)
+        return wire.Missing(missing=missing)
 
     async def _status(self, request: wire.GetStatus, call: Call) -> Any:
         return await self._memory.status(self._agent(request.agent_id, call), by=call.caller)

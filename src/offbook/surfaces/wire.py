@@ -34,6 +34,7 @@ from offbook.types import (
     IndexStatus,
     LogPage,
     Message,
+    MessageId,
     Moment,
     Receipt,
     SessionId,
@@ -305,11 +306,16 @@ class PostCompaction(Value, frozen=True):
 
 
 class SessionStart(Value, frozen=True):
-    """A session begins or goes on; the answer is what it needs to know, or null."""
+    """A session begins or goes on; the answer is what it needs to know, or null.
+
+    `parentSessionId`: the session that started it, where it is a subagent's. Only the name is kept, and `status` tells
+    it; nothing is read across agents because of it.
+    """
 
     session_id: SessionId
     agent_id: AgentId | None = None
     max_chars: MaxChars | None = None
+    parent_session_id: SessionId | None = None
 
 
 class SessionEnd(Value, frozen=True):
@@ -332,6 +338,14 @@ class GetLog(Value, frozen=True):
     limit: Limit = 100
     newest: bool = False
     wait_ms: Annotated[int, Meta(ge=0, le=60_000)] = 0
+
+
+class GetMissing(Value, frozen=True):
+    """Which of these message ids the session does not hold: for a host that compares its transcript with the log."""
+
+    session_id: SessionId
+    ids: Annotated[list[MessageId], Meta(min_length=1, max_length=MOST_MESSAGES)]
+    agent_id: AgentId | None = None
 
 
 class GetStatus(Value, frozen=True):
@@ -359,6 +373,12 @@ class Saved(Value, frozen=True):
 
 class Done(Value, frozen=True):
     ok: bool = True
+
+
+class Missing(Value, frozen=True):
+    """Ids that were asked for and are not there, each once, in the order given."""
+
+    missing: list[str]
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -399,6 +419,7 @@ SHAPES: dict[str, tuple[type[Any], Any]] = {
     "hooks/session-start": (SessionStart, CompressedContext | None),
     "hooks/session-end": (SessionEnd, Done),
     "log": (GetLog, LogPage),
+    "missing": (GetMissing, Missing),
     "status": (GetStatus, Status),
     "audit": (GetAudit, AuditReport),
 }

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from tests.unit.cli.answering import Answering, status
 from tests.unit.cli.conftest import Run
 
@@ -20,3 +24,27 @@ def test_it_tells_why_somebody_does_not_write(run: Run, provider: Answering) -> 
 def test_what_models_have_cost_is_told(run: Run, provider: Answering) -> None:
     provider.with_answers("status", status(dollars=1.5))
     assert "models        0 tokens, $1.50\n" in run("status").stdout
+
+
+def session(name: str, **fields: Any) -> dict[str, Any]:
+    at = "2026-01-31T12:00:00Z"
+    known = {"sessionId": name, "agentId": "main", "lastSeq": 1, "chars": 2, "generation": 0}
+    return {**known, "startedAt": at, "lastAt": at, **fields}
+
+
+@pytest.mark.parametrize("command", ["status", "log"])
+def test_a_session_that_another_one_started_names_it(command: str, run: Run, provider: Answering) -> None:
+    child = session("child", parentSessionId="agent:main:chat")
+    provider.with_answers("status", {**status(), "sessions": [child, session("alone")]})
+    lines = run(command).stdout.splitlines()
+    head, started, alone = (
+        next(line for line in lines if line.startswith(name)) for name in ("session ", "child ", "alone ")
+    )
+    assert head.endswith("started by")
+    assert started.endswith("open   agent:main:chat")
+    assert alone.endswith("open")
+
+
+def test_where_no_session_was_started_by_another_there_is_no_column_for_it(run: Run, provider: Answering) -> None:
+    provider.with_answers("status", {**status(), "sessions": [session("alone")]})
+    assert "started by" not in run("log").stdout

@@ -210,6 +210,10 @@ class FakeProvider:
             return 200, {"ok": True}
         if request.verb in RECALLED:
             return 200, RECALLED[request.verb] | self.extra_fields
+        if request.verb == "missing":
+            log = self.sessions.get((body.get("agentId", ""), body["sessionId"]), [])
+            known = {each.get("id") for each in log}
+            return 200, {"missing": [each for each in body["ids"] if each not in known], **self.extra_fields}
         if request.verb in ("status", "audit", "log"):
             return 200, {"verb": request.verb, "body": body}
         return 404, {"type": "urn:offbook:problem:unknown-verb", "title": "There is no such verb.", "status": 404}

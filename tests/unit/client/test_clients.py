@@ -82,7 +82,7 @@ async def test_every_verb_asks_for_what_the_contract_says(provider: FakeProvider
         assert (context.covers.last_seq, context.max_chars) == (3, 500)
         assert context.messages[0].content == "one"
         assert await client.session_start("new") is None
-        started = await client.session_start("s", max_chars=77)
+        started = await client.session_start("s", max_chars=77, parent_session_id="agent:main:boss")
         assert started is not None
         assert started.max_chars == 77
         assert await client.pre_compaction("s", [("user", "x"), ("assistant", "y")]) == 2
@@ -103,7 +103,15 @@ async def test_every_verb_asks_for_what_the_contract_says(provider: FakeProvider
             "limit": 100,
             "waitMs": 5,
         }
+        await client.on_message("s", Message(role="user", content="four", id="4"))
+        assert await client.missing("s", ("5", "4", "6")) == ["5", "6"]
+        assert await client.missing("s", ["4"], agent_id="other") == ["4"]
         assert (await client.call("status", {"agentId": "x"}))["verb"] == "status"
+    starts = [request.body for request in provider.requests if request.verb == "hooks/session-start"]
+    assert starts == [
+        {"agentId": "main", "sessionId": "new"},
+        {"agentId": "main", "sessionId": "s", "maxChars": 77, "parentSessionId": "agent:main:boss"},
+    ]
     asked = {request.verb: request.body for request in provider.requests}
     assert asked["hooks/session-end"] == {"agentId": "main", "sessionId": "s", "reason": "idle"}
     assert set(asked["hooks/post-compaction"]) == {"agentId", "sessionId", "newContext"}
@@ -114,7 +122,10 @@ def test_the_blocking_client_is_the_same_client(provider: FakeProvider) -> None:
         assert client.ping()["ok"]
         assert client.on_message("s", ("user", "one")).accepted == 1
         assert client.get_compressed_context("s", 500).covers.last_seq == 1
-        assert client.session_start("new") is None
+        assert client.session_start("new", parent_session_id="boss") is None
+        assert provider.requests[-1].body == {"agentId": "main", "sessionId": "new", "parentSessionId": "boss"}
+        client.on_message("s", Message(role="user", content="two", id="2"))
+        assert client.missing("s", ["1", "2"]) == ["1"]
         assert client.pre_compaction("s", [("user", "x")]) == 1
         client.post_compaction("s")
         client.session_end("s")

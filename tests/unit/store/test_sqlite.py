@@ -12,9 +12,10 @@ import pytest
 
 from offbook.errors import StoreBusy, StoreCorrupt, StoreReadOnly, StoreTooNew
 from offbook.ingest import fingerprint
+from offbook.protocols import PARENT_NOTE
 from offbook.store.sqlite import SqliteStore, audit_reads, reads
 from offbook.store.sqlite.connection import latest_version, migrations, open_reader, open_writer, schema_version
-from offbook.types import AuditDraft, Entry, Fault, Message, Scope, SessionGaps
+from offbook.types import AuditDraft, Entry, Fault, Mark, Message, Scope, SessionGaps, now
 from offbook.verification import verify
 
 CHAT = Scope(agent_id="main", session_id="chat")
@@ -143,6 +144,37 @@ async def test_the_events_of_a_session_are_found_by_their_index(tmp_path: Path, 
     assert any("USING INDEX audit_by_session (agent=? AND session=? AND seq>?)" in step for step in plan)
     assert not any("TEMP B-TREE" in step for step in plan)
     connection.close()
+
+
+async def test_ids_are_looked_up_in_their_index_in_one_statement(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await add(store, "hello")
+    await store.close()
+    connection = open_reader(tmp_path / "offbook.db")
+    asked: list[tuple[str, object]] = []
+    connection.exec_trace = lambda cursor, sql, bindings: not asked.append((sql, bindings))
+    assert len(reads.missing(connection, CHAT, [str(number) for number in range(1_000)])) == 1_000
+    connection.exec_trace = None
+    (sql, bindings) = asked[-1]
+    assert [("FROM sessions" in sql, "FROM messages" in sql) for sql, _ in asked] == [(True, False), (False, True)]
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]  # type: ignore[arg-type]
+    assert "SEARCH messages USING COVERING INDEX messages_by_id (session=? AND id=?)" in plan
+    assert not any(step.startswith("SCAN") and "json_each" not in step for step in plan)
+    connection.close()
+
+
+async def test_a_parent_that_cannot_be_read_does_not_take_the_session_with_it(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await add(store, "hello")
+    await store.set_session_note(CHAT, PARENT_NOTE, "another")
+    await store.close()
+    tamper(tmp_path / "offbook.db", "UPDATE session_notes SET value = CAST(x'ff' AS TEXT)")
+    again = SqliteStore(tmp_path / "offbook.db")
+    session = await again.session(CHAT)
+    assert session is not None
+    assert (session.parent_session_id, session.last_seq) == (None, 1)
+    await again.mark(CHAT, Mark(kind="start", at=now()), AuditDraft(verb="hooks/session-start", actor="test"))
+    await again.close()
 
 
 _LONG_SESSION = """

@@ -140,6 +140,8 @@ async def test_a_store_that_was_not_migrated_yet_can_be_looked_at(tmp_path: Path
     """The offline tools open it for reading before the next `offbook serve` does."""
     reader = SqliteStore(oldest_store(tmp_path / "offbook.db"), read_only=True)
     assert len((await reader.arrivals("main", after_event=0)).messages) == 4
+    sessions = await reader.sessions("main")
+    assert [session.parent_session_id for session in sessions] == [None] * len(sessions) != []
     with pytest.raises(StoreError):
         await reader.pinned("main")
     await reader.close()

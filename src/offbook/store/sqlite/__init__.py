@@ -79,10 +79,13 @@ class SqliteStore(SqliteFile):
     async def messages_before(self, scope: Scope, *, before_seq: int, limit: int = 100) -> list[LoggedMessage]:
         return await self._read(reads.messages_before, scope, before_seq, limit)
 
+    async def missing(self, scope: Scope, ids: Sequence[str]) -> list[str]:
+        return await self._read(reads.missing, scope, ids)
+
     # ── sessions ──
 
-    async def mark(self, scope: Scope, mark: Mark, event: AuditDraft) -> None:
-        await self._write().submit(lambda ledger: ledger.mark(scope, mark, event))
+    async def mark(self, scope: Scope, mark: Mark, event: AuditDraft, *, parent_session_id: str | None = None) -> None:
+        await self._write().submit(lambda ledger: ledger.mark(scope, mark, event, parent_session_id=parent_session_id))
 
     async def session(self, scope: Scope) -> Session | None:
         return await self._read(reads.session, scope)

@@ -19,6 +19,8 @@ import msgspec
 from offbook.alignment import LOG_FOR_EACH_GIVEN, unsaved
 from offbook.audit import counts_with, message_hash, micros, moment, seal
 from offbook.errors import StoreCorrupt
+from offbook.protocols import PARENT_NOTE
+from offbook.store.sqlite import reads
 from offbook.store.sqlite.compression_writes import CompressionLedger
 from offbook.store.sqlite.places import place_of
 from offbook.store.sqlite.recall_writes import RecallLedger
@@ -110,11 +112,15 @@ class Ledger:
             conflicts=stored.conflicts,
         )
 
-    def mark(self, scope: Scope, mark: Mark, event: AuditDraft) -> None:
+    def mark(self, scope: Scope, mark: Mark, event: AuditDraft, *, parent_session_id: str | None = None) -> None:
         at = now()
         agent = self._agent(scope.agent_id)
         session = self._session(scope, agent, mark.at)
         self._add_mark(session, mark)
+        if parent_session_id is not None:
+            self.compression.set_session_note(scope, PARENT_NOTE, parent_session_id)
+        if mark.kind == "start" and (parent := reads.parent_session(self._connection, session.session)) is not None:
+            event = msgspec.structs.replace(event, details={**event.details, "parentSessionId": parent})
         self._chain(agent, with_outcome(event, session, Stored()), at)
         session.is_new = False
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
@@ -10,7 +11,7 @@ import apsw
 import msgspec
 
 from offbook.audit import GENESIS, counts_with, moment
-from offbook.protocols import ExaminedMessage
+from offbook.protocols import PARENT_NOTE, ExaminedMessage
 from offbook.store.sqlite.audit_reads import audit_events, noted_audit_head
 from offbook.store.sqlite.damage import UNREADABLE, only_row, reading, unreadable
 from offbook.store.sqlite.places import ALL, MOST_MESSAGES, place_of
@@ -37,6 +38,7 @@ _MESSAGES_BETWEEN = f"""
 SELECT {MESSAGE_COLUMNS} FROM messages m WHERE m.place BETWEEN ? AND ? ORDER BY m.place {{order}} LIMIT ?
 """  # noqa: S608
 _MESSAGE_AT = f"SELECT {MESSAGE_COLUMNS} FROM messages m WHERE m.place = ?"  # noqa: S608
+_KNOWN_IDS = "SELECT id FROM messages WHERE session = ? AND id IN (SELECT value FROM json_each(?))"
 
 _counts = msgspec.json.Decoder(Counts)
 _content = msgspec.json.Decoder(Content)
@@ -56,6 +58,15 @@ def messages(connection: apsw.Connection, scope: Scope, after_seq: int, limit: i
 def messages_before(connection: apsw.Connection, scope: Scope, before_seq: int, limit: int) -> list[LoggedMessage]:
     number = session_number(connection, scope)
     return stretch(connection, scope, number, 1, min(before_seq - 1, MOST_MESSAGES), "DESC", limit)
+
+
+def missing(connection: apsw.Connection, scope: Scope, ids: Sequence[str]) -> list[str]:
+    """As one JSON text: the statement is the same however many they are."""
+    asked = list(dict.fromkeys(ids))
+    bindings = (session_number(connection, scope), msgspec.json.encode(asked).decode())
+    with reading(f"the message ids of session {scope.session_id!r} of agent {scope.agent_id!r}"):
+        known = {row[0] for row in connection.execute(_KNOWN_IDS, bindings)}
+    return [id_ for id_ in asked if id_ not in known]
 
 
 def stretch(
@@ -153,6 +164,16 @@ def sessions(connection: apsw.Connection, agent_id: str, limit: int) -> list[Ses
 
 def touches(event: AuditEvent) -> bool:
     return "accepted" in event.details or event.verb.startswith("hooks/")
+
+
+def parent_session(connection: apsw.Connection, number: int) -> str | None:
+    """None also where it cannot be read, or where the store is older than notes of a session: nothing depends on it."""
+    with suppress(apsw.SQLError, apsw.CorruptError, *UNREADABLE):
+        found: str | None = connection.execute(
+            "SELECT value FROM session_notes WHERE session = ? AND name = ?", (number, PARENT_NOTE)
+        ).get
+        return found
+    return None
 
 
 def marks(connection: apsw.Connection, scope: Scope, limit: int) -> list[Mark]:
@@ -290,4 +311,5 @@ def _session(connection: apsw.Connection, row: tuple[Any, ...]) -> Session:
         last_at=moment(last_at),
         ended_at=moment(ended_at) if is_ended else None,
         end_reason=end_reason if is_ended else None,
+        parent_session_id=parent_session(connection, number),
     )

@@ -1,0 +1,79 @@
+/** Starts `offbook serve` where the user asked for it and nobody answers. It lives on when the gateway ends. */
+import { spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, renameSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { provider } from "./client.js";
+import { placeOf } from "./endpoint.js";
+const READY_WITHIN_MS = 15_000;
+const ASK_EVERY_MS = 200;
+const PING_MS = 1_000;
+const TRIED_AGAIN_AFTER_MS = 60_000;
+const LOG_BYTES = 8 * 1024 * 1024;
+const ATTEMPTS = Symbol.for("offbook.openclaw.daemon-attempts");
+/** Whether a provider answers in the end. At most one attempt a minute; who asks meanwhile gets the outcome of that one.
+ * A second provider on the same folder ends by itself: its lock is taken. */
+export function startDaemon(settings, log) {
+    const shared = globalThis;
+    const attempts = (shared[ATTEMPTS] ??= new Map());
+    const last = attempts.get(settings.home);
+    if (last && performance.now() - last.at < TRIED_AGAIN_AFTER_MS)
+        return last.outcome;
+    const outcome = started(settings, log).catch((error) => {
+        log(`\`${settings.command} serve\` could not be started (${String(error)})`);
+        return false;
+    });
+    attempts.set(settings.home, { at: performance.now(), outcome });
+    return outcome;
+}
+async function started(settings, log) {
+    const asked = provider(settings);
+    const answers = () => asked.call("ping", {}, PING_MS).then(() => true, () => false);
+    if (await answers())
+        return true;
+    const place = placeOf(settings.endpoint);
+    if (!place || (!place.options.socketPath && !place.takesOwnToken)) {
+        log(`${asked.endpoint} is on another machine: start the provider there, with \`offbook serve\``);
+        return false;
+    }
+    const file = logFile(settings.home);
+    const failure = run(settings, file.descriptor);
+    closeSync(file.descriptor);
+    const ends = performance.now() + READY_WITHIN_MS;
+    while (performance.now() < ends) {
+        const ended = await Promise.race([failure, sleep(ASK_EVERY_MS)]);
+        if (await answers()) {
+            log(`started \`${settings.command} serve\`; its log is ${file.path}`);
+            return true;
+        }
+        if (ended !== undefined) {
+            log(`\`${settings.command} serve\` ${ended}; its log is ${file.path}`);
+            return false;
+        }
+    }
+    log(`\`${settings.command} serve\` does not answer in ${READY_WITHIN_MS / 1000} s; its log is ${file.path}`);
+    return false;
+}
+/** Resolves with what went wrong, if the process ends; a provider that is well never does. */
+function run(settings, log) {
+    return new Promise((resolve) => {
+        const child = spawn(settings.command, ["serve"], {
+            detached: true,
+            stdio: ["ignore", log, log],
+            env: { ...process.env, OFFBOOK_HOME: settings.home },
+        });
+        child.on("error", (error) => {
+            const isMissing = error.code === "ENOENT";
+            resolve(isMissing ? "was not found: set `command` in the plugin's config to where it is" : error.message);
+        });
+        child.on("exit", (code, signal) => resolve(`ended with ${signal ?? `status ${code}`}`));
+        child.unref();
+    });
+}
+function logFile(home) {
+    mkdirSync(home, { recursive: true, mode: 0o700 });
+    const path = join(home, "serve.log");
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > LOG_BYTES)
+        renameSync(path, `${path}.old`);
+    return { path, descriptor: openSync(path, "a", 0o600) };
+}

@@ -1,0 +1,72 @@
+/** What is known of each session of the host's beside its messages, kept on disk: the window a swap left, the memory section
+ * that stays the same between swaps, the last turns that were committed. Made anew by a swap where a file is lost. */
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+const SESSIONS_KEPT = 256;
+const TURNS_KEPT = 16;
+export function openSessions(folder, warn) {
+    const kept = new Map();
+    const path = (sessionKey) => join(folder, `${createHash("sha256").update(sessionKey).digest("hex").slice(0, 32)}.json`);
+    function of(sessionKey, hostSessionId) {
+        const state = kept.get(sessionKey) ?? read(path(sessionKey), sessionKey);
+        kept.delete(sessionKey);
+        kept.set(sessionKey, state); // the one used last is the last to go
+        for (const oldest of kept.keys()) {
+            if (kept.size <= SESSIONS_KEPT)
+                break;
+            kept.delete(oldest);
+        }
+        if (hostSessionId && state.hostSessionId !== hostSessionId) {
+            if (state.hostSessionId)
+                delete state.window;
+            if (state.hostSessionId)
+                state.memory = "";
+            state.hostSessionId = hostSessionId;
+            state.isColdStartDone = false;
+        }
+        return state;
+    }
+    function save(state) {
+        const { sessionKey, hostSessionId, handed, window, memory, committed, begunAnew } = state;
+        const file = path(sessionKey);
+        try {
+            mkdirSync(folder, { recursive: true, mode: 0o700 });
+            const body = { sessionKey, hostSessionId, handed, window, memory, committed: committed.slice(-TURNS_KEPT), begunAnew };
+            writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
+            renameSync(`${file}.new`, file);
+        }
+        catch (error) {
+            warn(`what a swap left of ${sessionKey} could not be kept on disk (${String(error)}); it is made again after a restart`);
+        }
+    }
+    function ended(sessionKey) {
+        const state = of(sessionKey);
+        delete state.window;
+        delete state.handed;
+        state.memory = "";
+        state.begunAnew = true;
+        save(state);
+    }
+    return { of, save, ended };
+}
+function read(file, sessionKey) {
+    const fresh = {
+        sessionKey,
+        hostSessionId: "",
+        memory: "",
+        committed: [],
+        begunAnew: false,
+        contextWindow: 0,
+        overhead: 0,
+        isColdStartDone: false,
+        restUntil: 0,
+    };
+    try {
+        const found = JSON.parse(readFileSync(file, "utf8"));
+        return found.sessionKey === sessionKey ? { ...fresh, ...found } : fresh;
+    }
+    catch {
+        return fresh; // none yet, or one that was torn: a swap makes it anew
+    }
+}

@@ -1,0 +1,147 @@
+export const BOUNDARY = "(What came before this point is in your memory. You recall it:)";
+export const GOES_ON = "(The conversation goes on from here.)";
+const SHORTENED_BELOW = 0.9;
+const WORTH_SHORTENING_CHARS = 4_000;
+const CHARS_PER_TOKEN = 4;
+const TOKENS_PER_MESSAGE = 8;
+/** Of an image, as providers reckon a middling one. */
+const TOKENS_PER_IMAGE = 1_200;
+/** What tells a message apart where it comes without its id. */
+export function print(message) {
+    return typeof message.timestamp === "number" ? `${message.role}|${message.timestamp}|${message.toolCallId ?? ""}` : "";
+}
+/** The messages to show: the section of memory that stays between swaps, what the last swap left, and the host's messages. */
+export function assembled(messages, window, memory) {
+    const theirs = withoutOurs(messages);
+    const cut = window?.cut ? theirs.findIndex((message) => print(message) === window.cut) : -1;
+    const isWindowed = window !== undefined && (cut >= 0 || window.cut === "");
+    const shown = theirs.slice(cut >= 0 ? cut : isWindowed ? leadingRestored(theirs, window) : 0);
+    const own = [memory, isWindowed ? window.memory : ""].filter((text) => text.trim() !== "").join("\n\n");
+    const restored = isWindowed ? window.restored : [];
+    const rest = [...restored, ...(isWindowed ? shown.map((message) => shortenedAs(message, window)) : shown)];
+    if (own === "")
+        return rest;
+    const leading = [said("user", BOUNDARY, rest[0]), said("assistant", own, rest[0])];
+    // Providers want the user to speak after the assistant.
+    return rest.length > 0 && rest[0]?.role !== "user" ? [...leading, said("user", GOES_ON, rest[0]), ...rest] : [...leading, ...rest];
+}
+/** What a swap's answer means for the host's messages: where they go on, and what stands for those before. */
+export function windowOf(swapped, messages, hostSessionId, now) {
+    const known = new Map(messages.map((message) => [print(message), message]));
+    const verbatim = swapped.messages.filter((message) => message.id).map((wire) => ({ wire, host: hostMessage(wire) }));
+    const first = verbatim.findIndex(({ host }) => print(host) !== "" && known.has(print(host)));
+    const kept = first < 0 ? [] : verbatim.slice(first);
+    const shortened = {};
+    for (const { host } of kept) {
+        const whole = chars(known.get(print(host)));
+        if (whole >= WORTH_SHORTENING_CHARS && chars(host) < whole * SHORTENED_BELOW)
+            shortened[print(host)] = host.content;
+    }
+    return {
+        hostSessionId,
+        generation: swapped.generation,
+        memory: swapped.messages.filter((message) => !message.id).map((message) => plain(message.content)).join("\n\n"),
+        restored: (first < 0 ? verbatim : verbatim.slice(0, first)).map(({ host }) => host),
+        cut: kept[0] ? print(kept[0].host) : "",
+        shortened,
+        swappedAt: now,
+    };
+}
+/** About as many tokens as the messages take; the host's own usage is better, where it is there. */
+export function estimatedTokens(messages) {
+    return messages.reduce((sum, message) => sum + Math.ceil(chars(message) / CHARS_PER_TOKEN) + TOKENS_PER_MESSAGE, 0);
+}
+/** What the model last said it read and wrote, where it read the context in use; 0 where it said nothing yet. */
+export function reportedTokens(messages, since) {
+    for (const message of messages.toReversed()) {
+        if (message.role !== "assistant" || !message.usage || (message.timestamp ?? 0) <= since)
+            continue;
+        const { input = 0, output = 0, cacheRead = 0, cacheWrite = 0 } = message.usage;
+        const used = input + output + cacheRead + cacheWrite;
+        if (used > 0)
+            return used;
+    }
+    return 0;
+}
+/** A message of the log as the host knows them. */
+export function hostMessage(wire) {
+    const timestamp = wire.ts ? Date.parse(wire.ts) : undefined;
+    const base = { content: wire.content, ...(timestamp === undefined ? {} : { timestamp }) };
+    if (wire.role === "tool") {
+        const content = typeof wire.content === "string" ? [{ type: "text", text: wire.content }] : base.content;
+        return {
+            ...base,
+            role: "toolResult",
+            content,
+            toolCallId: wire.toolCallId ?? "",
+            toolName: wire.name ?? "",
+            isError: wire.meta?.isError === true,
+        };
+    }
+    if (wire.role === "assistant") {
+        const content = typeof wire.content === "string" ? [{ type: "text", text: wire.content }] : base.content;
+        return { ...base, role: "assistant", content, ...assistantParts(wire) };
+    }
+    return { ...base, role: "user" };
+}
+function assistantParts(wire) {
+    const { provider, api, stopReason } = wire.meta ?? {};
+    return {
+        ...(typeof provider === "string" ? { provider } : {}),
+        ...(typeof api === "string" ? { api } : {}),
+        ...(wire.model ? { model: wire.model } : {}),
+        stopReason: typeof stopReason === "string" ? stopReason : "stop",
+        usage: NO_USAGE,
+    };
+}
+/** The host reads these of every answer, also of one that no model gave. */
+const NO_USAGE = {
+    input: 0,
+    output: 0,
+    cacheRead: 0,
+    cacheWrite: 0,
+    totalTokens: 0,
+    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
+};
+/** Words of ours. They bear the time of what they stand before: the same bytes whenever they are built. */
+function said(role, text, before) {
+    const timestamp = (before?.timestamp ?? 1) - 1;
+    if (role === "user")
+        return { role, content: text, timestamp };
+    return { role, content: [{ type: "text", text }], timestamp, stopReason: "stop", usage: NO_USAGE, api: "offbook", provider: "offbook", model: "offbook" };
+}
+/** Without what an earlier call of the same turn put before them. */
+function withoutOurs(messages) {
+    if (!plain(messages[0]?.content).endsWith(BOUNDARY))
+        return messages;
+    return messages.slice(plain(messages[2]?.content).endsWith(GOES_ON) ? 3 : 2);
+}
+function leadingRestored(messages, { restored }) {
+    const isThere = restored[0] !== undefined && messages[0] !== undefined && print(messages[0]) === print(restored[0]);
+    return isThere ? restored.length : 0;
+}
+function shortenedAs(message, window) {
+    const content = window.shortened[print(message)];
+    return content === undefined ? message : { ...message, content };
+}
+function plain(content) {
+    if (typeof content === "string")
+        return content;
+    return (content ?? []).map((block) => (typeof block.text === "string" ? block.text : "")).join("\n");
+}
+function chars(message) {
+    if (message === undefined)
+        return 0;
+    if (typeof message.content === "string")
+        return message.content.length;
+    if (!Array.isArray(message.content))
+        return typeof message.summary === "string" ? message.summary.length : 0;
+    return message.content.reduce((sum, block) => sum + blockChars(block), 0);
+}
+function blockChars(block) {
+    if (typeof block.text === "string")
+        return block.text.length;
+    if (block.type === "image")
+        return TOKENS_PER_IMAGE * CHARS_PER_TOKEN;
+    return JSON.stringify(block).length;
+}

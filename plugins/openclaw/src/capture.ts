@@ -1,0 +1,170 @@
+/** Every message that the host writes to a transcript goes to the outbox, once, in the order it was written.
+ *
+ * Identity is the entry's id in the transcript. Where this process sees a session for the first time in its middle, or a number
+ * is missing between two messages, the transcript itself is read and what Offbook lacks is sent first, so that the order holds.
+ */
+import type { Provider } from "./client.js";
+import type { HostMessage, TranscriptUpdate } from "./host.js";
+import { wireMessage } from "./messages.js";
+import type { Outbox } from "./outbox.js";
+import type { Report } from "./report.js";
+
+export interface TranscriptEntry {
+  id: string;
+  message: HostMessage;
+}
+
+/** Reads a session's transcript page by page, from its beginning. */
+export type ReadTranscript = (session: Place) => AsyncIterable<TranscriptEntry[]>;
+
+export interface Place {
+  agentId: string;
+  sessionKey: string;
+  sessionId: string;
+}
+
+export interface Capture {
+  take(update: TranscriptUpdate): void;
+  /** Wait until all that was taken of a session is in the outbox; false where that takes longer. */
+  settled(sessionKey: string, deadlineMs: number): Promise<boolean>;
+  has(sessionKey: string, entryId: string): boolean;
+  /** Compare the transcript with what is stored, and send what is missing. */
+  reconcile(place: Place): Promise<void>;
+}
+
+const INCOGNITO = /^agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+$/u;
+const SESSIONS_KEPT = 1_000;
+const IDS_KEPT = 200;
+const IDS_ASKED = 1_000;
+
+interface Seen {
+  lastNumber: number;
+  hostSessionId: string;
+  ids: string[];
+  held: TranscriptUpdate[];
+  reading?: Promise<void>;
+}
+
+/** The host keeps these in memory only: so do we, by not recording them. */
+export function isPrivate(sessionKey: string): boolean {
+  return INCOGNITO.test(sessionKey.trim().toLowerCase());
+}
+
+export function capture(
+  outbox: Outbox,
+  wake: () => void,
+  provider: Provider,
+  readTranscript: ReadTranscript,
+  report: Report,
+): Capture {
+  const sessions = new Map<string, Seen>();
+
+  function seen(place: Place): Seen {
+    const known = sessions.get(place.sessionKey);
+    const state = known?.hostSessionId === place.sessionId ? known : fresh(place.sessionId);
+    sessions.delete(place.sessionKey);
+    sessions.set(place.sessionKey, state);
+    for (const [key, oldest] of sessions) {
+      if (sessions.size <= SESSIONS_KEPT) break;
+      if (!oldest.reading) sessions.delete(key);
+    }
+    return state;
+  }
+
+  function take(update: TranscriptUpdate): void {
+    const place = placeOf(update);
+    if (!place || isPrivate(place.sessionKey)) return;
+    const state = seen(place);
+    if (state.reading) {
+      state.held.push(update);
+      return;
+    }
+    const { message, messageId, messageSeq } = update;
+    const follows = messageSeq === undefined || messageSeq <= state.lastNumber + 1;
+    if (!message || !messageId || !follows) {
+      state.held.push(update);
+      void reconcile(place);
+      return;
+    }
+    if (messageSeq !== undefined) state.lastNumber = Math.max(state.lastNumber, messageSeq);
+    send(place, state, messageId, message);
+  }
+
+  function send(place: Place, state: Seen, entryId: string, message: HostMessage): void {
+    if (state.ids.includes(entryId)) return; // written again by the host, with the same id
+    if (state.ids.length >= IDS_KEPT) state.ids.shift();
+    state.ids.push(entryId);
+    const body = {
+      sessionId: place.sessionKey,
+      agentId: place.agentId,
+      message: wireMessage(entryId, message, place.sessionId),
+    };
+    if (outbox.add({ verb: "onMessage", body })) report.captured(place.sessionKey, entryId);
+    else {
+      // The host has it: what was turned away is found and sent once there is room again.
+      state.lastNumber = 0;
+      state.ids.pop();
+      report.problem("the outbox is full", `a message of ${place.sessionKey} is left to the next comparison with the transcript`);
+    }
+    wake();
+  }
+
+  async function reconcile(place: Place): Promise<void> {
+    const state = seen(place);
+    state.reading ??= compared(place, state).finally(() => {
+      delete state.reading;
+      const held = state.held.splice(0);
+      state.lastNumber = Math.max(state.lastNumber, ...held.map((update) => update.messageSeq ?? 0));
+      for (const { message, messageId } of held) if (message && messageId) send(place, state, messageId, message);
+    });
+    await state.reading;
+  }
+
+  /** What the transcript has and Offbook lacks, sent in the order of the transcript. */
+  async function compared(place: Place, state: Seen): Promise<void> {
+    try {
+      for await (const page of readTranscript(place)) {
+        for (let at = 0; at < page.length; at += IDS_ASKED) {
+          const entries = page.slice(at, at + IDS_ASKED);
+          const missing = await lacking(place, entries);
+          for (const { id, message } of entries) if (missing.has(id)) send(place, state, id, message);
+        }
+        state.lastNumber += page.length;
+      }
+    } catch (error) {
+      report.problem("a transcript could not be read", `${place.sessionKey}: ${String(error)}; \`offbook import openclaw\` takes what is missing`);
+    }
+  }
+
+  /** Where nobody answers, all of them: what is known already is not stored twice. */
+  async function lacking(place: Place, entries: TranscriptEntry[]): Promise<Set<string>> {
+    const ids = entries.map((entry) => entry.id);
+    try {
+      const answer = await provider.call("missing", { sessionId: place.sessionKey, agentId: place.agentId, ids });
+      return new Set(answer.missing);
+    } catch {
+      return new Set(ids);
+    }
+  }
+
+  async function settled(sessionKey: string, deadlineMs: number): Promise<boolean> {
+    const reading = sessions.get(sessionKey)?.reading;
+    if (!reading) return true;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), deadlineMs)));
+    return Promise.race([reading.then(() => true as const), late]).finally(() => clearTimeout(timer));
+  }
+
+  return { take, settled, reconcile, has: (key, entryId) => sessions.get(key)?.ids.includes(entryId) ?? false };
+}
+
+function fresh(hostSessionId: string): Seen {
+  return { lastNumber: 0, hostSessionId, ids: [], held: [] };
+}
+
+function placeOf(update: TranscriptUpdate): Place | undefined {
+  const agentId = update.target?.agentId ?? update.agentId;
+  const sessionKey = update.target?.sessionKey ?? update.sessionKey;
+  const sessionId = update.target?.sessionId ?? update.sessionId;
+  return agentId && sessionKey && sessionId ? { agentId, sessionKey, sessionId } : undefined;
+}

@@ -1,0 +1,151 @@
+/** Slash commands: the same as the tools, for the person in the chat, and `/offbook` with the rest. */
+import {
+  ASK_DEADLINE_MS, bounded, callerOf, minute, numbered, quoted, topicLines, trouble, type Caller,
+} from "./answers.js";
+import type { Provider } from "./client.js";
+import { statusLines } from "./dashboard.js";
+import type { CommandContext, HostApi } from "./host.js";
+import { cross, dashboardText, promote, recall } from "./tools.js";
+import type { ContinuityState } from "./wire.js";
+
+type Answer = (words: string, caller: Caller) => Promise<string>;
+
+/** What `/offbook` reads of report.json; all of it may be missing. */
+interface Told {
+  level?: string;
+  plugin?: string;
+  provider?: { endpoint?: string; ok?: boolean; error?: string | null };
+  capture?: { messages?: number; delivered?: number; waiting?: number; turnedAway?: number; refused?: number };
+  turns?: { prepared?: number; injected?: number; late?: number; failed?: number };
+  engine?: { assembled?: number; swaps?: number; fallbacks?: number };
+  permissions?: { conversation?: boolean | null };
+  problems?: { at?: string; what?: string; detail?: string }[];
+}
+
+const MOST_TOLD = 12;
+const TOLD_CHARS = 240;
+
+const HELP = `Offbook, the agent's memory:
+/offbook status           what is stored, found, summarised, pinned
+/offbook doctor           is everything in order, and what to do if not
+/offbook recall <words>   what was said about it
+/offbook topics           what this agent's conversations are about
+/offbook state            goals, open matters and what stays in mind, here
+/offbook level            off, capture, recall or hot-swap, and how to change it
+/swap-status  /swap-dashboard  /swap-promote <keyword|session:KEY>  /swap-cross on|off`;
+
+const SAY_WHAT_TO_PIN = "Say what to pin: /swap-promote <keyword>, or /swap-promote session:KEY.";
+
+const LEVELS_TOLD = `off: nothing is recorded
+capture: every message is recorded
+recall: and comes to mind before each turn
+hot-swap: and the context is swapped, not compacted (needs plugins.slots.contextEngine = "offbook")
+Change it with: openclaw config set plugins.entries.offbook.config.level recall`;
+
+export function registerCommands(
+  api: HostApi, memory: () => Provider, agents: () => string[], report: () => object,
+): void {
+  const register = (name: string, description: string, acceptsArgs: boolean, answer: Answer): void =>
+    api.registerCommand({
+      name,
+      description,
+      acceptsArgs,
+      requireAuth: true,
+      handler: async (context: CommandContext) => {
+        const text = await answer((context.args ?? "").trim(), callerOf(context, agents())).catch(trouble);
+        return { text: bounded(text) };
+      },
+    });
+  const status: Answer = async (_words, caller) => {
+    const found = await memory().call("status", { agentId: caller.agentId }, ASK_DEADLINE_MS);
+    return fenced(statusLines(found, new Date()));
+  };
+  register("swap-status", "How this agent's memory stands", false, status);
+  register("swap-dashboard", "A picture of every agent's memory", false, () => dashboardText(memory(), agents()));
+  register("swap-promote", "Pin: /swap-promote <keyword|session:KEY>; undo: unpin <…>", true, async (words, caller) =>
+    words ? promote(memory(), caller, pinned(words)) : SAY_WHAT_TO_PIN);
+  register("swap-cross", "Search across agents: /swap-cross on|off", true, (words, caller) =>
+    cross(memory(), caller, words.toLowerCase() || "status"));
+  register("offbook", "Memory: status, doctor, recall, topics, state, level, help", true, (words, caller) =>
+    offbook(words, caller, memory(), status, report() as Told));
+}
+
+async function offbook(words: string, caller: Caller, memory: Provider, status: Answer, told: Told): Promise<string> {
+  const [verb = "", rest = ""] = words.split(/\s+(.*)/s);
+  const { agentId } = caller;
+  switch (verb.toLowerCase()) {
+    case "":
+    case "status":
+      return `${await status("", caller)}\nLevel: ${told.level ?? "unknown"}. /offbook help lists what else there is.`;
+    case "doctor":
+      return doctor(told, await memory.call("ping", {}, ASK_DEADLINE_MS).then(() => null, trouble), memory.endpoint);
+    case "recall":
+      if (!rest) return "Say what to look for: /offbook recall <words>.";
+      return recall(memory, caller, { query: rest, limit: 8 }, "person");
+    case "topics":
+      return topicLines((await memory.call("topics", { agentId }, ASK_DEADLINE_MS)).topics, new Date());
+    case "state":
+      return stateLines(await memory.call("state", { agentId, sessionId: caller.sessionKey }, ASK_DEADLINE_MS));
+    case "level":
+      return `Level: ${told.level ?? "unknown"}.\n${LEVELS_TOLD}`;
+    case "help":
+      return HELP;
+    default:
+      return `There is no /offbook ${quoted(verb, 40)}.\n${HELP}`;
+  }
+}
+
+/** `session:KEY`, else a keyword; `unpin …` before either takes it back. */
+function pinned(words: string): Record<string, unknown> {
+  const unpin = /^unpin\s+/i.test(words);
+  const what = words.replace(/^unpin\s+/i, "");
+  return what.startsWith("session:") ? { sessionKey: what.slice(8).trim(), unpin } : { keyword: what, unpin };
+}
+
+function doctor(told: Told, failure: string | null, endpoint: string): string {
+  const { capture = {}, turns = {}, engine = {}, permissions = {}, problems = [] } = told;
+  const lost = (capture.turnedAway ?? 0) + (capture.refused ?? 0);
+  const delivered = `${capture.delivered ?? 0} of ${capture.messages ?? 0} delivered`;
+  const prepared = `${turns.prepared ?? 0} prepared, ${turns.injected ?? 0} with memory`;
+  const lines = [
+    failure ? `✗ provider: ${failure}` : `✓ provider: answers at ${endpoint}`,
+    told.level === "off"
+      ? "· level: off, so nothing is recorded; /offbook level says how to change it"
+      : `✓ level: ${told.level ?? "unknown"}`,
+    permissionLine(permissions.conversation),
+    `${lost ? "✗" : "✓"} capture: ${delivered}, ${capture.waiting ?? 0} waiting, ${lost} not taken`,
+    `${turns.failed ? "!" : "✓"} turns: ${prepared}, ${turns.late ?? 0} late, ${turns.failed ?? 0} failed`,
+    `${engine.fallbacks ? "!" : "✓"} context: ${engine.swaps ?? 0} swaps, ${engine.fallbacks ?? 0} left to the host`,
+    ...problems.slice(0, 5).map((one) => `! ${minute(one.at ?? "")} ${one.what ?? "problem"}: ${one.detail ?? ""}`),
+  ];
+  return `${lines.join("\n")}\nMore: \`offbook openclaw doctor\` on the host's machine.`;
+}
+
+function permissionLine(isGiven: boolean | null | undefined): string {
+  if (isGiven) return "✓ permission: conversation access";
+  if (isGiven !== false) return "· permission: conversation access not seen yet";
+  const line = "openclaw config set plugins.entries.offbook.hooks.allowConversationAccess true";
+  return `✗ permission: nothing comes to mind before a turn; give it with: ${line}`;
+}
+
+function stateLines(state: ContinuityState): string {
+  const records = state.working.flatMap((one) => one.records).slice(0, MOST_TOLD);
+  const working = records.map((one) => `- ${one.kind}: ${quoted(one.text, TOLD_CHARS)}`);
+  const anchors = state.anchors
+    .slice(0, MOST_TOLD)
+    .map((one) => `- ${one.kind} (${minute(one.at)}): ${quoted(one.text, TOLD_CHARS)}`);
+  const session = state.session
+    ? [`This session: ${numbered(state.session.exchanges, "exchange")}, since ${minute(state.session.startedAt)}.`]
+    : [];
+  const lines = [
+    ...session,
+    ...(working.length ? ["What is being done:", ...working] : []),
+    ...(anchors.length ? ["What stays in mind:", ...anchors] : []),
+    ...(state.topics.length ? ["Topics:", topicLines(state.topics, new Date())] : []),
+  ];
+  return (lines.length > session.length ? lines : [...session, "Nothing is noted of this session yet."]).join("\n");
+}
+
+function fenced(text: string): string {
+  return `\`\`\`\n${text}\n\`\`\``;
+}

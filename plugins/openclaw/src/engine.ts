@@ -1,0 +1,239 @@
+/** The context engine of the level `hot-swap`. It owns compaction: at the threshold the context that Offbook keeps standing by
+ * takes the place of the one in use, with no model call. It never throws, for the host puts an engine that does aside. */
+import { isPrivate } from "./capture.js";
+import { ProviderError } from "./client.js";
+import type { HostMessage } from "./host.js";
+import type { Running } from "./runtime.js";
+import type { SessionState } from "./sessions.js";
+import { assembled, estimatedTokens, reportedTokens, windowOf } from "./window.js";
+
+const VERSION = "0.1.0";
+const THRESHOLD = 0.85;
+/** The host compacts by itself where less than this is left: a quarter of the window, at most 20,000 tokens. Ours comes before. */
+const HOST_RESERVE = { share: 0.25, most: 20_000 };
+const BEFORE_THE_HOST = 0.97;
+const DEFAULT_WINDOW_TOKENS = 200_000;
+/** After a swap that came to nothing the next turns are not held up by asking again. */
+const REST_MS = 30_000;
+const COLD_START_SHARE = 0.4;
+const MOST_OVERHEAD = 0.7;
+const CHARS_PER_TOKEN = 4;
+const COMMIT_DEADLINE_MS = 400;
+
+interface AssembleRequest {
+  sessionId: string;
+  sessionKey?: string;
+  messages: HostMessage[];
+  tokenBudget?: number;
+  runtimeSettings?: { limits?: { promptTokenBudget?: number | null } };
+}
+
+interface CompactRequest {
+  sessionId: string;
+  sessionKey: string;
+  agentId?: string;
+  tokenBudget?: number;
+  force?: boolean;
+  currentTokenCount?: number;
+}
+
+interface CommitRequest {
+  advancementKey: string;
+  terminal?: { entryId?: string; agentId?: string };
+  sessionId: string;
+  sessionKey?: string;
+  sessionTarget?: { agentId?: string };
+  isHeartbeat?: boolean;
+}
+
+export function engine(running: () => Running | undefined): object {
+  return {
+    info: {
+      id: "offbook",
+      name: "Offbook",
+      version: VERSION,
+      ownsCompaction: true,
+      turnMaintenanceMode: "background",
+      transcriptSemantics: {
+        currentTurnFence: "before-current-turn-entry-v1",
+        turnAdvancementIdempotency: "atomic-idempotent-v1",
+      },
+    },
+    bootstrap: async () => ({ bootstrapped: true }),
+    ingest: async () => ({ ingested: false }), // the transcript is followed instead: it has the ids
+    assemble: (request: AssembleRequest) => assemble(running(), request),
+    compact: (request: CompactRequest) => compact(running(), request),
+    commitTurn: (request: CommitRequest) => commitTurn(running(), request),
+    maintain: async () => ({ changed: false, bytesFreed: 0, rewrittenEntries: 0 }),
+  };
+}
+
+async function assemble(
+  runtime: Running | undefined,
+  request: AssembleRequest,
+): Promise<{ messages: HostMessage[]; estimatedTokens: number }> {
+  const untouched = { messages: request.messages, estimatedTokens: estimatedTokens(request.messages) };
+  const sessionKey = request.sessionKey ?? request.sessionId;
+  if (!runtime || isPrivate(sessionKey)) return untouched;
+  try {
+    const state = runtime.sessions.of(sessionKey, request.sessionId);
+    const budget = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? 0;
+    state.contextWindow = Math.max(state.contextWindow, budget);
+    await coldStart(runtime, state, request.messages);
+    lay(runtime, state, request.messages);
+    let messages = assembled(request.messages, state.window, state.memory);
+    const reported = reportedTokens(request.messages, state.window?.swappedAt ?? 0);
+    if (reported > 0) state.overhead = Math.max(0, reported - estimatedTokens(messages));
+    const used = Math.max(reported, estimatedTokens(messages) + state.overhead);
+    if (used >= dueAt(windowTokens(state)) && (await swapped(runtime, state, used))) {
+      lay(runtime, state, request.messages);
+      messages = assembled(request.messages, state.window, state.memory);
+    }
+    runtime.report.assembled({
+      sessionKey,
+      messagesIn: request.messages.length,
+      messagesOut: messages.length,
+      generation: state.window?.generation ?? 0,
+    });
+    return { messages, estimatedTokens: estimatedTokens(messages) };
+  } catch (error) {
+    runtime.report.problem("a context could not be put together", `${sessionKey}: ${String(error)}`);
+    return untouched;
+  }
+}
+
+async function compact(runtime: Running | undefined, request: CompactRequest): Promise<object> {
+  if (!runtime) return { ok: false, compacted: false, reason: "Offbook is not running in this process" };
+  const state = runtime.sessions.of(request.sessionKey, request.sessionId);
+  state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
+  const before = request.currentTokenCount ?? 0;
+  const answer = isPrivate(request.sessionKey) ? undefined : await swapped(runtime, state, before, true);
+  if (!answer) return hostsOwn(runtime, request);
+  const { summary, tokensBefore, tokensAfter, firstKeptEntryId } = answer;
+  return { ok: true, compacted: true, result: { summary, tokensBefore, tokensAfter, ...(firstKeptEntryId ? { firstKeptEntryId } : {}) } };
+}
+
+/** Where Offbook cannot, the host summarises by itself: slower, and never not at all. */
+async function hostsOwn(runtime: Running, request: CompactRequest): Promise<object> {
+  runtime.report.fellBack(request.sessionKey);
+  try {
+    const core = "openclaw/plugin-sdk/core"; // resolved by the host for its plugins
+    const { delegateCompactionToRuntime } = (await import(core)) as {
+      delegateCompactionToRuntime(request: CompactRequest): Promise<object>;
+    };
+    return await delegateCompactionToRuntime(request);
+  } catch (error) {
+    runtime.report.problem("neither Offbook nor the host could compact", `${request.sessionKey}: ${String(error)}`);
+    return { ok: false, compacted: false, reason: `Offbook did not answer, and the host's own compaction failed: ${String(error)}` };
+  }
+}
+
+/** The turn is on disk when this answers: at the provider where it is there, in the outbox where it is not. */
+async function commitTurn(runtime: Running | undefined, request: CommitRequest): Promise<{ status: "committed" | "duplicate" }> {
+  const sessionKey = request.sessionKey ?? request.sessionId;
+  if (!runtime || isPrivate(sessionKey)) return { status: "committed" };
+  try {
+    const state = runtime.sessions.of(sessionKey, request.sessionId);
+    if (state.committed.includes(request.advancementKey)) return { status: "duplicate" };
+    const agentId = request.terminal?.agentId ?? request.sessionTarget?.agentId;
+    const entryId = request.terminal?.entryId;
+    if (entryId && agentId && !runtime.capture.has(sessionKey, entryId)) {
+      void runtime.capture.reconcile({ agentId, sessionKey, sessionId: request.sessionId });
+    }
+    await runtime.capture.settled(sessionKey, COMMIT_DEADLINE_MS);
+    if (!(await runtime.courier.idle(COMMIT_DEADLINE_MS))) await runtime.outbox.flush();
+    state.committed.push(request.advancementKey);
+    state.begunAnew = false;
+    runtime.sessions.save(state);
+    runtime.report.committed(sessionKey);
+  } catch (error) {
+    runtime.report.problem("a turn could not be committed", `${sessionKey}: ${String(error)}`);
+  }
+  return { status: "committed" };
+}
+
+/** A host that lost its transcript, or another machine: the session goes on with what the log has of it. */
+async function coldStart(runtime: Running, state: SessionState, messages: readonly HostMessage[]): Promise<void> {
+  if (state.isColdStartDone) return;
+  state.isColdStartDone = true;
+  if (messages.length > 0 || state.window || state.handed || state.begunAnew) return;
+  const maxChars = Math.floor(windowTokens(state) * COLD_START_SHARE * CHARS_PER_TOKEN);
+  try {
+    const context = await runtime.provider.call("hooks/session-start", { sessionId: state.sessionKey, maxChars });
+    if (!context || context.messages.length === 0) return;
+    state.handed = { generation: context.generation, messages: context.messages, at: Date.now() };
+    runtime.log.info(`offbook: ${state.sessionKey} goes on with ${context.messages.length} messages that the host no longer has`);
+  } catch (error) {
+    runtime.report.problem("a session could not be picked up", `${state.sessionKey}: ${String(error)}`);
+  }
+}
+
+/** Lay what was handed over on the host's messages, the first time they are seen after it. */
+function lay(runtime: Running, state: SessionState, messages: readonly HostMessage[]): void {
+  if (!state.handed) return;
+  state.window = windowOf(state.handed, messages, state.hostSessionId, state.handed.at);
+  delete state.handed;
+  runtime.sessions.save(state);
+}
+
+interface Swapped {
+  summary: string;
+  tokensBefore: number;
+  tokensAfter: number;
+  firstKeptEntryId?: string;
+}
+
+/** Take the context that stands by; undefined where it could not be had in time. */
+async function swapped(runtime: Running, state: SessionState, used: number, force = false): Promise<Swapped | undefined> {
+  if (!force && Date.now() < state.restUntil) return undefined;
+  const { settings, report, provider } = runtime;
+  // The conversation has what instructions and tools leave of the window; without that a swap would hardly make room.
+  const overhead = Math.min(state.overhead, windowTokens(state) * MOST_OVERHEAD);
+  try {
+    await runtime.capture.settled(state.sessionKey, settings.callDeadlineMs / 2);
+    await runtime.courier.idle(settings.callDeadlineMs / 2); // what is said last belongs into it; what is late follows it anyway
+    const answer = await provider.call(
+      "swap",
+      {
+        sessionId: state.sessionKey,
+        usedTokens: Math.max(0, Math.round(used - overhead)),
+        contextWindow: Math.round(windowTokens(state) - overhead),
+        force: true,
+      },
+      settings.callDeadlineMs,
+    );
+    if (!answer.swapped) {
+      state.restUntil = Date.now() + REST_MS;
+      report.problem("nothing was swapped", `${state.sessionKey}: ${answer.reason}`);
+      return undefined;
+    }
+    state.handed = { generation: answer.generation, messages: answer.messages, at: Date.now() };
+    state.memory = ""; // the next turn brings that of the new generation
+    state.restUntil = 0;
+    runtime.sessions.save(state);
+    const reason = `${Math.round(used)} of ${windowTokens(state)} tokens were in use`;
+    report.swapped(state.sessionKey, answer.generation, reason);
+    const firstKeptEntryId = answer.messages.find((message) => message.id)?.id ?? undefined;
+    const summary = answer.messages.find((message) => !message.id)?.content;
+    return {
+      summary: typeof summary === "string" ? summary : "",
+      tokensBefore: Math.round(answer.tokensBefore + overhead),
+      tokensAfter: Math.round(answer.tokensAfter + overhead),
+      ...(firstKeptEntryId ? { firstKeptEntryId } : {}),
+    };
+  } catch (error) {
+    state.restUntil = Date.now() + REST_MS;
+    const why = error instanceof ProviderError ? error.detail : String(error);
+    report.problem("a swap failed", `${state.sessionKey}: ${why}`);
+    return undefined;
+  }
+}
+
+function windowTokens(state: SessionState): number {
+  return state.contextWindow || DEFAULT_WINDOW_TOKENS;
+}
+
+export function dueAt(window: number): number {
+  const reserve = Math.min(window * HOST_RESERVE.share, HOST_RESERVE.most);
+  return Math.floor(Math.min(window * THRESHOLD, (window - reserve) * BEFORE_THE_HOST));
+}

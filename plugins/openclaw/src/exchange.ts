@@ -1,0 +1,89 @@
+/** One HTTP exchange with a deadline: what came back, or how it broke. Never rejects. */
+import { request as httpRequest, type Agent } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { Place } from "./endpoint.js";
+
+/** Four times the largest request a provider takes by default: beyond it, it is not our provider. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+export interface Question {
+  readonly place: Place;
+  /** Below the place, as in `/v1/ping`. */
+  readonly path: string;
+  readonly body: Buffer;
+  readonly token: string | undefined;
+  readonly withinMs: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+export interface Broken {
+  readonly how: "late" | "foreign" | "connection";
+  readonly text: string;
+  readonly code?: string;
+  /** A connection kept from an earlier exchange broke before anything was answered. */
+  readonly wasStale: boolean;
+}
+
+/** Without an agent on a connection of its own. */
+export function exchange(question: Question, agent: Agent | undefined): Promise<Answer | Broken> {
+  return new Promise((resolve) => {
+    let timer: NodeJS.Timeout | undefined;
+    const end = (outcome: Answer | Broken): void => {
+      clearTimeout(timer);
+      resolve(outcome);
+    };
+    try {
+      const asked = (question.place.isSecure ? httpsRequest : httpRequest)({
+        ...question.place.options,
+        agent: agent ?? false,
+        method: "POST",
+        path: question.place.prefix + question.path,
+        headers: headersOf(question),
+      });
+      const giveUp = (broken: Broken): void => {
+        end(broken);
+        asked.destroy();
+      };
+      // After the pause of a busy event loop the answer may be there already, unread: it is read before we give up.
+      timer = setTimeout(
+        () => setImmediate(() => giveUp({ how: "late", text: "late", wasStale: false })),
+        Math.max(0, question.withinMs),
+      );
+      asked.on("error", (error: NodeJS.ErrnoException) => end(brokenBy(error, asked.reusedSocket)));
+      asked.on("response", (answer) => {
+        const parts: Buffer[] = [];
+        let bytes = 0;
+        answer.on("data", (part: Buffer) => {
+          parts.push(part);
+          bytes += part.length;
+          if (bytes <= MAX_ANSWER_BYTES) return;
+          giveUp({ how: "foreign", text: `the answer is longer than ${MAX_ANSWER_BYTES} bytes`, wasStale: false });
+        });
+        answer.on("error", (error: NodeJS.ErrnoException) => end(brokenBy(error, false)));
+        answer.on("end", () => end({ status: answer.statusCode ?? 0, body: Buffer.concat(parts) }));
+      });
+      asked.end(question.body);
+    } catch (error) {
+      end(brokenBy(error instanceof Error ? error : new Error(String(error)), false));
+    }
+  });
+}
+
+function headersOf(question: Question): Record<string, string | number> {
+  return {
+    "content-type": "application/json",
+    accept: "application/json",
+    "content-length": question.body.length,
+    ...(question.token ? { authorization: `Bearer ${question.token}` } : {}),
+  };
+}
+
+function brokenBy(error: NodeJS.ErrnoException, wasReused: boolean): Broken {
+  const isForeign = error.code?.startsWith("HPE_") || error.code?.includes("CERT") || error.code?.includes("SSL");
+  const how = isForeign ? "foreign" : "connection";
+  return { how, text: error.message, code: error.code, wasStale: wasReused && !isForeign };
+}

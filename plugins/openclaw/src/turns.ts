@@ -1,0 +1,91 @@
+/** Before each turn: what comes to mind goes to the end of the user's message, the section that stays the same to the start of
+ * the context. The system prompt is not rewritten from turn to turn. */
+import { isPrivate } from "./capture.js";
+import { ProviderError } from "./client.js";
+import type { HostApi, HostMessage, TurnContext } from "./host.js";
+import type { Running } from "./runtime.js";
+import { estimatedTokens } from "./window.js";
+import type { PreparedTurn } from "./wire.js";
+
+const LONGEST_PROMPT_CHARS = 16_000;
+/** The provider answers with what it has by then; the rest is for the way. */
+const ON_THE_WAY_MS = 100;
+/** More at once are runs whose end nobody told. */
+const MOST_RUNS = 64;
+
+interface PromptEvent {
+  prompt?: string;
+  messages?: HostMessage[];
+}
+
+interface Injected {
+  appendContext?: string;
+  appendSystemContext?: string;
+}
+
+export function registerTurns(api: HostApi, running: () => Running | undefined): void {
+  api.on("before_prompt_build", async (event: PromptEvent, context: TurnContext): Promise<Injected | undefined> => {
+    const runtime = running();
+    if (!runtime) return undefined;
+    if (context.runId && runtime.runs.size < MOST_RUNS) runtime.runs.add(context.runId);
+    if (!context.sessionKey || isPrivate(context.sessionKey)) return undefined;
+    const turn = await prepared(runtime, event, { ...context, sessionKey: context.sessionKey });
+    const memory = remembered(runtime, context.sessionKey, context.sessionId, turn);
+    const recall = turn?.recall.trim() ? { appendContext: turn.recall } : {};
+    // The engine puts the memory before the conversation; without it the end of the system prompt is the only place that the
+    // host has for what does not change.
+    return runtime.settings.level === "hot-swap" || !memory.trim() ? recall : { ...recall, appendSystemContext: memory };
+  });
+  api.on("agent_end", (_event: unknown, context: TurnContext): void => {
+    if (context.runId) running()?.runs.delete(context.runId);
+  });
+  api.on("llm_output", (event: { contextTokenBudget?: number }, context: TurnContext): void => {
+    const runtime = running();
+    if (runtime && context.sessionKey && event.contextTokenBudget) {
+      runtime.sessions.of(context.sessionKey).contextWindow = event.contextTokenBudget;
+    }
+  });
+}
+
+type Turn = TurnContext & { sessionKey: string };
+
+/** Undefined where there is nothing to prepare, or the provider had trouble: the turn goes on without. */
+async function prepared(runtime: Running, event: PromptEvent, context: Turn): Promise<PreparedTurn | undefined> {
+  const prompt = (event.prompt ?? "").slice(0, LONGEST_PROMPT_CHARS);
+  if (!prompt.trim() || context.trigger === "heartbeat") return undefined;
+  const { settings, report, provider } = runtime;
+  const started = performance.now();
+  const contextWindow = runtime.sessions.of(context.sessionKey).contextWindow;
+  const tookMs = (): number => Math.round(performance.now() - started);
+  const about = { sessionKey: context.sessionKey, runId: context.runId ?? null };
+  try {
+    const turn = await provider.call(
+      "prepareTurn",
+      {
+        sessionId: context.sessionKey,
+        ...(context.agentId ? { agentId: context.agentId } : {}),
+        prompt,
+        currentTokens: estimatedTokens(event.messages ?? []),
+        ...(contextWindow ? { contextWindow } : {}),
+        deadlineMs: Math.max(20, settings.turnDeadlineMs - ON_THE_WAY_MS),
+      },
+      settings.turnDeadlineMs,
+    );
+    report.turn({ ...about, recallChars: turn.recall.length, memoryChars: turn.memory.length, tookMs: tookMs(), error: null });
+    return turn;
+  } catch (error) {
+    const why = error instanceof ProviderError ? `${error.kind}: ${error.detail}` : String(error);
+    report.turn({ ...about, recallChars: 0, memoryChars: 0, tookMs: tookMs(), error: why });
+    return undefined;
+  }
+}
+
+/** The section of this turn; where it came without, that of the turn before: a prompt that lacks it is read anew. */
+function remembered(runtime: Running, sessionKey: string, hostSessionId: string | undefined, turn: PreparedTurn | undefined): string {
+  const state = runtime.sessions.of(sessionKey, hostSessionId);
+  if (turn?.memory.trim() && turn.memory !== state.memory) {
+    state.memory = turn.memory;
+    runtime.sessions.save(state);
+  }
+  return state.memory;
+}

@@ -1,0 +1,1054 @@
+// Made by `make docs` (python -m offbook.reference) from the wire's shapes. Change those, not this file.
+
+export type Verb =
+  | "ping"
+  | "onMessage"
+  | "getCompressedContext"
+  | "swap"
+  | "expand"
+  | "summaries"
+  | "compress"
+  | "replay"
+  | "jobs/claim"
+  | "jobs/complete"
+  | "jobs/fail"
+  | "recall"
+  | "prepareTurn"
+  | "enrich"
+  | "topics"
+  | "anchors"
+  | "state"
+  | "config"
+  | "pin"
+  | "unpin"
+  | "cross"
+  | "reindex"
+  | "hooks/pre-compaction"
+  | "hooks/post-compaction"
+  | "hooks/session-start"
+  | "hooks/session-end"
+  | "log"
+  | "missing"
+  | "status"
+  | "audit";
+
+/** What each verb takes. */
+export interface Requests {
+  ping: Ping;
+  onMessage: OnMessage;
+  getCompressedContext: GetCompressedContext;
+  swap: TakeSwap;
+  expand: Expand;
+  summaries: Summaries;
+  compress: Compress;
+  replay: GetReplay;
+  "jobs/claim": ClaimJob;
+  "jobs/complete": CompleteJob;
+  "jobs/fail": FailJob;
+  recall: Recall;
+  prepareTurn: PrepareTurn;
+  enrich: Enrich;
+  topics: GetTopics;
+  anchors: GetAnchors;
+  state: GetState;
+  config: GetConfig;
+  pin: Pin;
+  unpin: Unpin;
+  cross: Cross;
+  reindex: Reindex;
+  "hooks/pre-compaction": PreCompaction;
+  "hooks/post-compaction": PostCompaction;
+  "hooks/session-start": SessionStart;
+  "hooks/session-end": SessionEnd;
+  log: GetLog;
+  missing: GetMissing;
+  status: GetStatus;
+  audit: GetAudit;
+}
+
+/** What each verb gives. */
+export interface Answers {
+  ping: Health;
+  onMessage: Receipt;
+  getCompressedContext: CompressedContext;
+  swap: Swap;
+  expand: Expansion;
+  summaries: SummaryPage;
+  compress: CompressionEstimate;
+  replay: Replay;
+  "jobs/claim": ClaimedJob;
+  "jobs/complete": Done;
+  "jobs/fail": Done;
+  recall: Recollection;
+  prepareTurn: PreparedTurn;
+  enrich: Enrichment;
+  topics: TopicList;
+  anchors: AnchorList;
+  state: ContinuityState;
+  config: SettingsView;
+  pin: Pinned;
+  unpin: Pinned;
+  cross: CrossSearch;
+  reindex: IndexStatus;
+  "hooks/pre-compaction": Saved;
+  "hooks/post-compaction": Done;
+  "hooks/session-start": CompressedContext | null;
+  "hooks/session-end": Done;
+  log: LogPage;
+  missing: Missing;
+  status: Status;
+  audit: AuditReport;
+}
+
+/** Is anybody there? */
+export type Ping = Record<string, never>;
+
+/** `backlog` counts derived work still to do; 0 when all is caught up. */
+export interface Health {
+  ok: boolean;
+  latencyMs: number;
+  version: string;
+  store: string;
+  model: string | null;
+  backlog: number;
+}
+
+/** Take one `message`, or several `messages` in their order. Answered after the write is durable. */
+export type OnMessage = {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  message?: Message | null;
+  messages?: Message[] | null;
+} & (
+  | { message: Message; }
+  | { messages: Message[]; }
+);
+
+/** One message, as a host sends it and as it comes back. */
+export interface Message {
+  role: "assistant" | "system" | "tool" | "user";
+  content: string | Record<string, unknown>[];
+  /** The host's own id, at most 512 bytes: the idempotency key. */
+  id?: string | null;
+  ts?: string | null;
+  name?: string | null;
+  toolCallId?: string | null;
+  model?: string | null;
+  origin?: string | null;
+  meta?: Record<string, unknown> | null;
+}
+
+/** What became of the messages of one `onMessage`. Sent after the write is durable. */
+export interface Receipt {
+  accepted: number;
+  duplicates: number;
+  firstSeq: number;
+  lastSeq: number;
+  conflicts?: Conflict[];
+}
+
+/** A message id that is already stored with other content. The stored one stays. */
+export interface Conflict {
+  id: string;
+  seq: number;
+}
+
+/** The session in at most `maxChars` characters, newest verbatim. */
+export interface GetCompressedContext {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  /** The context is at most this many characters. */
+  maxChars: number;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+}
+
+/** A whole session in at most `max_chars` characters. `parts` partition 1 … `covers.last_seq`. */
+export interface CompressedContext {
+  sessionId: string;
+  agentId: string;
+  generation: number;
+  text: string;
+  messages: Message[];
+  chars: number;
+  maxChars: number;
+  covers: Span;
+  parts: Part[];
+  builtAt: string;
+}
+
+export interface Span {
+  firstSeq: number;
+  lastSeq: number;
+}
+
+/** One piece of a context and the stretch of the log it stands for. */
+export interface Part {
+  kind: "summary" | "verbatim";
+  firstSeq: number;
+  lastSeq: number;
+  chars: number;
+  id?: string | null;
+  level?: number | null;
+}
+
+/**
+ * Take the compressed context that stands by in the place of the one in use, where `usedTokens` of
+ * `contextWindow` have reached the threshold, or with `force`. Asked again with nothing new, the same answer.
+ */
+export interface TakeSwap {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  usedTokens: number;
+  contextWindow: number;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** Default: false. */
+  force?: boolean;
+}
+
+/** What became of a request to swap. Where nothing was swapped, `reason` says why and `messages` is empty. */
+export interface Swap {
+  swapped: boolean;
+  reason: string;
+  generation: number;
+  messages: Message[];
+  tokensBefore: number;
+  tokensAfter: number;
+  ledger: Ledger;
+  tookMs: number;
+}
+
+/** What a swap kept and what it left out. */
+export interface Ledger {
+  verbatim?: Part[];
+  summaries?: Part[];
+  dropped?: Dropped[];
+  /** Default: 0. */
+  droppedCount?: number;
+  state?: StateRecord[];
+}
+
+/** A particular that is no longer in the text, and what to `expand` to get it back. */
+export interface Dropped {
+  kind: "correction" | "date" | "decision" | "identifier" | "name" | "number" | "question";
+  text: string;
+  sessionId: string;
+  seq: number;
+  expand?: string | null;
+}
+
+/** Something the agent must not lose hold of, carried outside the prose, and where it was said. */
+export interface StateRecord {
+  kind: "confirmed action" | "goal" | "live handle" | "open loop";
+  text: string;
+  firstSeq: number;
+  lastSeq: number;
+  at: string;
+}
+
+/** The source messages behind a summary or a `span`, verbatim. Go on with `after`: the `next` of the page before. */
+export type Expand = {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** As in `L1-0003`. */
+  summaryId?: string | null;
+  span?: ExpandedSpan | null;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+  after?: string | null;
+  /** Default: 100. */
+  limit?: number;
+} & (
+  | { summaryId: string; }
+  | { span: ExpandedSpan; }
+);
+
+/** Messages `firstSeq` to `lastSeq` of a session. */
+export interface ExpandedSpan {
+  firstSeq: number;
+  lastSeq: number;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+}
+
+/** The messages behind a summary or a span, verbatim. `next` is given where there are more. */
+export interface Expansion {
+  spans: SourceSpan[];
+  messages: SourceLine[];
+  summaryId?: string | null;
+  next?: string | null;
+}
+
+/** A stretch of one session: what a summary stands for. */
+export interface SourceSpan {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  firstSeq: number;
+  lastSeq: number;
+}
+
+/** A message in its place, and of which session. */
+export interface SourceLine {
+  seq: number;
+  receivedAt: string;
+  message: Message;
+  noise?: string | null;
+  redactions?: Record<string, number>;
+  sessionId: string;
+}
+
+/** The agent's summaries, the newest first, of one `level` or one session. Go on with `before`: the last `next`. */
+export interface Summaries {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  level?: number | null;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+  /** As in `L1-0003`. */
+  before?: string | null;
+  /** Default: 20. */
+  limit?: number;
+}
+
+export interface SummaryPage {
+  summaries: SummaryView[];
+  next?: string | null;
+}
+
+/** A summary as `inspect` shows it. */
+export interface SummaryView {
+  id: string;
+  level: number;
+  spans: SourceSpan[];
+  sources: string[];
+  text: string;
+  sourceMessages: number;
+  sourceTokens: number;
+  tokens: number;
+  summarizer: string;
+  promptVersion: string;
+  fingerprint: string;
+  usage: Usage;
+  firstAt: string;
+  lastAt: string;
+  madeAt: string;
+  lost: number;
+  losses: Loss[];
+  parent?: string | null;
+}
+
+/** What a model read and wrote for one answer, and what that cost. `cached_tokens` are part of `input_tokens`. */
+export interface Usage {
+  /** Default: 0. */
+  inputTokens?: number;
+  /** Default: 0. */
+  cachedTokens?: number;
+  /** Default: 0. */
+  outputTokens?: number;
+  /** Default: 0.0. */
+  dollars?: number;
+}
+
+/** Something particular that the source says and the summary does not, and where it is said. */
+export interface Loss {
+  kind: "correction" | "date" | "decision" | "identifier" | "name" | "number" | "question";
+  text: string;
+  sessionId: string;
+  seq: number;
+}
+
+/**
+ * Look through a session, or all of the agent's, for what is to be summarised, in the background; with `again` also
+ * for what a lesser summarizer wrote than can be had now. With `dryRun` only say what that would take.
+ */
+export interface Compress {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+  /** Default: false. */
+  dryRun?: boolean;
+  /** Default: false. */
+  again?: boolean;
+}
+
+/** What is still to be summarised, and about what it will take. */
+export interface CompressionEstimate {
+  agentId: string;
+  sessions: number;
+  waiting: number;
+  sourceTokens: number;
+  summaries: number;
+  inputTokens: number;
+  outputTokens: number;
+  dollars: number;
+  summarizer: string;
+  counts: Record<string, number>;
+  /** Default: 0. */
+  again?: number;
+}
+
+/** What was in the agent's context at a moment, and why. */
+export interface GetReplay {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  at: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+}
+
+/**
+ * What was in the agent's context at a moment: what it was handed, and what had come since.
+ *
+ * `is_exact` is false where the host had compacted by itself in between, or where too much had come to be shown.
+ */
+export interface Replay {
+  sessionId: string;
+  agentId: string;
+  at: string;
+  generation: number;
+  kind: "log" | "start" | "swap";
+  handedAt: string | null;
+  memory: string;
+  messages: Message[];
+  lastSeq: number;
+  isExact: boolean;
+  why: ReplayEvent[];
+  turnMemory?: string;
+}
+
+/** Why a context was what it was. */
+export interface ReplayEvent {
+  at: string;
+  verb: string;
+  actor: string;
+  details: Record<string, unknown>;
+}
+
+/** A summary for the host's own model to write, or none; waits up to `waitMs` for one. */
+export interface ClaimJob {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** Default: 0. */
+  waitMs?: number;
+}
+
+export interface ClaimedJob {
+  job: Job | null;
+}
+
+/**
+ * A summary for the host's model to write. `messages` is the prompt, to be given as it is, without a system prompt;
+ * `stable` of them at the start are the same next time, so their end is the place for a cache mark.
+ */
+export interface Job {
+  id: string;
+  agentId: string;
+  messages: Message[];
+  stable: number;
+  maxOutputTokens: number;
+  leaseSeconds: number;
+}
+
+/** What the host's model wrote for a job. Given twice, the first holds. */
+export interface CompleteJob {
+  jobId: string;
+  text: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  usage?: HostUsage | null;
+}
+
+/** What the host's model read and wrote for a job, and its price. `cached_tokens` are part of `input_tokens`. */
+export interface HostUsage {
+  /** Default: 0. */
+  inputTokens?: number;
+  /** Default: 0. */
+  cachedTokens?: number;
+  /** Default: 0. */
+  outputTokens?: number;
+  /** Default: 0.0. */
+  dollars?: number;
+}
+
+export interface Done {
+  /** Default: true. */
+  ok?: boolean;
+}
+
+/** The host's model could not write it: somebody else is asked. */
+export interface FailJob {
+  jobId: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  reason?: string;
+}
+
+/**
+ * What was said that answers `query`, best first.
+ *
+ * `scope`: this `session`, all sessions of this `agent`, or `all` agents that have opened their memory to each
+ * other. `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`.
+ */
+export interface Recall {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  query: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** Default: 5. */
+  limit?: number;
+  /** Default: "agent". */
+  scope?: "agent" | "all" | "session";
+  at?: string | null;
+  /** Default: false. */
+  includeSuperseded?: boolean;
+  /** Default: false. */
+  explain?: boolean;
+}
+
+/** What `recall` answers, best first. `degraded` names what was unavailable, and why. */
+export interface Recollection {
+  entries: MemoryEntry[];
+  tookMs: number;
+  degraded: string[];
+  explained?: Explained | null;
+}
+
+/** Something remembered: what was said, when, by whom, and where in the log it stands. */
+export interface MemoryEntry {
+  id: string;
+  agentId: string;
+  sessionId: string;
+  text: string;
+  ts: string;
+  score: number;
+  foundBy: string[];
+  span: Span;
+  tier: "cold" | "hot" | "warm";
+  pinned: boolean;
+  origin: string;
+  supersededBy?: string | null;
+  why?: Why | null;
+}
+
+/** Why an entry was found: with `explain` all of it, else only what it replaces. */
+export interface Why {
+  replaces?: Replaced[];
+  speaker?: string | null;
+  similarity?: number | null;
+  ranks?: Record<string, number>;
+  evidence?: Record<string, number>;
+}
+
+/** What an entry stands in the place of. */
+export interface Replaced {
+  id: string;
+  text: string;
+  ts: string;
+}
+
+/** How an answer came about. */
+export interface Explained {
+  query: string;
+  lookedFor: string[];
+  times: string[];
+  recipes: Record<string, string>;
+  lookedAt: number;
+  leftOut: LeftOut[];
+}
+
+/** What was found and is not shown. */
+export interface LeftOut {
+  id: string;
+  why: string;
+}
+
+/**
+ * What the agent should have in mind before a model call: `memory` for the start of the context, the same bytes
+ * until the next swap, and `recall` for the end of the user's turn.
+ *
+ * `currentTokens` of `contextWindow` are in use. `deadlineMs` is how long it may take, where the host has less time
+ * than the setting `turn.deadline` gives. `explain` shows the parts, what each takes and why it is there; `preview`
+ * changes nothing by it: no retrieval is counted and no section kept.
+ */
+export interface PrepareTurn {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  prompt: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  currentTokens?: number | null;
+  contextWindow?: number | null;
+  deadlineMs?: number | null;
+  /** Default: false. */
+  explain?: boolean;
+  /** Default: false. */
+  preview?: boolean;
+}
+
+/**
+ * What the agent should have in mind. `memory` belongs at the start of the context and stays the same, byte for
+ * byte, until the next swap; `recall` belongs at its end, in the user's turn, and is of this turn only.
+ */
+export interface PreparedTurn {
+  memory: string;
+  recall: string;
+  tokens: TurnTokens;
+  entries: MemoryEntry[];
+  intent: "brief" | "plain" | "recall" | "resume";
+  degraded: string[];
+  parts?: TurnPart[];
+}
+
+/** What the two sections take, by our estimate, and what `recall` may take. */
+export interface TurnTokens {
+  memory: number;
+  recall: number;
+  budget: number;
+}
+
+/** One part of a section: how many things it tells of, what it takes, and why it is there. */
+export interface TurnPart {
+  section: "memory" | "recall";
+  kind: "anchors" | "handover" | "newest" | "pinned" | "recalled" | "session" | "summaries" | "topics" | "working state";
+  tokens: number;
+  items: number;
+  why: string;
+  text: string;
+}
+
+/** What the host's own memory search is enriched with, should its result be sparse. Ask before the search runs. */
+export interface Enrich {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  query: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+}
+
+/**
+ * What a sparse result of the host's own memory search is enriched with, asked for before the search runs, so that
+ * a synchronous hook has it at hand. `text` is empty where nothing comes to mind.
+ */
+export interface Enrichment {
+  text: string;
+  entries: MemoryEntry[];
+  tokens: number;
+  sparse: Sparseness;
+  degraded: string[];
+}
+
+/** A search result with at most so many hits, or at most so many characters, is sparse. */
+export interface Sparseness {
+  results: number;
+  chars: number;
+}
+
+/** What they talk about and keep returning to, in one session or in the newest ones. */
+export interface GetTopics {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+}
+
+export interface TopicList {
+  topics: Topic[];
+}
+
+/** Something they talk about. */
+export interface Topic {
+  label: string;
+  mentions: number;
+  total: number;
+  freshness: number;
+  isFixated: boolean;
+  isStale: boolean;
+  firstAt: string;
+  lastAt: string;
+  /** Default: 1. */
+  sessions?: number;
+}
+
+/** What must not be lost from sight, of one session or of the newest ones. */
+export interface GetAnchors {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+}
+
+export interface AnchorList {
+  anchors: Anchor[];
+}
+
+/** Something that must not be lost from sight: who they are, what does not fit together, what is unresolved. */
+export interface Anchor {
+  kind: "contradiction" | "identity" | "tension";
+  text: string;
+  sessionId: string;
+  seq: number;
+  at: string;
+  /** Default: 1. */
+  times?: number;
+  /** Default: true. */
+  isFresh?: boolean;
+}
+
+/** Topics, anchors and working state, of one session or of the newest ones. */
+export interface GetState {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+}
+
+/** What an agent is on about: in one session, or lately. */
+export interface ContinuityState {
+  agentId: string;
+  topics: Topic[];
+  anchors: Anchor[];
+  working: SessionState[];
+  session?: SessionInfo | null;
+}
+
+/** What one session was doing when it was last heard of. */
+export interface SessionState {
+  sessionId: string;
+  lastAt: string;
+  records: StateRecord[];
+}
+
+/** A conversation so far. `gap` tells how it goes on from what was before it (D16). */
+export interface SessionInfo {
+  sessionId: string;
+  exchanges: number;
+  startedAt: string;
+  lastAt: string;
+  gap: "continuous" | "first" | "interrupted" | "new";
+}
+
+/** The settings that hold for an agent. */
+export interface GetConfig {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+}
+
+/** What the provider goes by for one agent. */
+export interface SettingsView {
+  agentId: string;
+  settings: Record<string, unknown>;
+}
+
+/** Keep entries hot for ever: those named by `entryIds`, all of a session, or those that hold a `keyword`. */
+export type Pin = {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  keyword?: string | null;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+  entryIds?: string[] | null;
+} & (
+  | { keyword: string; }
+  | { sessionId: string; }
+  | { entryIds: string[]; }
+);
+
+/** What `pin` and `unpin` changed. */
+export interface Pinned {
+  changed: number;
+  entryIds: string[];
+}
+
+/** Let pinned entries age again: those named, those of a session, those that hold a `keyword`. */
+export type Unpin = {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  keyword?: string | null;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+  entryIds?: string[] | null;
+} & (
+  | { keyword: string; }
+  | { sessionId: string; }
+  | { entryIds: string[]; }
+);
+
+/** Open an agent's memory and that of others to each other (`enabled`), close it, or ask how it is. */
+export interface Cross {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  enabled?: boolean | null;
+}
+
+/** Whether an agent's memory and that of others are open to each other. */
+export interface CrossSearch {
+  enabled: boolean;
+  agents: string[];
+}
+
+/** Make the agent's search index anew from the log, in the background; with `embeddings` the vectors too. */
+export interface Reindex {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** Default: false. */
+  embeddings?: boolean;
+}
+
+/** How far an agent's index is: `entries` can be found by text, `embedded` of them by meaning too. */
+export interface IndexStatus {
+  entries: number;
+  embedded: number;
+  waiting: number;
+  model?: string | null;
+  trouble?: string | null;
+}
+
+/** The host is about to compact: save what is not saved yet. */
+export interface PreCompaction {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  messages?: Message[] | null;
+}
+
+export interface Saved {
+  saved: number;
+}
+
+/** The host has compacted by itself. */
+export interface PostCompaction {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  newContext?: unknown;
+}
+
+/**
+ * A session begins or goes on; the answer is what it needs to know, or null.
+ *
+ * `parentSessionId`: the session that started it, where it is a subagent's. Only the name is kept, and `status` tells
+ * it; nothing is read across agents because of it.
+ */
+export interface SessionStart {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** The context is at most this many characters. */
+  maxChars?: number | null;
+  /** The host's stable session key, at most 512 bytes. */
+  parentSessionId?: string | null;
+}
+
+/** A session is over, for a `reason` (new, reset, idle, daily, shutdown, …). */
+export interface SessionEnd {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  reason?: string | null;
+}
+
+/**
+ * The session's messages after `afterSeq`, whole; waits up to `waitMs` for one where there is none.
+ *
+ * The first `limit` of them, or the `newest`.
+ */
+export interface GetLog {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** Default: 0. */
+  afterSeq?: number;
+  /** Default: 100. */
+  limit?: number;
+  /** Default: false. */
+  newest?: boolean;
+  /** Default: 0. */
+  waitMs?: number;
+}
+
+export interface LogPage {
+  messages: LogLine[];
+  lastSeq: number;
+}
+
+/** A message in its place, whole, as a reader of the log sees it. */
+export interface LogLine {
+  seq: number;
+  receivedAt: string;
+  message: Message;
+  noise?: string | null;
+  redactions?: Record<string, number>;
+}
+
+/** Which of these message ids the session does not hold: for a host that compares its transcript with the log. */
+export interface GetMissing {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  ids: string[];
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+}
+
+/** Ids that were asked for and are not there, each once, in the order given. */
+export interface Missing {
+  missing: string[];
+}
+
+/** Counts, tiers, backlog, costs and capture reconciliation of one agent. */
+export interface GetStatus {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+}
+
+export interface Status {
+  agentId: string;
+  version: string;
+  store: string;
+  startedAt: string;
+  counts: Counts;
+  tiers: Tiers;
+  pinned: number;
+  retrievals: number;
+  index: IndexStatus;
+  summaries: SummaryStatus;
+  backlog: number;
+  costs: Costs;
+  capture: CaptureReport;
+  sessions: Session[];
+  agents: string[];
+  hotHours?: TierHours | null;
+}
+
+export interface Counts {
+  /** Default: 0. */
+  messages?: number;
+  /** Default: 0. */
+  chars?: number;
+  /** Default: 0. */
+  sessions?: number;
+  /** Default: 0. */
+  noise?: number;
+  /** Default: 0. */
+  duplicates?: number;
+  /** Default: 0. */
+  conflicts?: number;
+  /** Default: 0. */
+  redactions?: number;
+  /** Default: 0. */
+  blobs?: number;
+  /** Default: 0. */
+  auditEvents?: number;
+}
+
+export interface Tiers {
+  hot: number;
+  warm: number;
+  cold: number;
+}
+
+/** How far an agent's summaries are. */
+export interface SummaryStatus {
+  counts: Record<string, number>;
+  waiting: number;
+  summarizers: string[];
+  troubles?: Record<string, string>;
+}
+
+/** What models have cost so far. */
+export interface Costs {
+  tokens: number;
+  dollars: number;
+}
+
+/** What clients say they sent against what arrived. `missing` above 0 is a loss to look into. */
+export interface CaptureReport {
+  sent: number;
+  received: number;
+  missing: number;
+  waiting: number;
+  clients: Capture[];
+}
+
+/** What one client says it sent to one agent, against what arrived. */
+export interface Capture {
+  client: string;
+  sent: number;
+  received: number;
+  missing: number;
+  waiting: number;
+  lastSeen: string;
+}
+
+export interface Session {
+  sessionId: string;
+  agentId: string;
+  lastSeq: number;
+  chars: number;
+  generation: number;
+  startedAt: string;
+  lastAt: string;
+  endedAt?: string | null;
+  endReason?: string | null;
+  parentSessionId?: string | null;
+}
+
+/** How long a message stays hot: at first, longer for each retrieval, at most. */
+export interface TierHours {
+  base: number;
+  bump: number;
+  most: number;
+}
+
+/** The newest audit events, after `since` (a time, or the sequence number of an event). */
+export interface GetAudit {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+  since?: string | number | null;
+  /** Default: 100. */
+  limit?: number;
+}
+
+/** `verified`: the end of the chain is unbroken and ends in `head`. */
+export interface AuditReport {
+  events: AuditEvent[];
+  head: AuditHead;
+  verified: boolean;
+}
+
+export interface AuditEvent {
+  seq: number;
+  agentId: string;
+  at: string;
+  verb: string;
+  actor: string;
+  details: Record<string, unknown>;
+  previous: string;
+  hash: string;
+  sessionId?: string | null;
+}
+
+export interface AuditHead {
+  seq: number;
+  hash: string;
+}
+
+/** An RFC 9457 problem document. `retryable` says whether the same request may succeed later. */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  retryable: boolean;
+}

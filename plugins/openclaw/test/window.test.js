@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { dueAt } from "../dist/engine.js";
+import { wireMessage } from "../dist/messages.js";
+import { assembled, BOUNDARY, estimatedTokens, GOES_ON, hostMessage, print, reportedTokens, windowOf } from "../dist/window.js";
+
+/** A small generator with a seed, so that what fails can be made to fail again. */
+function random(seed) {
+  let state = seed;
+  return (below) => {
+    state = (state * 1103515245 + 12345) % 2147483648;
+    return state % below;
+  };
+}
+
+function conversation(turns, pick = random(1)) {
+  const messages = [];
+  let time = 1_700_000_000_000;
+  for (let turn = 0; turn < turns; turn += 1) {
+    messages.push({ role: "user", content: `question ${turn}`, timestamp: (time += 1 + pick(500)) });
+    if (pick(3) === 0) {
+      const call = `call_${turn}`;
+      const content = [{ type: "toolCall", id: call, name: "look", arguments: { turn } }];
+      messages.push({ role: "assistant", content, timestamp: (time += 1 + pick(50)) });
+      messages.push({ role: "toolResult", toolCallId: call, toolName: "look", content: [{ type: "text", text: "seen" }], timestamp: (time += 1) });
+    }
+    messages.push({ role: "assistant", content: [{ type: "text", text: `answer ${turn}` }], timestamp: (time += 1 + pick(500)) });
+  }
+  return messages;
+}
+
+/** What a provider answers: memory for everything before `from`, the rest word for word. */
+function swap(messages, from, generation = 1) {
+  const tail = messages.slice(from).map((message, at) => wireMessage(`id-${from + at}`, message, "host"));
+  return { generation, messages: [...(from > 0 ? [{ role: "assistant", content: `memory of ${from} messages` }] : []), ...tail] };
+}
+
+test("without a swap and without memory the messages are the host's own", () => {
+  const messages = conversation(5);
+  assert.deepEqual(assembled(messages, undefined, ""), messages);
+});
+
+test("every message is shown once: in memory before the cut, as the host has it from there on", () => {
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const pick = random(seed);
+    const messages = conversation(1 + pick(30), pick);
+    const users = messages.flatMap((message, at) => (message.role === "user" ? [at] : []));
+    const from = users[pick(users.length)];
+    const window = windowOf(swap(messages, from), messages, "host", 0);
+    const grown = [...messages, ...conversation(pick(4), random(seed + 1)).map((message) => ({ ...message, timestamp: message.timestamp + 1e9 }))];
+    const shown = assembled(grown, window, "stable");
+    const lead = shown.findIndex((message) => message === grown[from]);
+    assert.deepEqual(shown.slice(lead), grown.slice(from), `seed ${seed}`);
+    assert.equal(lead, 2, `seed ${seed}`);
+    assert.equal(shown[1].content[0].text.includes("stable"), true);
+    assert.equal(shown[1].content[0].text.includes(`memory of ${from} messages`), from > 0);
+  }
+});
+
+test("assembling what was assembled changes nothing", () => {
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const pick = random(seed);
+    const messages = conversation(1 + pick(20), pick);
+    const from = pick(messages.length);
+    const windows = [undefined, windowOf(swap(messages, from), messages, "host", 0), windowOf(swap(messages, from), [], "host", 0)];
+    for (const window of windows) {
+      for (const memory of ["", "stable"]) {
+        const host = window?.cut === "" ? [] : messages;
+        const once = assembled(host, window, memory);
+        assert.deepEqual(assembled(once, window, memory), once, `seed ${seed}`);
+      }
+    }
+  }
+});
+
+test("the user speaks between memory and an answer that comes first", () => {
+  const messages = conversation(6, random(3));
+  const from = messages.findIndex((message, at) => at > 3 && message.role === "assistant");
+  const shown = assembled(messages, windowOf(swap(messages, from), messages, "host", 0), "");
+  assert.deepEqual(shown.slice(0, 3).map((message) => message.role), ["user", "assistant", "user"]);
+  assert.equal(shown[0].content, BOUNDARY);
+  assert.equal(shown[2].content, GOES_ON);
+});
+
+test("a large message that the swap shortened stays short", () => {
+  const messages = conversation(3);
+  messages[0] = { ...messages[0], content: "x".repeat(50_000) };
+  const answer = swap(messages, 0);
+  answer.messages[0] = { ...answer.messages[0], content: "x … x" };
+  const shown = assembled(messages, windowOf(answer, messages, "host", 0), "");
+  assert.equal(shown[0].content, "x … x");
+  assert.equal(shown.length, messages.length);
+});
+
+test("what the host no longer has is put back word for word", () => {
+  const messages = conversation(4);
+  const window = windowOf(swap(messages, 2), [], "host", 0);
+  const shown = assembled([], window, "");
+  assert.deepEqual(shown.slice(-messages.slice(2).length).map(print), messages.slice(2).map(print));
+  const next = { role: "user", content: "and now?", timestamp: 1_800_000_000_000 };
+  assert.equal(assembled([next], window, "").at(-1), next);
+});
+
+test("a window of another transcript hides nothing", () => {
+  const window = windowOf(swap(conversation(9), 4), conversation(9), "host", 0);
+  const other = conversation(3).map((message) => ({ ...message, timestamp: message.timestamp + 5 }));
+  assert.deepEqual(assembled(other, window, ""), other);
+});
+
+test("messages come back from the log as the host writes them", () => {
+  const tool = { role: "toolResult", toolCallId: "c", toolName: "look", content: [{ type: "text", text: "no" }], isError: true, timestamp: 5 };
+  assert.deepEqual(hostMessage(wireMessage("i", tool, "host")), tool);
+  assert.equal(print(hostMessage(wireMessage("i", tool, "host"))), print(tool));
+});
+
+test("usage from before a swap does not count for the context after it", () => {
+  const answer = { role: "assistant", content: "", timestamp: 100, usage: { input: 10, output: 2, cacheRead: 30 } };
+  assert.equal(reportedTokens([answer], 0), 42);
+  assert.equal(reportedTokens([answer], 100), 0);
+});
+
+test("a swap is due before the host would compact by itself", () => {
+  assert.equal(dueAt(200_000), 170_000);
+  assert.ok(dueAt(24_000) < 18_000);
+  assert.ok(dueAt(32_000) < 24_000);
+});
+
+test("images and calls count", () => {
+  const call = { role: "assistant", content: [{ type: "toolCall", id: "c", name: "n", arguments: { text: "y".repeat(400) } }] };
+  assert.ok(estimatedTokens([call]) > 100);
+  assert.ok(estimatedTokens([{ role: "user", content: [{ type: "image", data: "zz" }] }]) > 1_000);
+});

@@ -1,0 +1,213 @@
+"""`offbook openclaw setup`: what OpenClaw needs in its configuration, shown, agreed to, written."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation
+
+if TYPE_CHECKING:
+    from offbook.hosts.openclaw.changes import Wishes
+    from offbook.hosts.openclaw.setting_up import Prepared
+
+EPILOG = """\b
+Levels:
+  capture   every message is recorded; the agent is as before
+  recall    and before each turn it remembers what belongs to it
+  hot-swap  and Offbook keeps the context: no turn waits for a compaction
+  off       undo all of it
+
+\b
+Examples:
+  offbook openclaw setup --level capture
+  offbook openclaw setup --level hot-swap --start-daemon
+  offbook openclaw setup --level recall --dry-run
+  offbook openclaw setup --level off --yes
+
+The file is shown as it would be and nothing is written before you agree. A backup is made beside it.
+"""
+
+DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+config_option = click.option(
+    "--config", "config_given", type=UTF8, metavar="FILE", help="OpenClaw's openclaw.json (else where OpenClaw has it)."
+)
+state_option = click.option(
+    "--state", "state_given", type=UTF8, metavar="DIR", help="OpenClaw's state folder (else where OpenClaw has it)."
+)
+
+
+@click.command("setup", epilog=EPILOG)
+@click.option(
+    "--level", type=click.Choice(["capture", "recall", "hot-swap", "off"]), required=True, help="How much Offbook does."
+)
+@click.option("--plugin", type=UTF8, metavar="DIR", help="Folder of the plugin (else the one that comes with Offbook).")
+@click.option("--memory-slot", is_flag=True, help="Answer the host's memory_search and memory_get, too.")
+@click.option("--mcp", is_flag=True, help="Add Offbook's tools as an MCP server.")
+@click.option("--host-model/--no-host-model", default=None, help="Let the host's model write summaries.")
+@click.option("--start-daemon/--no-start-daemon", default=None, help="Let the plugin start `offbook serve`.")
+@click.option("--take-slot", is_flag=True, help="Take a slot that another plugin has.")
+@click.option("--yes", is_flag=True, help="Write without asking.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+@config_option
+@state_option
+@click.option(
+    "--url", "endpoint", type=UTF8, help="Provider the plugin asks, where it is not the one of the data folder."
+)
+@home_option
+@json_option
+@pass_invocation
+def setup(
+    invocation: Invocation,
+    /,
+    plugin: str | None,
+    memory_slot: bool,
+    mcp: bool,
+    yes: bool,
+    dry_run: bool,
+    config_given: str | None,
+    state_given: str | None,
+    **wished: Any,
+) -> None:
+    """Write what OpenClaw needs to run with Offbook, at a level, or take it away."""
+    from offbook.hosts.openclaw.config_file import replace
+    from offbook.hosts.openclaw.setting_up import prepare
+    from offbook.types import now
+
+    path, state = places(invocation, config_given, state_given)
+    wishes = _wishes(invocation, is_mcp=mcp, **wished)
+    prepared = prepare(path, state, wishes, invocation.environ, plugin=plugin, memory_slot=memory_slot)
+    if not invocation.is_json:
+        _show_plan(prepared)
+    backup = None
+    is_agreed = yes or (_agrees(prepared) if not (invocation.is_json or dry_run) else False)
+    if prepared.plan.changes and not prepared.plan.obstacles and is_agreed and not dry_run:
+        backup = replace(prepared.file, prepared.text, now())
+    _tell(invocation, prepared, backup)
+    if prepared.plan.obstacles or (prepared.plan.changes and backup is None and not dry_run):
+        raise click.exceptions.Exit(1)
+
+
+def places(invocation: Invocation, config_given: str | None, state_given: str | None) -> tuple[Path, Path]:
+    """Whoever names a file means the host that it belongs to: its state is beside it unless somebody says otherwise."""
+    from offbook.hosts.openclaw.config_file import config_path, state_folder
+
+    environ = invocation.environ
+    if state_given is not None:
+        environ["OPENCLAW_STATE_DIR"] = state_given
+    if config_given is not None:
+        environ["OPENCLAW_CONFIG_PATH"] = config_given
+    path = config_path(environ)
+    if config_given is not None and not environ.get("OPENCLAW_STATE_DIR"):
+        return path, path.parent
+    return path, state_folder(environ)
+
+
+def _wishes(
+    invocation: Invocation,
+    *,
+    level: Any,
+    is_mcp: bool,
+    host_model: bool | None,
+    start_daemon: bool | None,
+    take_slot: bool,
+    endpoint: str | None,
+) -> Wishes:
+    from importlib.util import find_spec
+
+    from offbook.client.endpoint import Endpoint
+    from offbook.hosts.openclaw.changes import Wishes
+
+    if is_mcp and find_spec("offbook.cli.mcp") is None:
+        raise click.UsageError("--mcp: this Offbook has no `offbook mcp` yet; set up without it")
+    named = _own_command()
+    home = invocation.home.folder.absolute()
+    is_usual = home == Path("~/.offbook").expanduser()
+    return Wishes(
+        level=level,
+        home=None if is_usual else str(home),
+        endpoint=None if endpoint is None else str(Endpoint.parse(endpoint)),
+        command=named if start_daemon else None,
+        start_daemon=start_daemon,
+        host_model=host_model,
+        mcp_command=named if is_mcp else None,
+        take_slot=take_slot,
+    )
+
+
+def _own_command() -> str:
+    """How this program was called, in full: the gateway's PATH may not have the folder that ours has."""
+    called = Path(sys.argv[0]).absolute()
+    if called.name == "offbook" and called.is_file():
+        return str(called)
+    return shutil.which("offbook") or "offbook"
+
+
+def _show_plan(prepared: Prepared) -> None:
+    from offbook.cli.output import printable
+    from offbook.hosts.openclaw.editing import MISSING
+    from offbook.hosts.openclaw.json5 import written
+
+    plan = prepared.plan
+    click.echo(str(prepared.file.path))
+    for line in prepared.diff:
+        click.secho(printable(line), fg=DIFF_COLOURS.get(line[:1]))
+    if plan.obstacles:
+        click.echo("would change:")
+        for change in plan.changes:
+            value = "is taken away" if change.after is MISSING else f"= {written(change.after)}"
+            click.echo(f"  {printable(change.name)} {printable(value)}")
+    for note in plan.notes:
+        click.secho(f"! {printable(note)}", fg="yellow")
+
+
+def _agrees(prepared: Prepared) -> bool:
+    if not prepared.plan.changes or prepared.plan.obstacles or not sys.stdin.isatty():
+        return False
+    return click.confirm("Write this?", err=True)
+
+
+def _tell(invocation: Invocation, prepared: Prepared, backup: Path | None) -> None:
+    from offbook.cli.output import print_json
+    from offbook.hosts.openclaw.editing import MISSING
+    from offbook.hosts.openclaw.setting_up import next_steps
+
+    plan = prepared.plan
+    steps = next_steps(prepared) if backup is not None else []
+    if invocation.is_json:
+        changes = [
+            {"path": change.name, "why": change.why}
+            | {
+                name: value
+                for name, value in (("before", change.before), ("after", change.after))
+                if value is not MISSING
+            }
+            for change in plan.changes
+        ]
+        document: dict[str, Any] = {
+            "config": str(prepared.file.path),
+            "changes": changes,
+            "notes": plan.notes,
+            "obstacles": plan.obstacles,
+            "diff": prepared.diff,
+            "written": backup is not None,
+            "backup": None if backup is None else str(backup),
+            "next": steps,
+        }
+        print_json(document)
+        return
+    for obstacle in plan.obstacles:
+        click.echo(f"offbook: {obstacle}", err=True)
+    if not plan.changes:
+        click.echo("nothing to change: it is set up like that")
+    elif backup is None:
+        click.echo("nothing is written; --yes writes it without asking", err=True)
+    else:
+        click.echo(f"written; what was there is in {backup}")
+        for step in steps:
+            click.echo(f"  {step}")

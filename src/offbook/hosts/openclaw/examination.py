@@ -1,0 +1,152 @@
+"""Everything the doctor of this host looks at, in the order a person would ask."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from offbook.client.clients import Client
+from offbook.client.endpoint import Endpoint, default_token
+from offbook.doctor.finding import Finding
+from offbook.errors import OffbookError, ProviderError, ProviderRefused, ProviderUnavailable
+from offbook.hosts.openclaw import checks, proof
+from offbook.hosts.openclaw.changes import ENTRY
+from offbook.hosts.openclaw.config_file import read
+from offbook.hosts.openclaw.editing import value_at
+from offbook.hosts.openclaw.includes import resolved
+from offbook.hosts.openclaw.plugin_folder import installed_copy, loaded_copies
+from offbook.hosts.openclaw.report import REPORT, Report, is_alive, read_report
+from offbook.hosts.openclaw.transcripts import Session, newest_sessions
+
+SESSIONS_EACH = 3
+IDS_AT_A_TIME = 1_000
+"""What `missing` takes in one question."""
+ANSWER_SECONDS = 5.0
+
+
+@dataclass
+class Examination:
+    findings: list[Finding] = field(default_factory=list)
+    sessions: list[proof.Compared] = field(default_factory=list)
+    is_provider_away: bool = False
+
+
+def examine(config_path: Path, state: Path, environ: Mapping[str, str]) -> Examination:
+    seen = Examination()
+    config = _config(seen, config_path)
+    if config is None:
+        return seen
+    level = checks.level_of(config)
+    if level == "off":  # then all else is as it should be, or set right by the same command
+        seen.findings.append(checks.check_level(config))
+        return seen
+    copies = loaded_copies(config, config_path.parent)
+    installed = installed_copy(state)
+    seen.findings += [checks.check_enabled(config), checks.check_files([*copies, *([installed] if installed else [])])]
+    seen.findings += [checks.check_level(config), *checks.check_permissions(config), checks.check_slot(config)]
+    report, of_report = _report(state)
+    seen.findings += of_report
+    sessions, faults = newest_sessions(state, SESSIONS_EACH)
+    sessions = [each for each in sessions if not proof.is_private(each.session_key)]
+    missing = _asked(seen, config, environ, sessions)
+    if not of_report:
+        seen.findings += proof.check_gateway(report, level, is_running=report is not None and is_alive(report.pid))
+    if report is not None:
+        seen.findings += [proof.check_reached(report), *proof.check_delivery(report), proof.check_problems(report)]
+    if missing is not None:
+        seen.sessions = proof.compared_sessions(sessions, missing)
+        seen.findings += proof.check_last_turns(seen.sessions, report)
+        seen.findings += [*proof.check_history(seen.sessions), *proof.check_damage(seen.sessions, faults)]
+    newest = sessions[0] if sessions else None
+    if report is not None and level in ("recall", "hot-swap"):
+        seen.findings.append(proof.check_recalled(report, newest))
+    if report is not None and level == "hot-swap":
+        seen.findings += proof.check_engine(report, newest)
+    return seen
+
+
+def _config(seen: Examination, path: Path) -> dict[str, Any] | None:
+    try:
+        file = read(path)
+        config = resolved(file.config, file.path.parent)
+    except (OffbookError, OSError) as error:
+        mend = "openclaw config validate; or name the right file with --config"
+        seen.findings.append(Finding(check="config", level="fail", what=f"{path}: {error}", mend=mend))
+        return None
+    seen.findings.append(Finding(check="config", level="ok", what=str(path)))
+    return config if isinstance(config, dict) else {}
+
+
+def _report(state: Path) -> tuple[Report | None, list[Finding]]:
+    try:
+        return read_report(state), []
+    except (OSError, ValueError) as error:
+        what = f"{state / REPORT} cannot be read: {error}"
+        return None, [Finding(check="gateway", level="fail", what=what, mend=f"{proof.RESTART} makes it anew")]
+
+
+def endpoint_of(config: dict[str, Any], environ: Mapping[str, str]) -> tuple[Endpoint, str | None, Path]:
+    """Where the plugin looks for the provider, the token it shows, and the data folder: as its own settings say."""
+    given = value_at(config, (*ENTRY, "config"))
+    given = given if isinstance(given, dict) else {}
+
+    def text(name: str) -> str | None:
+        value = given.get(name)
+        return value.strip() if isinstance(value, str) and value.strip() else None
+
+    home = Path(text("home") or environ.get("OFFBOOK_HOME") or "~/.offbook").expanduser()
+    endpoint = Endpoint.parse(text("endpoint") or environ.get("OFFBOOK_URL") or f"unix://{home / 'offbook.sock'}")
+    token_file = Path(text("tokenFile") or home / "token").expanduser()
+    try:
+        token: str | None = token_file.read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        token = default_token(endpoint, {**environ, "OFFBOOK_HOME": str(home)})
+    return endpoint, token, home
+
+
+def _asked(
+    seen: Examination, config: dict[str, Any], environ: Mapping[str, str], sessions: Sequence[Session]
+) -> dict[str, list[str]] | None:
+    """What Offbook lacks of each session, by the host's session id; None where nobody can say."""
+    try:
+        endpoint, token, home = endpoint_of(config, environ)
+    except OffbookError as error:
+        mend = "mend endpoint in plugins.entries.offbook.config: unix:///path, http://host:port, https://host:port"
+        seen.findings.append(Finding(check="provider", level="fail", what=error.detail, mend=mend))
+        return None
+    try:
+        with Client(
+            endpoint, token=token, client="openclaw-doctor", home=home, timeout_seconds=ANSWER_SECONDS
+        ) as client:
+            client.ping()
+            seen.findings.append(Finding(check="provider", level="ok", what=f"answers at {endpoint}"))
+            return {each.session_id: _lacking(client, each) for each in sessions}
+    except ProviderUnavailable as error:
+        seen.is_provider_away = True
+        mend = f"{_naming(home)} serve; or `offbook openclaw setup … --start-daemon` lets the plugin start it"
+        seen.findings.append(Finding(check="provider", level="fail", what=error.detail, mend=mend))
+    except ProviderRefused as error:
+        mend = "a token that the provider knows: tokenFile in plugins.entries.offbook.config, or the token in its home"
+        if error.document.get("status") != 401:
+            mend = "is the provider as new as this program? Update it and start it again"
+        seen.findings.append(Finding(check="provider", level="fail", what=error.detail, mend=mend))
+    except ProviderError as error:
+        seen.findings.append(Finding(check="provider", level="fail", what=error.detail, mend="see the provider's log"))
+    return None
+
+
+def _naming(home: Path) -> str:
+    """A command that is copied out of the report must mean the folder that the plugin uses."""
+    return "offbook" if home == Path("~/.offbook").expanduser() else f"offbook --home {shlex.quote(str(home))}"
+
+
+def _lacking(client: Client, session: Session) -> list[str]:
+    ids = [entry.entry_id for entry in session.entries]
+    lacking: list[str] = []
+    for start in range(0, len(ids), IDS_AT_A_TIME):
+        asked = ids[start : start + IDS_AT_A_TIME]
+        lacking += client.missing(session.session_key, asked, agent_id=session.agent_id)
+    return lacking

@@ -1,0 +1,152 @@
+"""Sessions told to a provider, in order, each message once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from offbook.client.clients import Client
+from offbook.errors import ProviderRefused
+from offbook.portability.openclaw.catalogue import Session
+from offbook.portability.openclaw.events import Damage
+from offbook.portability.openclaw.reading import Ready, batches, messages
+from offbook.portability.openclaw.report import AgentReport, ImportReport, Late
+from offbook.types import Receipt
+
+REFUSED_FOR_GOOD = frozenset({400, 413, 422})
+"""The message is at fault, whichever provider is asked."""
+UNKNOWN_VERB = 404
+TRIES = 6
+FIRST_PAUSE_SECONDS = 0.25
+
+
+@dataclass
+class Importing:
+    """`client` None: nobody is asked, as in a dry run without a provider."""
+
+    client: Client | None
+    report: ImportReport
+    since: datetime | None = None
+    advance: Callable[[int], None] = lambda size_bytes: None
+    _knows_missing: bool = field(default=True, init=False)
+
+    def session(self, session: Session, agent: AgentReport) -> None:
+        count, left = agent.messages, session.size_bytes
+
+        def damaged(damage: Damage) -> None:
+            agent.skipped += not damage.is_whole
+            self.report.unreadable += damage.is_whole
+            self.report.problem(damage.where, damage.reason)
+
+        telling = _Telling(session)
+        for batch in batches(messages(session, damaged)):
+            wanted = [ready for ready in batch if not self._is_before(ready)]
+            agent.messages += len(batch)
+            agent.before_since += len(batch) - len(wanted)
+            if wanted:
+                self._batch(telling, wanted, agent)
+            step = min(left, sum(ready.size_bytes for ready in batch))
+            self.advance(step)
+            left -= step
+        self.advance(left)
+        agent.sessions += agent.messages > count
+        if telling.late:
+            late = Late(agent_id=session.agent_id, session_id=session.key, messages=telling.late)
+            self.report.came_after_newer.append(late)
+
+    def _is_before(self, ready: Ready) -> bool:
+        return self.since is not None and (ready.at is None or ready.at < self.since)
+
+    def _batch(self, telling: _Telling, batch: list[Ready], agent: AgentReport) -> None:
+        missing = self._missing(telling.session, batch)
+        if missing is not None:
+            agent.already_there += len(batch) - len(missing)
+            batch = missing
+        if not batch:
+            return
+        if self.client is None or (missing is None and self.report.is_dry_run):
+            agent.unknown += len(batch)
+            return
+        older = telling.older_than_newest(self.client, batch)
+        accepted = len(batch) if self.report.is_dry_run else self._send(telling.session, batch, agent)
+        agent.new += accepted
+        telling.late += min(accepted, older)
+
+    def _missing(self, session: Session, batch: Sequence[Ready]) -> list[Ready] | None:
+        """Those that the provider does not have. None: it cannot say, and counts duplicates when they come."""
+        if self.client is None or not self._knows_missing:
+            return None
+        ids = [ready.wire["id"] for ready in batch]
+        try:
+            missing = set(self._patiently(lambda client: client.missing(session.key, ids, agent_id=session.agent_id)))
+        except ProviderRefused as error:
+            if _status(error) == UNKNOWN_VERB:
+                self._knows_missing = False
+            elif _status(error) not in REFUSED_FOR_GOOD:
+                raise
+            return None  # an id is at fault: the message is refused, and named, when it is sent
+        return [ready for ready in batch if ready.wire["id"] in missing]
+
+    def _send(self, session: Session, batch: Sequence[Ready], agent: AgentReport) -> int:
+        """How many were new. Where one is at fault the others are stored."""
+        wires = [ready.wire for ready in batch]
+        try:
+            receipt: Receipt = self._patiently(
+                lambda client: client.on_message(session.key, *wires, agent_id=session.agent_id)
+            )
+        except ProviderRefused as error:
+            if _status(error) not in REFUSED_FOR_GOOD:
+                raise
+            if len(batch) > 1:
+                half = len(batch) // 2
+                return self._send(session, batch[:half], agent) + self._send(session, batch[half:], agent)
+            agent.skipped += 1
+            self.report.problem(batch[0].where, f"the provider refuses it: {error.document.get('detail', '')}")
+            return 0
+        agent.already_there += receipt.duplicates
+        agent.conflicts += len(receipt.conflicts)
+        for conflict in receipt.conflicts:
+            where = next((ready.where for ready in batch if ready.wire["id"] == conflict.id), session.key)
+            self.report.problem(where, f"{conflict.id} is stored with other content (#{conflict.seq}), which stays")
+        return receipt.accepted
+
+    def _patiently(self, ask: Callable[[Client], Any]) -> Any:
+        """A provider that is overloaded says so and is asked again."""
+        assert self.client is not None
+        for attempt in range(TRIES):
+            try:
+                return ask(self.client)
+            except ProviderRefused as error:
+                if not error.document.get("retryable") or attempt == TRIES - 1:
+                    raise
+                time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
+        raise AssertionError("the last try returns or raises")
+
+
+@dataclass
+class _Telling:
+    """A session on its way, and how its messages stand to what the provider had of it before."""
+
+    session: Session
+    late: int = 0
+    _newest: datetime | None = None
+    _is_asked: bool = False
+
+    def older_than_newest(self, client: Client, batch: Sequence[Ready]) -> int:
+        if not self._is_asked:
+            self._is_asked, self._newest = True, _newest(client, self.session)
+        newest = self._newest
+        return sum(newest is not None and ready.at is not None and ready.at < newest for ready in batch)
+
+
+def _status(error: ProviderRefused) -> Any:
+    return error.document.get("status")
+
+
+def _newest(client: Client, session: Session) -> datetime | None:
+    page = client.log(session.key, limit=1, newest=True, agent_id=session.agent_id)
+    times = [line["message"].get("ts") for line in page["messages"]]
+    return datetime.fromisoformat(times[0]) if times and times[0] else None

@@ -1,0 +1,104 @@
+"""Where OpenClaw keeps transcripts, and what the names of its files say.
+
+Under `<state>/agents/<agentId>/`:
+
+    agent/openclaw-agent.sqlite                    since 2026.7.2
+    sessions/<sessionId>.jsonl                     before; also `<sessionId>-topic-<thread>.jsonl`
+    sessions/sessions.json, sessions.json.bak.N    before: session key -> {sessionId, sessionFile, …}
+    sessions/<sessionId>.jsonl.{reset,deleted,bak}.<time>[.<generation>][.zst]
+    sessions/cold/<sha256>.jsonl.zst               inactive transcripts, moved out of the database
+    session-sqlite-import-archive/<key>.<file>.imported-<ms>   originals of what was moved into the database
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from offbook.errors import NotFound
+
+STATE_VARIABLE = "OPENCLAW_STATE_DIR"
+DATABASE = Path("agent", "openclaw-agent.sqlite")
+
+_TIME = r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(?:\.\d{3})?Z(?:\.[0-9a-f]{32})?"
+_LIVE = re.compile(r"(?P<session>.+)\.jsonl")
+_ARCHIVED = re.compile(rf"(?P<session>.+)\.jsonl\.(?:reset|deleted|bak)\.{_TIME}(?:\.zst)?")
+_COLD = re.compile(r"[0-9a-f]{64}\.jsonl\.zst")
+_MIGRATED = re.compile(r"(?P<session>.+\.jsonl)\.imported-\d+(?:\.\d+)?")
+_COPY = re.compile(r".+\.checkpoint\.[0-9a-f-]{36}|.+\.trajectory", re.IGNORECASE)
+"""A copy made before a compaction, and a record of runs: what is said in them is in the transcript itself."""
+_SESSION_LISTS = re.compile(r"sessions\.json(?:\.bak\.\d+)?|.*sessions\.json\.imported-\d+(?:\.\d+)?")
+
+
+class Agent(NamedTuple):
+    agent_id: str
+    folder: Path
+
+    @property
+    def database(self) -> Path:
+        return self.folder / DATABASE
+
+
+class File(NamedTuple):
+    """A transcript in a file of its own. `session` is what its name says, where it says so."""
+
+    path: Path
+    session: str | None
+    is_cold: bool = False
+
+    @property
+    def is_compressed(self) -> bool:
+        return self.path.suffix == ".zst"
+
+
+def state_folder(given: str | None, environ: Mapping[str, str]) -> Path:
+    """The folder with `agents` in it. Raises NotFound and says where it looked."""
+    named = given or environ.get(STATE_VARIABLE, "").strip()
+    folder = Path(named).expanduser() if named else Path.home() / ".openclaw"
+    if (folder / "agents").is_dir():
+        return folder
+    source = "--state" if given else STATE_VARIABLE if named else "the default"
+    problem = "has no folder `agents`" if folder.is_dir() else "is not there"
+    raise NotFound(
+        f"no OpenClaw state here: {folder} ({source}) {problem}. "
+        f"Name the folder with --state DIR or {STATE_VARIABLE}{_others(folder)}"
+    )
+
+
+def _others(tried: Path) -> str:
+    """Profiles have folders of their own, and so had the host under its earlier name."""
+    candidates = sorted([*Path.home().glob(".openclaw*"), Path.home() / ".clawdbot"])
+    found = [str(each) for each in candidates if each != tried and (each / "agents").is_dir()]
+    return f"; there is {', '.join(found)}" if found else "; `openclaw status` shows where it lives"
+
+
+def agents(state: Path) -> list[Agent]:
+    folders = sorted(each for each in (state / "agents").iterdir() if each.is_dir())
+    return [Agent(folder.name, folder) for folder in folders]
+
+
+def transcript_files(agent: Agent) -> Iterator[File]:
+    for path in _files(agent.folder / "sessions"):
+        found = _ARCHIVED.fullmatch(path.name) or _LIVE.fullmatch(path.name)
+        if found and not _COPY.fullmatch(found["session"]):
+            yield File(path, found["session"])
+    for path in _files(agent.folder / "sessions" / "cold"):
+        if _COLD.fullmatch(path.name):
+            yield File(path, None, is_cold=True)
+    for path in _files(agent.folder / "session-sqlite-import-archive"):
+        found = _MIGRATED.fullmatch(path.name)
+        if found and not _COPY.fullmatch(found["session"].removesuffix(".jsonl")):
+            yield File(path, None)
+
+
+def session_lists(agent: Agent) -> list[Path]:
+    """The newest last: what it says holds."""
+    folders = (agent.folder / "session-sqlite-import-archive", agent.folder / "sessions")
+    lists = [path for folder in folders for path in _files(folder) if _SESSION_LISTS.fullmatch(path.name)]
+    return sorted(lists, key=lambda path: (path.name == "sessions.json", path.stat().st_mtime))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []

@@ -1,0 +1,56 @@
+"""What became of an import, in numbers and names."""
+
+from __future__ import annotations
+
+import msgspec
+
+NAMED_AT_MOST = 1_000
+"""Problems that are told one by one; all are counted."""
+
+
+class AgentReport(msgspec.Struct, kw_only=True, rename="camel"):
+    agent_id: str
+    sessions: int = 0
+    messages: int = 0
+    already_there: int = 0
+    new: int = 0
+    """Stored; in a dry run: to be stored."""
+    unknown: int = 0
+    """In a dry run without a provider that can say: there already or new."""
+    before_since: int = 0
+    forgotten: int = 0
+    """Transcripts left out because the host was told to forget them."""
+    skipped: int = 0
+    conflicts: int = 0
+
+
+class Late(msgspec.Struct, kw_only=True, rename="camel"):
+    """A session that held newer messages when these came."""
+
+    agent_id: str
+    session_id: str
+    messages: int
+
+
+class Problem(msgspec.Struct, kw_only=True, rename="camel"):
+    where: str
+    reason: str
+
+
+class ImportReport(msgspec.Struct, kw_only=True, rename="camel"):
+    state: str
+    is_dry_run: bool = msgspec.field(name="dryRun")
+    agents: list[AgentReport] = []
+    came_after_newer: list[Late] = []
+    problems: list[Problem] = []
+    unreadable: int = 0
+    """Files and databases that could not be read, or not to their end."""
+    changed_while_read: list[str] = []
+    seconds: float = 0.0
+
+    def problem(self, where: str, reason: str) -> None:
+        if len(self.problems) < NAMED_AT_MOST:
+            self.problems.append(Problem(where=where, reason=reason))
+
+    def total(self, name: str) -> int:
+        return sum(getattr(agent, name) for agent in self.agents)

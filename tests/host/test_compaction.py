@@ -1,0 +1,97 @@
+"""Proof 2: the same conversation through the host's own compaction, with us only recording, and with the hot swap, on a model
+that takes five seconds. No turn of the hot swap waits, and what the model sees after it is an exact cover."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.host.gateway import Gateway
+from tests.host.providers import OffbookProvider
+from tests.host.scripted_model import Request, ScriptedModel, Text, conversation, text_of
+from tests.host.transcripts import events, transcript
+
+MODEL_SECONDS = 5.0
+FILLING_TURNS = 7
+SLOW_TURNS = 4
+WORDS = "The parcel {turn}.{line} weighs {line} kilograms, came on a grey morning, and goes to pier {turn}. "
+table: dict[str, list[float]] = {}
+
+
+def long_text(turn: int) -> str:
+    return "".join(WORDS.format(turn=turn, line=line) for line in range(80))
+
+
+def talked(gateway: Gateway, model: ScriptedModel, session: str) -> list[float]:
+    """Fill the window quickly, then time the turns in which it runs over."""
+    model.reply = lambda request: Text(f"Noted, request {len(model.requests)}.")
+    model.delay_seconds = 0.0
+    for turn in range(FILLING_TURNS):
+        gateway.turn(session, long_text(turn))
+    model.delay_seconds = MODEL_SECONDS
+    try:
+        return [
+            gateway.turn(session, long_text(FILLING_TURNS + turn), timeout=240).seconds for turn in range(SLOW_TURNS)
+        ]
+    finally:
+        model.delay_seconds = 0.0
+
+
+def compactions(gateway: Gateway, key: str) -> int:
+    return sum(event["event"]["type"] == "compaction" for event in events(gateway, key))
+
+
+@pytest.mark.parametrize("level", ["off", "capture"])
+def test_the_hosts_own_compaction_holds_a_turn_up(gateway: Gateway, model: ScriptedModel, level: str) -> None:
+    gateway.set_level(level)
+    table[level] = talked(gateway, model, f"filled-{level}")
+    assert compactions(gateway, f"agent:main:filled-{level}") >= 1
+    assert max(table[level]) > 2 * MODEL_SECONDS
+
+
+def test_a_hot_swap_holds_no_turn_up_and_what_is_shown_is_an_exact_cover(
+    gateway: Gateway, model: ScriptedModel, provider: OffbookProvider
+) -> None:
+    gateway.set_level("hot-swap")
+    since = len(model.requests)
+    table["hot-swap"] = talked(gateway, model, "filled-hot-swap")
+    key = "agent:main:filled-hot-swap"
+    # One model call a turn: none of them was for a summary.
+    assert all(request.is_turn for request in model.requests[since:])
+    assert len(model.turns(since)) == FILLING_TURNS + SLOW_TURNS
+    assert compactions(gateway, key) == 0
+    assert model.faults() == []
+    assert model.repairs() == []
+
+    last = model.turns(since)[-1]
+    told = provider.ask("replay", sessionId=key, at=datetime.now(UTC).isoformat())
+    assert told["generation"] >= 1
+    # The swap's own messages: memory for 1 … k, then k + 1 … lastSeq word for word, as the log has them.
+    log = provider.log(key)
+    verbatim = [message["id"] for message in told["messages"] if message.get("id")]
+    ids = [line["message"]["id"] for line in log]
+    first_seq = ids.index(verbatim[0]) + 1
+    assert verbatim == ids[first_seq - 1 : told["lastSeq"]]
+    assert_shown_from(last, told["memory"], transcript(gateway, key), first_seq)
+    # A turn that waits for a summary takes two model calls and more.
+    assert max(table["hot-swap"]) < 1.8 * MODEL_SECONDS
+    if {"off", "capture"} <= table.keys():
+        assert max(table["hot-swap"]) < min(max(table["off"]), max(table["capture"]))
+    for name, seconds in table.items():
+        print(f"{name:>9}: " + "  ".join(f"{one:5.1f}" for one in seconds))
+
+
+def assert_shown_from(request: Request, memory: str, entries: list, first_seq: int) -> None:
+    """The memory of the swap, then every message of the transcript from the cut on, once, in order."""
+    shown = [text_of(message) for message in conversation(request)]
+    assert memory.strip() in shown[1]
+    rest = shown[2:]
+    if "The conversation goes on from here." in rest[0]:
+        rest = rest[1:]
+    said = [text_of(entry.message) for entry in entries][
+        first_seq - 1 : -1
+    ]  # the answer to this very request came after it
+    assert len(rest) == len(said)
+    for got, expected in zip(rest, said, strict=True):
+        assert expected.strip() in got

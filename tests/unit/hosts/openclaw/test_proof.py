@@ -1,0 +1,168 @@
+"""What the host wrote against what is stored: each check fails where it must."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from offbook.hosts.openclaw import proof
+from offbook.hosts.openclaw.report import Report
+from offbook.hosts.openclaw.transcripts import Entry, Session
+
+START = datetime(2026, 1, 31, 12, tzinfo=UTC)
+TURN = START + timedelta(minutes=5)
+
+
+def report(**parts: Any) -> Report:
+    raw: dict[str, Any] = {
+        "plugin": "0.1.0",
+        "pid": 1,
+        "startedAt": START,
+        "level": "hot-swap",
+        "host": {"version": "2026.9.6"},
+        "provider": {"endpoint": "unix:/s", "ok": True},
+        "capture": {"messages": 3, "delivered": 3},
+        "turns": {"prepared": 1, "injected": 1, "last": {"at": TURN, "recallChars": 5, "memoryChars": 6, "tookMs": 7}},
+        "engine": {"assembled": 2, "committed": 1, "last": {"at": TURN, "messagesIn": 4, "messagesOut": 2}},
+    }
+    for name, value in parts.items():
+        raw[name] = raw.get(name, {}) | value if isinstance(value, dict) else value
+    return msgspec.convert(raw, Report)
+
+
+def session(agent: str = "main", at: datetime = TURN, roles: str = "uautta") -> Session:
+    names = {"u": "user", "a": "assistant", "t": "toolResult"}
+    entries = tuple(
+        Entry(f"{agent}-{number}", names[role], at + timedelta(seconds=number)) for number, role in enumerate(roles)
+    )
+    return Session(agent, f"agent:{agent}:chat", f"id-{agent}", entries)
+
+
+def compared(*missing: int, agent: str = "main", at: datetime = TURN) -> proof.Compared:
+    return proof.Compared(session(agent, at), frozenset(f"{agent}-{number}" for number in missing))
+
+
+def test_the_last_turn_begins_with_the_user() -> None:
+    assert [entry.entry_id for entry in session().last_turn] == ["main-2", "main-3", "main-4", "main-5"]
+    assert len(session(roles="aat").last_turn) == 3
+
+
+def test_a_last_turn_that_is_stored() -> None:
+    (found,) = proof.check_last_turns([compared()], report())
+    assert found.level == "ok"
+    assert "all 4 messages are stored" in found.what
+
+
+def test_a_last_turn_that_is_not() -> None:
+    (found,) = proof.check_last_turns([compared(4, 5)], report())
+    assert (found.level, "2 of 4 messages are not stored" in found.what) == ("fail", True)
+    (found,) = proof.check_last_turns([compared(4, 5)], None)
+    assert found.level == "fail"
+
+
+def test_what_waits_is_on_its_way() -> None:
+    (found,) = proof.check_last_turns([compared(5)], report(capture={"waiting": 1}))
+    assert (found.level, "outbox" in (found.mend or "")) == ("warn", True)
+
+
+def test_what_was_said_before_is_for_the_import() -> None:
+    (found,) = proof.check_last_turns([compared(5, at=START - timedelta(hours=1))], report())
+    assert (found.level, "offbook import openclaw" in (found.mend or "")) == ("warn", True)
+
+
+def test_every_agent_is_looked_at() -> None:
+    found = proof.check_last_turns([compared(), compared(0, at=START), compared(3, agent="second")], report())
+    assert [finding.level for finding in found] == ["ok", "fail"]
+    assert "of second" in found[1].what
+
+
+def test_no_conversation_yet() -> None:
+    (found,) = proof.check_last_turns([], report())
+    assert (found.level, "say something" in (found.mend or "")) == ("warn", True)
+
+
+def test_history() -> None:
+    assert proof.check_history([compared()])[0].level == "ok"
+    (found,) = proof.check_history([compared(0, 1)])
+    assert (found.level, found.what) == ("warn", "4 of 6 messages of the last 1 sessions are stored")
+    assert found.mend == "offbook import openclaw"
+    assert proof.check_history([]) == []
+
+
+def test_what_cannot_be_read() -> None:
+    assert proof.check_damage([compared()], []) == []
+    damaged = proof.Compared(Session("main", "agent:main:x", "id", session().entries, damaged=2), frozenset())
+    (found,) = proof.check_damage([damaged], ["db: locked"])
+    assert (found.level, found.what) == ("warn", "db: locked\n2 entries cannot be read")
+
+
+def test_the_gateway() -> None:
+    assert proof.check_gateway(report(), "hot-swap", is_running=True)[0].level == "ok"
+    (found,) = proof.check_gateway(None, "hot-swap", is_running=False)
+    assert (found.level, "plugins inspect" in (found.mend or "")) == ("fail", True)
+    (found,) = proof.check_gateway(report(), "recall", is_running=True)
+    assert (found.level, found.mend) == ("fail", "openclaw gateway restart")
+    (found,) = proof.check_gateway(report(permissions={"conversation": False}), "hot-swap", is_running=True)
+    assert (found.level, "allowConversationAccess true" in (found.mend or "")) == ("fail", True)
+    (found,) = proof.check_gateway(report(), "hot-swap", is_running=False)
+    assert found.level == "warn"
+
+
+def test_what_the_plugin_reaches() -> None:
+    assert proof.check_reached(report()).level == "ok"
+    found = proof.check_reached(report(provider={"ok": False, "error": "no such token"}))
+    assert (found.level, "no such token" in found.what) == ("fail", True)
+
+
+def test_delivery() -> None:
+    assert proof.check_delivery(report())[0].level == "ok"
+    bad = proof.check_delivery(report(capture={"refused": 1, "turnedAway": 2, "waiting": 3}))
+    assert [finding.level for finding in bad] == ["fail", "warn", "warn"]
+
+
+def test_problems() -> None:
+    assert proof.check_problems(report()).level == "ok"
+    told = [{"at": TURN + timedelta(seconds=n), "what": f"w{n}", "detail": "d", "times": n} for n in range(1, 9)]
+    found = proof.check_problems(report(problems=told))
+    assert found.level == "warn"
+    assert found.what.splitlines()[0] == "2026-01-31 12:05:08Z w8: d (×8)"
+    assert len(found.what.splitlines()) == 5
+
+
+def test_recall() -> None:
+    assert proof.check_recalled(report(), session()).level == "ok"
+    for turns in ({"last": None}, {"last": {"at": TURN - timedelta(minutes=2)}}):
+        found = proof.check_recalled(report(turns=turns), session())
+        assert (found.level, "allowConversationAccess true" in (found.mend or "")) == ("fail", True)
+    found = proof.check_recalled(report(turns={"last": {"at": TURN, "error": "late"}}), session())
+    assert (found.level, "late" in found.what) == ("warn", True)
+
+
+@pytest.mark.parametrize("engine", [{"last": None}, {"last": {"at": TURN - timedelta(minutes=2)}}])
+def test_a_host_that_silently_uses_its_own_engine(engine: dict[str, Any]) -> None:
+    (found,) = proof.check_engine(report(engine=engine), session())
+    assert (found.level, "its own engine" in found.what) == ("fail", True)
+    assert (found.mend or "").startswith("openclaw config set plugins.slots.contextEngine offbook")
+
+
+def test_the_engine() -> None:
+    assert proof.check_engine(report(), session())[0].level == "ok"
+    (found,) = proof.check_engine(report(engine={"committed": 0}), session())
+    assert (found.level, "no turn was handed over" in found.what) == ("fail", True)
+    (found,) = proof.check_engine(report(engine={"fallbacks": 1}), session())
+    assert found.level == "warn"
+
+
+def test_a_turn_before_the_gateway_started_proves_nothing() -> None:
+    before = session(at=START - timedelta(hours=1))
+    for newest in (before, None):
+        assert proof.check_recalled(report(turns={"last": None}), newest).level == "warn"
+        assert proof.check_engine(report(engine={"last": None}), newest)[0].level == "warn"
+
+
+def test_private_sessions() -> None:
+    assert proof.is_private("agent:main:dashboard:incognito-1")
+    assert not proof.is_private("agent:main:dashboard:1")

@@ -1,0 +1,44 @@
+"""The newest sessions of every agent, from the host's own databases, which are not touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from offbook.hosts.openclaw.transcripts import newest_sessions
+from tests.unit.hosts.openclaw.hosted import transcript
+
+
+def test_the_newest_first_and_so_many_of_each_agent(tmp_path: Path) -> None:
+    transcript(tmp_path, "main", {f"agent:main:{n}": [(f"m{n}", "user")] for n in range(5)})
+    transcript(tmp_path, "second", {"agent:second:x": [("s1", "user"), ("s2", "assistant")], "empty": []})
+    sessions, faults = newest_sessions(tmp_path, 3)
+    assert faults == []
+    assert [each.session_key for each in sessions] == [
+        "agent:main:4",
+        "agent:main:3",
+        "agent:main:2",
+        "agent:second:x",
+    ]
+    assert [(entry.entry_id, entry.role) for entry in sessions[3].entries] == [("s1", "user"), ("s2", "assistant")]
+    assert sessions[3].agent_id == "second"
+
+
+def test_reading_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = transcript(tmp_path, "main", {"k": [("a", "user")]})
+    before = sorted(each.name for each in path.parent.iterdir())
+    newest_sessions(tmp_path, 3)
+    assert sorted(each.name for each in path.parent.iterdir()) == before
+
+
+def test_a_database_that_is_none_is_told_and_the_others_are_read(tmp_path: Path) -> None:
+    transcript(tmp_path, "main", {"k": [("a", "user")]})
+    broken = tmp_path / "agents" / "broken" / "agent" / "openclaw-agent.sqlite"
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no database at all" * 100)
+    sessions, faults = newest_sessions(tmp_path, 3)
+    assert [each.agent_id for each in sessions] == ["main"]
+    assert [str(broken) in fault for fault in faults] == [True]
+
+
+def test_no_host_at_all(tmp_path: Path) -> None:
+    assert newest_sessions(tmp_path, 3) == ([], [])
