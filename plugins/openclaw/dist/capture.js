@@ -1,7 +1,6 @@
 import { wireMessage } from "./messages.js";
 const INCOGNITO = /^agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+$/u;
 const SESSIONS_KEPT = 1_000;
-const IDS_KEPT = 200;
 const IDS_ASKED = 1_000;
 /** The host keeps these in memory only: so do we, by not recording them. */
 export function isPrivate(sessionKey) {
@@ -9,11 +8,11 @@ export function isPrivate(sessionKey) {
 }
 export function capture(outbox, wake, provider, readTranscript, report) {
     const sessions = new Map();
-    function seen(place) {
+    function following(place) {
         const known = sessions.get(place.sessionKey);
-        const state = known?.hostSessionId === place.sessionId ? known : fresh(place.sessionId);
+        const state = known?.place.sessionId === place.sessionId ? known : { place, told: [] };
         sessions.delete(place.sessionKey);
-        sessions.set(place.sessionKey, state);
+        sessions.set(place.sessionKey, state); // the one told of last is the last to go
         for (const [key, oldest] of sessions) {
             if (sessions.size <= SESSIONS_KEPT)
                 break;
@@ -26,83 +25,67 @@ export function capture(outbox, wake, provider, readTranscript, report) {
         const place = placeOf(update);
         if (!place || isPrivate(place.sessionKey))
             return;
-        const state = seen(place);
-        if (state.reading) {
-            state.held.push(update);
-            return;
-        }
-        const { message, messageId, messageSeq } = update;
-        const follows = messageSeq === undefined || messageSeq <= state.lastNumber + 1;
-        if (!message || !messageId || !follows) {
-            state.held.push(update);
-            void reconcile(place);
-            return;
-        }
-        if (messageSeq !== undefined)
-            state.lastNumber = Math.max(state.lastNumber, messageSeq);
-        send(place, state, messageId, message);
+        following(place).told.push(update);
+        void read(place);
     }
-    function send(place, state, entryId, message) {
-        if (state.ids.includes(entryId))
-            return; // written again by the host, with the same id
-        if (state.ids.length >= IDS_KEPT)
-            state.ids.shift();
-        state.ids.push(entryId);
-        const body = {
-            sessionId: place.sessionKey,
-            agentId: place.agentId,
-            message: wireMessage(entryId, message, place.sessionId),
-        };
-        if (outbox.add({ verb: "onMessage", body }))
-            report.captured(place.sessionKey, entryId);
-        else {
-            // The host has it: what was turned away is found and sent once there is room again.
-            state.lastNumber = 0;
-            state.ids.pop();
-            report.problem("the outbox is full", `a message of ${place.sessionKey} is left to the next comparison with the transcript`);
-        }
-        wake();
-    }
-    async function reconcile(place) {
-        const state = seen(place);
-        state.reading ??= compared(place, state).finally(() => {
-            delete state.reading;
-            const held = state.held.splice(0);
-            state.lastNumber = Math.max(state.lastNumber, ...held.map((update) => update.messageSeq ?? 0));
-            for (const { message, messageId } of held)
-                if (message && messageId)
-                    send(place, state, messageId, message);
-        });
+    async function read(place) {
+        const state = following(place);
+        state.reading ??= readOn(state).finally(() => delete state.reading);
         await state.reading;
     }
-    /** What the transcript has and Offbook lacks, sent in the order of the transcript. */
-    async function compared(place, state) {
-        try {
-            for await (const page of readTranscript(place)) {
-                for (let at = 0; at < page.length; at += IDS_ASKED) {
-                    const entries = page.slice(at, at + IDS_ASKED);
-                    const missing = await lacking(place, entries);
-                    for (const { id, message } of entries)
-                        if (missing.has(id))
-                            send(place, state, id, message);
-                }
-                state.lastNumber += page.length;
+    async function readOn(state) {
+        do {
+            const told = state.told.splice(0);
+            try {
+                await readBehind(state);
             }
-        }
-        catch (error) {
-            report.problem("a transcript could not be read", `${place.sessionKey}: ${String(error)}; \`offbook import openclaw\` takes what is missing`);
+            catch (error) {
+                // Better what was told than nothing: it has the ids of the transcript.
+                for (const { message, messageId } of told)
+                    if (message && messageId)
+                        send(state.place, { id: messageId, message });
+                delete state.cursor; // the next look compares from the beginning
+                report.problem("a transcript could not be read", `${state.place.sessionKey}: ${String(error)}`);
+            }
+        } while (state.told.length > 0);
+    }
+    async function readBehind(state) {
+        let isFirstLook = state.cursor === undefined;
+        for await (const page of readTranscript(state.place, state.cursor)) {
+            isFirstLook ||= page.isFromTheBeginning;
+            const lacking = isFirstLook ? await lackingOf(state.place, page.entries) : page.entries;
+            if (!lacking.every((entry) => send(state.place, entry)))
+                return; // the outbox is full: read again from here
+            state.cursor = page.cursor;
         }
     }
+    /** False where there is no room. */
+    function send(place, { id, message }) {
+        const wire = wireMessage(id, message, place.sessionId);
+        const isIn = outbox.add({ verb: "onMessage", body: { sessionId: place.sessionKey, agentId: place.agentId, message: wire } });
+        if (isIn)
+            report.captured(place.sessionKey, id);
+        else
+            report.problem("the outbox is full", `messages of ${place.sessionKey} stay in the host's transcript until there is room`);
+        wake();
+        return isIn;
+    }
     /** Where nobody answers, all of them: what is known already is not stored twice. */
-    async function lacking(place, entries) {
-        const ids = entries.map((entry) => entry.id);
-        try {
-            const answer = await provider.call("missing", { sessionId: place.sessionKey, agentId: place.agentId, ids });
-            return new Set(answer.missing);
+    async function lackingOf(place, entries) {
+        const missing = new Set();
+        for (let at = 0; at < entries.length; at += IDS_ASKED) {
+            const ids = entries.slice(at, at + IDS_ASKED).map((entry) => entry.id);
+            try {
+                const answer = await provider.call("missing", { sessionId: place.sessionKey, agentId: place.agentId, ids });
+                for (const id of answer.missing)
+                    missing.add(id);
+            }
+            catch {
+                for (const id of ids)
+                    missing.add(id);
+            }
         }
-        catch {
-            return new Set(ids);
-        }
+        return entries.filter((entry) => missing.has(entry.id));
     }
     async function settled(sessionKey, deadlineMs) {
         const reading = sessions.get(sessionKey)?.reading;
@@ -112,10 +95,7 @@ export function capture(outbox, wake, provider, readTranscript, report) {
         const late = new Promise((resolve) => (timer = setTimeout(() => resolve(false), deadlineMs)));
         return Promise.race([reading.then(() => true), late]).finally(() => clearTimeout(timer));
     }
-    return { take, settled, reconcile, has: (key, entryId) => sessions.get(key)?.ids.includes(entryId) ?? false };
-}
-function fresh(hostSessionId) {
-    return { lastNumber: 0, hostSessionId, ids: [], held: [] };
+    return { take, read, settled };
 }
 function placeOf(update) {
     const agentId = update.target?.agentId ?? update.agentId;

@@ -13,6 +13,8 @@ const DEFAULT_WINDOW_TOKENS = 200_000;
 const REST_MS = 30_000;
 const COLD_START_SHARE = 0.4;
 const MOST_OVERHEAD = 0.7;
+const LEAST_STEP = 0.1;
+const FULL = 0.95;
 const CHARS_PER_TOKEN = 4;
 const COMMIT_DEADLINE_MS = 400;
 export function engine(running) {
@@ -52,9 +54,10 @@ async function assemble(runtime, request) {
         if (reported > 0)
             state.overhead = Math.max(0, reported - estimatedTokens(messages));
         const used = Math.max(reported, estimatedTokens(messages) + state.overhead);
-        if (used >= dueAt(windowTokens(state)) && (await swapped(runtime, state, used))) {
+        if (isDue(used, windowTokens(state), state.leftAfterSwap) && (await swapped(runtime, state, used))) {
             lay(runtime, state, request.messages);
             messages = assembled(request.messages, state.window, state.memory);
+            state.leftAfterSwap = estimatedTokens(messages) + state.overhead;
         }
         runtime.report.assembled({
             sessionKey,
@@ -104,10 +107,8 @@ async function commitTurn(runtime, request) {
         if (state.committed.includes(request.advancementKey))
             return { status: "duplicate" };
         const agentId = request.terminal?.agentId ?? request.sessionTarget?.agentId;
-        const entryId = request.terminal?.entryId;
-        if (entryId && agentId && !runtime.capture.has(sessionKey, entryId)) {
-            void runtime.capture.reconcile({ agentId, sessionKey, sessionId: request.sessionId });
-        }
+        if (agentId)
+            void runtime.capture.read({ agentId, sessionKey, sessionId: request.sessionId });
         await runtime.capture.settled(sessionKey, COMMIT_DEADLINE_MS);
         if (!(await runtime.courier.idle(COMMIT_DEADLINE_MS)))
             await runtime.outbox.flush();
@@ -193,6 +194,12 @@ async function swapped(runtime, state, used, force = false) {
 }
 function windowTokens(state) {
     return state.contextWindow || DEFAULT_WINDOW_TOKENS;
+}
+/** Each swap costs the provider's cache: where the last one left little room, the next waits until it is worth something. */
+export function isDue(used, window, leftAfterSwap) {
+    if (used < dueAt(window))
+        return false;
+    return leftAfterSwap === 0 || used >= Math.min(leftAfterSwap + window * LEAST_STEP, window * FULL);
 }
 export function dueAt(window) {
     const reserve = Math.min(window * HOST_RESERVE.share, HOST_RESERVE.most);

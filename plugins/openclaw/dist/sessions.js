@@ -59,6 +59,7 @@ function read(file, sessionKey) {
         begunAnew: false,
         contextWindow: 0,
         overhead: 0,
+        leftAfterSwap: 0,
         isColdStartDone: false,
         restUntil: 0,
     };

@@ -1,21 +1,30 @@
 import { detached } from "./detached.js";
 const EVENTS_PER_PAGE = 500;
 const LARGEST_PAGE_BYTES = 64 * 1024 * 1024;
+/** A transcript that is replaced while it is read is read again, but not for ever. */
+const MOST_RESETS = 3;
 /** Resolved by the host for its plugins; there is no such package beside us. */
 const READER = "openclaw/plugin-sdk/session-transcript-runtime";
-export async function* transcriptPages(place) {
+export async function* transcriptPages(place, cursor) {
     const reader = (await import(READER));
-    let cursor;
+    let at = cursor;
     let maxBytes;
+    let resets = 0;
     for (;;) {
         const request = {
             ...place,
             maxEvents: EVENTS_PER_PAGE,
-            ...(cursor === undefined ? {} : { cursor }),
+            ...(at === undefined ? {} : { cursor: at }),
             ...(maxBytes === undefined ? {} : { maxBytes }),
         };
+        // Outside the turn that told of it: within one, the host shows only what was there before the turn.
         const page = await detached(() => reader.readSessionTranscriptRawDelta(request));
-        if (page.kind !== "page")
+        if (page.kind === "reset" && page.cursor !== undefined && resets < MOST_RESETS) {
+            resets += 1;
+            at = page.cursor;
+            continue;
+        }
+        if (page.kind !== "page" || page.cursor === undefined)
             return;
         const events = page.events ?? [];
         if (events.length === 0 && page.requiredBytes !== undefined && maxBytes === undefined) {
@@ -25,11 +34,12 @@ export async function* transcriptPages(place) {
             continue;
         }
         maxBytes = undefined;
-        yield events
-            .map((row) => row.event ?? row)
-            .filter((event) => event.type === "message" && !!event.id && !!event.message);
-        if (!page.hasMore || page.cursor === undefined)
+        at = page.cursor;
+        yield { entries: events.map((row) => row.event ?? row).filter(isEntry), cursor: at, isFromTheBeginning: resets > 0 };
+        if (!page.hasMore)
             return;
-        cursor = page.cursor;
     }
+}
+function isEntry(event) {
+    return event.type === "message" && !!event.id && !!event.message;
 }

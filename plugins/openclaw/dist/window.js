@@ -41,7 +41,7 @@ export function windowOf(swapped, messages, hostSessionId, now) {
         hostSessionId,
         generation: swapped.generation,
         memory: swapped.messages.filter((message) => !message.id).map((message) => plain(message.content)).join("\n\n"),
-        restored: (first < 0 ? verbatim : verbatim.slice(0, first)).map(({ host }) => host),
+        restored: (first < 0 ? verbatim : verbatim.slice(0, first)).map(({ host }) => host).filter(isBefore(messages[0])),
         cut: kept[0] ? print(kept[0].host) : "",
         shortened,
         swappedAt: now,
@@ -103,6 +103,11 @@ const NO_USAGE = {
     totalTokens: 0,
     cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
 };
+/** What is newer than the host's history is of the turn that runs: the host adds that by itself. */
+function isBefore(first) {
+    const from = first?.timestamp;
+    return (message) => from === undefined || (message.timestamp ?? 0) < from;
+}
 /** Words of ours. They bear the time of what they stand before: the same bytes whenever they are built. */
 function said(role, text, before) {
     const timestamp = (before?.timestamp ?? 1) - 1;

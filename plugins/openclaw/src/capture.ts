@@ -1,7 +1,8 @@
 /** Every message that the host writes to a transcript goes to the outbox, once, in the order it was written.
  *
- * Identity is the entry's id in the transcript. Where this process sees a session for the first time in its middle, or a number
- * is missing between two messages, the transcript itself is read and what Offbook lacks is sent first, so that the order holds.
+ * The host tells when a transcript has grown, but not of every message (results of tools come without a word). So its word is
+ * only taken for a sign: the transcript is read on from where it was read last. What this process reads of a session for the
+ * first time may be stored already; there Offbook is asked what it lacks. Identity is the entry's id in the transcript.
  */
 import type { Provider } from "./client.js";
 import type { HostMessage, TranscriptUpdate } from "./host.js";
@@ -14,8 +15,16 @@ export interface TranscriptEntry {
   message: HostMessage;
 }
 
-/** Reads a session's transcript page by page, from its beginning. */
-export type ReadTranscript = (session: Place) => AsyncIterable<TranscriptEntry[]>;
+export interface TranscriptPage {
+  entries: TranscriptEntry[];
+  /** Where to read on. */
+  cursor: string;
+  /** The cursor given no longer holds: these are from the beginning. */
+  isFromTheBeginning: boolean;
+}
+
+/** Reads a session's transcript page by page, behind the cursor or from its beginning. */
+export type ReadTranscript = (session: Place, cursor: string | undefined) => AsyncIterable<TranscriptPage>;
 
 export interface Place {
   agentId: string;
@@ -25,23 +34,21 @@ export interface Place {
 
 export interface Capture {
   take(update: TranscriptUpdate): void;
-  /** Wait until all that was taken of a session is in the outbox; false where that takes longer. */
+  /** Read on now: all that the transcript has is in the outbox afterwards. */
+  read(place: Place): Promise<void>;
+  /** Wait until all that was told of a session is in the outbox; false where that takes longer. */
   settled(sessionKey: string, deadlineMs: number): Promise<boolean>;
-  has(sessionKey: string, entryId: string): boolean;
-  /** Compare the transcript with what is stored, and send what is missing. */
-  reconcile(place: Place): Promise<void>;
 }
 
 const INCOGNITO = /^agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+$/u;
 const SESSIONS_KEPT = 1_000;
-const IDS_KEPT = 200;
 const IDS_ASKED = 1_000;
 
-interface Seen {
-  lastNumber: number;
-  hostSessionId: string;
-  ids: string[];
-  held: TranscriptUpdate[];
+interface Following {
+  readonly place: Place;
+  cursor?: string;
+  /** Told of since the last look. */
+  told: TranscriptUpdate[];
   reading?: Promise<void>;
 }
 
@@ -57,13 +64,13 @@ export function capture(
   readTranscript: ReadTranscript,
   report: Report,
 ): Capture {
-  const sessions = new Map<string, Seen>();
+  const sessions = new Map<string, Following>();
 
-  function seen(place: Place): Seen {
+  function following(place: Place): Following {
     const known = sessions.get(place.sessionKey);
-    const state = known?.hostSessionId === place.sessionId ? known : fresh(place.sessionId);
+    const state = known?.place.sessionId === place.sessionId ? known : { place, told: [] };
     sessions.delete(place.sessionKey);
-    sessions.set(place.sessionKey, state);
+    sessions.set(place.sessionKey, state); // the one told of last is the last to go
     for (const [key, oldest] of sessions) {
       if (sessions.size <= SESSIONS_KEPT) break;
       if (!oldest.reading) sessions.delete(key);
@@ -74,77 +81,63 @@ export function capture(
   function take(update: TranscriptUpdate): void {
     const place = placeOf(update);
     if (!place || isPrivate(place.sessionKey)) return;
-    const state = seen(place);
-    if (state.reading) {
-      state.held.push(update);
-      return;
-    }
-    const { message, messageId, messageSeq } = update;
-    const follows = messageSeq === undefined || messageSeq <= state.lastNumber + 1;
-    if (!message || !messageId || !follows) {
-      state.held.push(update);
-      void reconcile(place);
-      return;
-    }
-    if (messageSeq !== undefined) state.lastNumber = Math.max(state.lastNumber, messageSeq);
-    send(place, state, messageId, message);
+    following(place).told.push(update);
+    void read(place);
   }
 
-  function send(place: Place, state: Seen, entryId: string, message: HostMessage): void {
-    if (state.ids.includes(entryId)) return; // written again by the host, with the same id
-    if (state.ids.length >= IDS_KEPT) state.ids.shift();
-    state.ids.push(entryId);
-    const body = {
-      sessionId: place.sessionKey,
-      agentId: place.agentId,
-      message: wireMessage(entryId, message, place.sessionId),
-    };
-    if (outbox.add({ verb: "onMessage", body })) report.captured(place.sessionKey, entryId);
-    else {
-      // The host has it: what was turned away is found and sent once there is room again.
-      state.lastNumber = 0;
-      state.ids.pop();
-      report.problem("the outbox is full", `a message of ${place.sessionKey} is left to the next comparison with the transcript`);
-    }
-    wake();
-  }
-
-  async function reconcile(place: Place): Promise<void> {
-    const state = seen(place);
-    state.reading ??= compared(place, state).finally(() => {
-      delete state.reading;
-      const held = state.held.splice(0);
-      state.lastNumber = Math.max(state.lastNumber, ...held.map((update) => update.messageSeq ?? 0));
-      for (const { message, messageId } of held) if (message && messageId) send(place, state, messageId, message);
-    });
+  async function read(place: Place): Promise<void> {
+    const state = following(place);
+    state.reading ??= readOn(state).finally(() => delete state.reading);
     await state.reading;
   }
 
-  /** What the transcript has and Offbook lacks, sent in the order of the transcript. */
-  async function compared(place: Place, state: Seen): Promise<void> {
-    try {
-      for await (const page of readTranscript(place)) {
-        for (let at = 0; at < page.length; at += IDS_ASKED) {
-          const entries = page.slice(at, at + IDS_ASKED);
-          const missing = await lacking(place, entries);
-          for (const { id, message } of entries) if (missing.has(id)) send(place, state, id, message);
-        }
-        state.lastNumber += page.length;
+  async function readOn(state: Following): Promise<void> {
+    do {
+      const told = state.told.splice(0);
+      try {
+        await readBehind(state);
+      } catch (error) {
+        // Better what was told than nothing: it has the ids of the transcript.
+        for (const { message, messageId } of told) if (message && messageId) send(state.place, { id: messageId, message });
+        delete state.cursor; // the next look compares from the beginning
+        report.problem("a transcript could not be read", `${state.place.sessionKey}: ${String(error)}`);
       }
-    } catch (error) {
-      report.problem("a transcript could not be read", `${place.sessionKey}: ${String(error)}; \`offbook import openclaw\` takes what is missing`);
+    } while (state.told.length > 0);
+  }
+
+  async function readBehind(state: Following): Promise<void> {
+    let isFirstLook = state.cursor === undefined;
+    for await (const page of readTranscript(state.place, state.cursor)) {
+      isFirstLook ||= page.isFromTheBeginning;
+      const lacking = isFirstLook ? await lackingOf(state.place, page.entries) : page.entries;
+      if (!lacking.every((entry) => send(state.place, entry))) return; // the outbox is full: read again from here
+      state.cursor = page.cursor;
     }
   }
 
+  /** False where there is no room. */
+  function send(place: Place, { id, message }: TranscriptEntry): boolean {
+    const wire = wireMessage(id, message, place.sessionId);
+    const isIn = outbox.add({ verb: "onMessage", body: { sessionId: place.sessionKey, agentId: place.agentId, message: wire } });
+    if (isIn) report.captured(place.sessionKey, id);
+    else report.problem("the outbox is full", `messages of ${place.sessionKey} stay in the host's transcript until there is room`);
+    wake();
+    return isIn;
+  }
+
   /** Where nobody answers, all of them: what is known already is not stored twice. */
-  async function lacking(place: Place, entries: TranscriptEntry[]): Promise<Set<string>> {
-    const ids = entries.map((entry) => entry.id);
-    try {
-      const answer = await provider.call("missing", { sessionId: place.sessionKey, agentId: place.agentId, ids });
-      return new Set(answer.missing);
-    } catch {
-      return new Set(ids);
+  async function lackingOf(place: Place, entries: TranscriptEntry[]): Promise<TranscriptEntry[]> {
+    const missing = new Set<string>();
+    for (let at = 0; at < entries.length; at += IDS_ASKED) {
+      const ids = entries.slice(at, at + IDS_ASKED).map((entry) => entry.id);
+      try {
+        const answer = await provider.call("missing", { sessionId: place.sessionKey, agentId: place.agentId, ids });
+        for (const id of answer.missing) missing.add(id);
+      } catch {
+        for (const id of ids) missing.add(id);
+      }
     }
+    return entries.filter((entry) => missing.has(entry.id));
   }
 
   async function settled(sessionKey: string, deadlineMs: number): Promise<boolean> {
@@ -155,11 +148,7 @@ export function capture(
     return Promise.race([reading.then(() => true as const), late]).finally(() => clearTimeout(timer));
   }
 
-  return { take, settled, reconcile, has: (key, entryId) => sessions.get(key)?.ids.includes(entryId) ?? false };
-}
-
-function fresh(hostSessionId: string): Seen {
-  return { lastNumber: 0, hostSessionId, ids: [], held: [] };
+  return { take, read, settled };
 }
 
 function placeOf(update: TranscriptUpdate): Place | undefined {

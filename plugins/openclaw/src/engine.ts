@@ -17,6 +17,8 @@ const DEFAULT_WINDOW_TOKENS = 200_000;
 const REST_MS = 30_000;
 const COLD_START_SHARE = 0.4;
 const MOST_OVERHEAD = 0.7;
+const LEAST_STEP = 0.1;
+const FULL = 0.95;
 const CHARS_PER_TOKEN = 4;
 const COMMIT_DEADLINE_MS = 400;
 
@@ -39,7 +41,7 @@ interface CompactRequest {
 
 interface CommitRequest {
   advancementKey: string;
-  terminal?: { entryId?: string; agentId?: string };
+  terminal?: { agentId?: string };
   sessionId: string;
   sessionKey?: string;
   sessionTarget?: { agentId?: string };
@@ -85,9 +87,10 @@ async function assemble(
     const reported = reportedTokens(request.messages, state.window?.swappedAt ?? 0);
     if (reported > 0) state.overhead = Math.max(0, reported - estimatedTokens(messages));
     const used = Math.max(reported, estimatedTokens(messages) + state.overhead);
-    if (used >= dueAt(windowTokens(state)) && (await swapped(runtime, state, used))) {
+    if (isDue(used, windowTokens(state), state.leftAfterSwap) && (await swapped(runtime, state, used))) {
       lay(runtime, state, request.messages);
       messages = assembled(request.messages, state.window, state.memory);
+      state.leftAfterSwap = estimatedTokens(messages) + state.overhead;
     }
     runtime.report.assembled({
       sessionKey,
@@ -136,10 +139,7 @@ async function commitTurn(runtime: Running | undefined, request: CommitRequest):
     const state = runtime.sessions.of(sessionKey, request.sessionId);
     if (state.committed.includes(request.advancementKey)) return { status: "duplicate" };
     const agentId = request.terminal?.agentId ?? request.sessionTarget?.agentId;
-    const entryId = request.terminal?.entryId;
-    if (entryId && agentId && !runtime.capture.has(sessionKey, entryId)) {
-      void runtime.capture.reconcile({ agentId, sessionKey, sessionId: request.sessionId });
-    }
+    if (agentId) void runtime.capture.read({ agentId, sessionKey, sessionId: request.sessionId });
     await runtime.capture.settled(sessionKey, COMMIT_DEADLINE_MS);
     if (!(await runtime.courier.idle(COMMIT_DEADLINE_MS))) await runtime.outbox.flush();
     state.committed.push(request.advancementKey);
@@ -231,6 +231,12 @@ async function swapped(runtime: Running, state: SessionState, used: number, forc
 
 function windowTokens(state: SessionState): number {
   return state.contextWindow || DEFAULT_WINDOW_TOKENS;
+}
+
+/** Each swap costs the provider's cache: where the last one left little room, the next waits until it is worth something. */
+export function isDue(used: number, window: number, leftAfterSwap: number): boolean {
+  if (used < dueAt(window)) return false;
+  return leftAfterSwap === 0 || used >= Math.min(leftAfterSwap + window * LEAST_STEP, window * FULL);
 }
 
 export function dueAt(window: number): number {

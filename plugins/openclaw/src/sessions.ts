@@ -24,6 +24,8 @@ export interface SessionState {
   contextWindow: number;
   /** Tokens that the model reports beside the messages: instructions, tools, what comes to mind. */
   overhead: number;
+  /** Tokens in use right after the last swap; 0 where there was none. */
+  leftAfterSwap: number;
   isColdStartDone: boolean;
   restUntil: number;
 }
@@ -93,6 +95,7 @@ function read(file: string, sessionKey: string): SessionState {
     begunAnew: false,
     contextWindow: 0,
     overhead: 0,
+    leftAfterSwap: 0,
     isColdStartDone: false,
     restUntil: 0,
   };

@@ -1,10 +1,12 @@
 /** The host's own transcript of a session, through the host's own reader. */
-import type { Place, TranscriptEntry } from "./capture.js";
+import type { Place, TranscriptEntry, TranscriptPage } from "./capture.js";
 import { detached } from "./detached.js";
 import type { HostMessage } from "./host.js";
 
 const EVENTS_PER_PAGE = 500;
 const LARGEST_PAGE_BYTES = 64 * 1024 * 1024;
+/** A transcript that is replaced while it is read is read again, but not for ever. */
+const MOST_RESETS = 3;
 
 interface RawEvent {
   type?: string;
@@ -27,19 +29,26 @@ interface TranscriptReader {
 /** Resolved by the host for its plugins; there is no such package beside us. */
 const READER = "openclaw/plugin-sdk/session-transcript-runtime";
 
-export async function* transcriptPages(place: Place): AsyncGenerator<TranscriptEntry[]> {
+export async function* transcriptPages(place: Place, cursor: string | undefined): AsyncGenerator<TranscriptPage> {
   const reader = (await import(READER)) as TranscriptReader;
-  let cursor: string | undefined;
+  let at = cursor;
   let maxBytes: number | undefined;
+  let resets = 0;
   for (;;) {
     const request = {
       ...place,
       maxEvents: EVENTS_PER_PAGE,
-      ...(cursor === undefined ? {} : { cursor }),
+      ...(at === undefined ? {} : { cursor: at }),
       ...(maxBytes === undefined ? {} : { maxBytes }),
     };
+    // Outside the turn that told of it: within one, the host shows only what was there before the turn.
     const page = await detached(() => reader.readSessionTranscriptRawDelta(request));
-    if (page.kind !== "page") return;
+    if (page.kind === "reset" && page.cursor !== undefined && resets < MOST_RESETS) {
+      resets += 1;
+      at = page.cursor;
+      continue;
+    }
+    if (page.kind !== "page" || page.cursor === undefined) return;
     const events = page.events ?? [];
     if (events.length === 0 && page.requiredBytes !== undefined && maxBytes === undefined) {
       if (page.requiredBytes > LARGEST_PAGE_BYTES) throw new Error(`an entry of ${page.requiredBytes} bytes`);
@@ -47,10 +56,12 @@ export async function* transcriptPages(place: Place): AsyncGenerator<TranscriptE
       continue;
     }
     maxBytes = undefined;
-    yield events
-      .map((row) => row.event ?? row)
-      .filter((event): event is TranscriptEntry & RawEvent => event.type === "message" && !!event.id && !!event.message);
-    if (!page.hasMore || page.cursor === undefined) return;
-    cursor = page.cursor;
+    at = page.cursor;
+    yield { entries: events.map((row) => row.event ?? row).filter(isEntry), cursor: at, isFromTheBeginning: resets > 0 };
+    if (!page.hasMore) return;
   }
+}
+
+function isEntry(event: RawEvent): event is TranscriptEntry & RawEvent {
+  return event.type === "message" && !!event.id && !!event.message;
 }

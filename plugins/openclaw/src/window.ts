@@ -71,7 +71,7 @@ export function windowOf(
     hostSessionId,
     generation: swapped.generation,
     memory: swapped.messages.filter((message) => !message.id).map((message) => plain(message.content)).join("\n\n"),
-    restored: (first < 0 ? verbatim : verbatim.slice(0, first)).map(({ host }) => host),
+    restored: (first < 0 ? verbatim : verbatim.slice(0, first)).map(({ host }) => host).filter(isBefore(messages[0])),
     cut: kept[0] ? print(kept[0].host) : "",
     shortened,
     swappedAt: now,
@@ -136,6 +136,12 @@ const NO_USAGE = {
   totalTokens: 0,
   cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
 };
+
+/** What is newer than the host's history is of the turn that runs: the host adds that by itself. */
+function isBefore(first: HostMessage | undefined): (message: HostMessage) => boolean {
+  const from = first?.timestamp;
+  return (message) => from === undefined || (message.timestamp ?? 0) < from;
+}
 
 /** Words of ours. They bear the time of what they stand before: the same bytes whenever they are built. */
 function said(role: "user" | "assistant", text: string, before: HostMessage | undefined): HostMessage {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dueAt } from "../dist/engine.js";
+import { dueAt, isDue } from "../dist/engine.js";
 import { wireMessage } from "../dist/messages.js";
 import { assembled, BOUNDARY, estimatedTokens, GOES_ON, hostMessage, print, reportedTokens, windowOf } from "../dist/window.js";
 
@@ -129,4 +129,20 @@ test("images and calls count", () => {
   const call = { role: "assistant", content: [{ type: "toolCall", id: "c", name: "n", arguments: { text: "y".repeat(400) } }] };
   assert.ok(estimatedTokens([call]) > 100);
   assert.ok(estimatedTokens([{ role: "user", content: [{ type: "image", data: "zz" }] }]) > 1_000);
+});
+
+test("a swap that left little room is not followed by another at once", () => {
+  assert.equal(isDue(17_400, 24_000, 0), false);
+  assert.equal(isDue(18_000, 24_000, 0), true);
+  assert.equal(isDue(18_000, 24_000, 17_000), false);
+  assert.equal(isDue(19_500, 24_000, 17_000), true);
+  assert.equal(isDue(23_000, 24_000, 22_500), true); // nearly full: what else
+});
+
+test("messages of the turn that runs are left to the host", () => {
+  const messages = conversation(3);
+  const running = conversation(1).map((message) => ({ ...message, timestamp: message.timestamp + 1e9 }));
+  const window = windowOf(swap([...messages, ...running], messages.length), messages, "host", 0);
+  assert.deepEqual(window.restored, []);
+  assert.deepEqual(assembled(messages, window, "").slice(-messages.length), messages);
 });

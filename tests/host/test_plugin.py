@@ -1,0 +1,91 @@
+"""The plugin by itself: built as written, its own tests, and installed by the host from the folder and from a package."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.host.building import PLUGIN, build
+from tests.host.installing import Host
+
+OWN_TESTS_SECONDS = 400
+CLI_SECONDS = 180
+
+
+def test_what_is_built_is_what_is_written(host: Host, tmp_path: Path) -> None:
+    """Else: `make plugin`."""
+    build(host, tmp_path)
+    built = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    shipped = {path.name: path.read_text() for path in (PLUGIN / "dist").iterdir()}
+    assert sorted(shipped) == sorted(built)
+    assert [name for name in built if built[name] != shipped[name]] == []
+
+
+def test_the_plugins_own_tests(host: Host) -> None:
+    done = subprocess.run(
+        [str(host.node), "--test", "test/*.test.js"],
+        cwd=PLUGIN,
+        env={**os.environ, "PATH": host.search_path},
+        capture_output=True,
+        text=True,
+        timeout=OWN_TESTS_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-8_000:] + done.stderr[-2_000:]
+    assert "\nℹ skipped 0\n" in done.stdout
+
+
+def asked(host: Host, folder: Path, *arguments: str) -> str:
+    """The host's command line, in a home of its own."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    environment = {
+        "PATH": host.search_path,
+        "HOME": str(home),
+        "OPENCLAW_STATE_DIR": str(folder / "state"),
+        "OPENCLAW_CONFIG_PATH": str(folder / "openclaw.json"),
+        "TMPDIR": str(folder),
+        "NODE_COMPILE_CACHE": str(host.compile_cache),
+    }
+    done = subprocess.run(
+        host.command(*arguments), env=environment, capture_output=True, text=True, timeout=CLI_SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3_000:] + done.stderr[-3_000:]
+    return done.stdout
+
+
+def packed(host: Host, folder: Path) -> Path:
+    done = subprocess.run(
+        host.npm("pack", str(PLUGIN), "--pack-destination", str(folder), "--ignore-scripts", "--json"),
+        env={**os.environ, "PATH": host.search_path},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=CLI_SECONDS,
+        check=True,
+    )
+    entry: dict[str, Any] = json.loads(done.stdout)[0]
+    names = {file["path"] for file in entry["files"]}
+    assert {"dist/index.js", "openclaw.plugin.json", "memory-slot/index.js", "README.md"} <= names
+    assert not any(name.startswith(("src/", "test/")) for name in names)
+    return folder / entry["filename"]
+
+
+@pytest.mark.parametrize("way", ["link", "package"])
+def test_the_host_installs_it(host: Host, tmp_path: Path, way: str) -> None:
+    (tmp_path / "openclaw.json").write_text('{"gateway": {"mode": "local"}}')
+    what = [str(PLUGIN), "--link"] if way == "link" else [str(packed(host, tmp_path))]
+    asked(host, tmp_path, "plugins", "install", *what, "--force", "--accept-capabilities")
+    inspected = json.loads(asked(host, tmp_path, "plugins", "inspect", "offbook", "--runtime", "--json"))
+    plugin = inspected["plugin"]
+    assert plugin["status"] == "loaded", inspected
+    assert plugin["enabled"] is True
+    # B11: what is installed changes nothing yet. Commands and methods are there, no tool and no engine.
+    assert "swap-status" in json.dumps(inspected)
+    assert "memory_recall" not in plugin.get("toolNames", [])
+    assert not plugin.get("contextEngineIds")
