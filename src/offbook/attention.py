@@ -115,7 +115,9 @@ class Attention:
             exchanges=thread.exchanges,
             started_at=min(thread.begun_at or session.started_at, last_at),
             last_at=last_at,
-            gap=SessionGaps(interrupted=gaps.interrupted_gap, new=gaps.new_session_gap).between(last_at, at),
+            gap="new"  # ended on purpose: however soon it goes on, it is another conversation
+            if session.ended_at is not None
+            else SessionGaps(interrupted=gaps.interrupted_gap, new=gaps.new_session_gap).between(last_at, at),
         )
         return Follows(info, _last_words(newest), prompt_seq)
 

@@ -13,6 +13,8 @@ from offbook.content import REASONING_TYPES, block_text, is_call, is_result, tex
 from offbook.frames import is_framed
 from offbook.types import Message
 
+COMMAND = "command"
+"""The kind of what a person asks of the host, and of its answer."""
 SHORTEST_SUBSTANCE_CHARS = 10
 LONGEST_MONOLOGUE_CHARS = 240
 """A line that begins with "Let me" and goes on for longer explains something."""
@@ -82,11 +84,11 @@ def noise_kind(message: Message) -> str | None:
 
 def _kind_by_marker(message: Message, said: str) -> str | None:
     if message.role == "assistant" and message.model == _HOST_SPEAKS:
-        return "command"
+        return COMMAND
     if said[:1] not in _MARKERS_BEGIN_WITH and _HEARTBEAT_TOKEN not in said and message.meta is None:
         return None
     if message.role == "user" and _COMMAND.match(said):
-        return "command"
+        return COMMAND
     if is_framed(said):
         return "injected"
     if _CRON.match(said):

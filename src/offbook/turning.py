@@ -220,7 +220,9 @@ class Turning:
 
     def _visible(self, scope: Scope, facts: Facts) -> Callable[[int], bool]:
         """Which messages of the session the agent surely has before its eyes: what it was handed word for word and
-        what came since, or the last turns of what its host has kept."""
+        what came since, or the last turns of what its host has kept. Of a conversation that is over, nothing."""
+        if facts.session is not None and facts.session.ended_at is not None:
+            return lambda seq: False
         if facts.handed is not None:
             return facts.handed.shows
         turns = self._settings.for_agent(scope.agent_id).context_budget.recent_turns_always_full

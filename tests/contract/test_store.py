@@ -293,6 +293,20 @@ async def test_an_end_is_recorded_with_its_reason_and_lifted_by_the_next_message
     assert [(mark.kind, mark.reason) for mark in await store.marks(CHAT)] == [("first", None), ("end", "reset")]
 
 
+async def test_a_command_behind_the_end_opens_nothing(store: Store) -> None:
+    """A host writes `/new` and its answer after it has told of the end."""
+    await add(store, entry("hello"))
+    await store.mark(CHAT, Mark(kind="end", at=NOON, reason="new"), said(verb="hooks/session-end"))
+    await add(store, entry("/new", noise="command"), entry("New session started.", noise="command"))
+    ended = await store.session(CHAT)
+    assert ended is not None
+    assert (ended.end_reason, ended.ended_at, ended.last_seq) == ("new", NOON, 3)
+    await add(store, entry("[cron:daily] look", noise="cron"))
+    again = await store.session(CHAT)
+    assert again is not None
+    assert again.ended_at is None
+
+
 async def test_sessions_come_newest_first(store: Store) -> None:
     for name in ("a", "b", "c", "a", "b"):
         await add(store, entry("hello"), scope=Scope(agent_id="main", session_id=name))

@@ -13,27 +13,27 @@ from tests.host.scripted_model import Request, ScriptedModel, Text, conversation
 from tests.host.transcripts import events, transcript
 
 MODEL_SECONDS = 5.0
-FILLING_TURNS = 7
-SLOW_TURNS = 4
+FILLED_TOKENS = 16_400
+SLOW_TURNS = 5
 WORDS = "The parcel {turn}.{line} weighs {line} kilograms, came on a grey morning, and goes to pier {turn}. "
 table: dict[str, list[float]] = {}
 
 
 def long_text(turn: int) -> str:
-    return "".join(WORDS.format(turn=turn, line=line) for line in range(80))
+    return "".join(WORDS.format(turn=turn, line=line) for line in range(32))
 
 
 def talked(gateway: Gateway, model: ScriptedModel, session: str) -> list[float]:
     """Fill the window quickly, then time the turns in which it runs over."""
     model.reply = lambda request: Text(f"Noted, request {len(model.requests)}.")
     model.delay_seconds = 0.0
-    for turn in range(FILLING_TURNS):
+    turn = 0
+    while not (model.requests and model.requests[-1].prompt_tokens >= FILLED_TOKENS) or turn == 0:
         gateway.turn(session, long_text(turn))
+        turn += 1
     model.delay_seconds = MODEL_SECONDS
     try:
-        return [
-            gateway.turn(session, long_text(FILLING_TURNS + turn), timeout=240).seconds for turn in range(SLOW_TURNS)
-        ]
+        return [gateway.turn(session, long_text(turn + slow), timeout=240).seconds for slow in range(SLOW_TURNS)]
     finally:
         model.delay_seconds = 0.0
 
@@ -59,7 +59,8 @@ def test_a_hot_swap_holds_no_turn_up_and_what_is_shown_is_an_exact_cover(
     key = "agent:main:filled-hot-swap"
     # One model call a turn: none of them was for a summary.
     assert all(request.is_turn for request in model.requests[since:])
-    assert len(model.turns(since)) == FILLING_TURNS + SLOW_TURNS
+    users = sum(entry.message["role"] == "user" for entry in transcript(gateway, key))
+    assert len(model.turns(since)) == users
     assert compactions(gateway, key) == 0
     assert model.faults() == []
     assert model.repairs() == []

@@ -70,6 +70,7 @@ function pinned(words) {
     const what = words.replace(/^unpin\s+/i, "");
     return what.startsWith("session:") ? { sessionKey: what.slice(8).trim(), unpin } : { keyword: what, unpin };
 }
+const NOT_RUNNING = "✗ service: does not run in this gateway, so nothing is recorded; restart it (openclaw gateway restart), and see its log";
 function doctor(told, failure, endpoint) {
     const { capture = {}, turns = {}, engine = {}, permissions = {}, problems = [] } = told;
     const lost = (capture.turnedAway ?? 0) + (capture.refused ?? 0);
@@ -80,6 +81,7 @@ function doctor(told, failure, endpoint) {
         told.level === "off"
             ? "· level: off, so nothing is recorded; /offbook level says how to change it"
             : `✓ level: ${told.level ?? "unknown"}`,
+        ...(told.level !== "off" && told.startedAt === undefined ? [NOT_RUNNING] : []),
         permissionLine(permissions.conversation),
         `${lost ? "✗" : "✓"} capture: ${delivered}, ${capture.waiting ?? 0} waiting, ${lost} not taken`,
         `${turns.failed ? "!" : "✓"} turns: ${prepared}, ${turns.late ?? 0} late, ${turns.failed ?? 0} failed`,

@@ -11,7 +11,8 @@ const BEFORE_THE_HOST = 0.97;
 const DEFAULT_WINDOW_TOKENS = 200_000;
 /** After a swap that came to nothing the next turns are not held up by asking again. */
 const REST_MS = 30_000;
-const COLD_START_SHARE = 0.4;
+/** What a swap, or a cold start, may fill of what is left for the conversation: as the provider's `targetSize`. */
+const TARGET = 0.4;
 const MOST_OVERHEAD = 0.7;
 const LEAST_STEP = 0.1;
 const FULL = 0.95;
@@ -24,7 +25,6 @@ export function engine(running) {
             name: "Offbook",
             version: VERSION,
             ownsCompaction: true,
-            turnMaintenanceMode: "background",
             transcriptSemantics: {
                 currentTurnFence: "before-current-turn-entry-v1",
                 turnAdvancementIdempotency: "atomic-idempotent-v1",
@@ -35,7 +35,6 @@ export function engine(running) {
         assemble: (request) => assemble(running(), request),
         compact: (request) => compact(running(), request),
         commitTurn: (request) => commitTurn(running(), request),
-        maintain: async () => ({ changed: false, bytesFreed: 0, rewrittenEntries: 0 }),
     };
 }
 async function assemble(runtime, request) {
@@ -45,8 +44,7 @@ async function assemble(runtime, request) {
         return untouched;
     try {
         const state = runtime.sessions.of(sessionKey, request.sessionId);
-        const budget = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? 0;
-        state.contextWindow = Math.max(state.contextWindow, budget);
+        noteWindow(state, request);
         await coldStart(runtime, state, request.messages);
         lay(runtime, state, request.messages);
         let messages = assembled(request.messages, state.window, state.memory);
@@ -54,6 +52,7 @@ async function assemble(runtime, request) {
         if (reported > 0)
             state.overhead = Math.max(0, reported - estimatedTokens(messages));
         const used = Math.max(reported, estimatedTokens(messages) + state.overhead);
+        state.used = used;
         if (isDue(used, windowTokens(state), state.leftAfterSwap) && (await swapped(runtime, state, used))) {
             lay(runtime, state, request.messages);
             messages = assembled(request.messages, state.window, state.memory);
@@ -76,8 +75,14 @@ async function compact(runtime, request) {
     if (!runtime)
         return { ok: false, compacted: false, reason: "Offbook is not running in this process" };
     const state = runtime.sessions.of(request.sessionKey, request.sessionId);
-    state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
-    const before = request.currentTokenCount ?? 0;
+    if (!state.isWindowTold)
+        state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
+    const before = request.currentTokenCount ?? state.used;
+    const conversation = before - state.overhead;
+    if (before > 0 && conversation <= (windowTokens(state) - state.overhead) * TARGET) {
+        const reason = `nothing to compact: the conversation takes about ${Math.round(conversation)} tokens`; // words that the host knows
+        return { ok: true, compacted: false, reason };
+    }
     const answer = isPrivate(request.sessionKey) ? undefined : await swapped(runtime, state, before, true);
     if (!answer)
         return hostsOwn(runtime, request);
@@ -129,7 +134,7 @@ async function coldStart(runtime, state, messages) {
     state.isColdStartDone = true;
     if (messages.length > 0 || state.window || state.handed || state.begunAnew)
         return;
-    const maxChars = Math.floor(windowTokens(state) * COLD_START_SHARE * CHARS_PER_TOKEN);
+    const maxChars = Math.floor(windowTokens(state) * TARGET * CHARS_PER_TOKEN);
     try {
         const context = await runtime.provider.call("hooks/session-start", { sessionId: state.sessionKey, maxChars });
         if (!context || context.messages.length === 0)
@@ -148,6 +153,16 @@ function lay(runtime, state, messages) {
     state.window = windowOf(state.handed, messages, state.hostSessionId, state.handed.at);
     delete state.handed;
     runtime.sessions.save(state);
+}
+/** The first call of a turn has no prompt, and is given less than the window. What the model's answer tells holds, until there is
+ * another model. */
+function noteWindow(state, request) {
+    if (request.model && state.model && request.model !== state.model)
+        [state.contextWindow, state.isWindowTold] = [0, false];
+    state.model = request.model ?? state.model;
+    if (state.isWindowTold || request.prompt === undefined)
+        return;
+    state.contextWindow = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? state.contextWindow;
 }
 /** Take the context that stands by; undefined where it could not be had in time. */
 async function swapped(runtime, state, used, force = false) {

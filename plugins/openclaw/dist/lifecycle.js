@@ -3,9 +3,8 @@ import { isPrivate } from "./capture.js";
 /** The host writes on in another file, or stops for a while: the conversation is the same. */
 const GOES_ON = new Set(["compaction", "shutdown", "restart"]);
 const TOLD_TWICE_MS = 5_000;
-const SESSIONS_KEPT = 1_000;
 export function registerLifecycle(api, running) {
-    const ended = new Map();
+    const reset = new Map();
     function tell(verb, sessionKey, more = {}, agentId) {
         const runtime = running();
         if (!runtime || !sessionKey || isPrivate(sessionKey))
@@ -13,13 +12,9 @@ export function registerLifecycle(api, running) {
         runtime.outbox.add({ verb, body: { sessionId: sessionKey, ...(agentId ? { agentId } : {}), ...more } });
         runtime.courier.wake();
     }
-    /** `/new` and `/reset` are told by two hooks, one right after the other; the host's session id may stay the same. */
     function end(sessionKey, reason, agentId) {
-        if (!sessionKey || GOES_ON.has(reason) || Date.now() - (ended.get(sessionKey) ?? 0) < TOLD_TWICE_MS)
+        if (!sessionKey || GOES_ON.has(reason))
             return;
-        if (ended.size >= SESSIONS_KEPT)
-            ended.clear();
-        ended.set(sessionKey, Date.now());
         tell("hooks/session-end", sessionKey, { reason }, agentId);
         running()?.sessions.ended(sessionKey);
     }
@@ -29,11 +24,18 @@ export function registerLifecycle(api, running) {
     api.on("after_compaction", (_event, context) => {
         tell("hooks/post-compaction", context.sessionKey, {}, context.agentId);
     });
+    // `/new` and `/reset` are told by both hooks, one right after the other.
     api.on("before_reset", (event, context) => {
+        if (context.sessionKey)
+            reset.set(context.sessionKey, Date.now());
         end(context.sessionKey, event.reason ?? "reset", context.agentId);
     });
     api.on("session_end", (event, context) => {
-        end(event.sessionKey ?? context.sessionKey, event.reason ?? "unknown", context.agentId);
+        const sessionKey = event.sessionKey ?? context.sessionKey ?? "";
+        const isTold = Date.now() - (reset.get(sessionKey) ?? 0) < TOLD_TWICE_MS;
+        reset.delete(sessionKey);
+        if (!isTold)
+            end(sessionKey, event.reason ?? "unknown", context.agentId);
     });
     api.on("subagent_spawned", (event, context) => {
         const parentSessionId = context.requesterSessionKey;

@@ -28,11 +28,12 @@ export function openSessions(folder, warn) {
         return state;
     }
     function save(state) {
-        const { sessionKey, hostSessionId, handed, window, memory, committed, begunAnew } = state;
+        const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow } = state;
+        const committed = state.committed.slice(-TURNS_KEPT);
         const file = path(sessionKey);
         try {
             mkdirSync(folder, { recursive: true, mode: 0o700 });
-            const body = { sessionKey, hostSessionId, handed, window, memory, committed: committed.slice(-TURNS_KEPT), begunAnew };
+            const body = { sessionKey, hostSessionId, handed, window, memory, committed, begunAnew, contextWindow };
             writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
             renameSync(`${file}.new`, file);
         }
@@ -58,7 +59,9 @@ function read(file, sessionKey) {
         committed: [],
         begunAnew: false,
         contextWindow: 0,
+        isWindowTold: false,
         overhead: 0,
+        used: 0,
         leftAfterSwap: 0,
         isColdStartDone: false,
         restUntil: 0,

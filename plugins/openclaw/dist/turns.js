@@ -2,7 +2,7 @@
  * the context. The system prompt is not rewritten from turn to turn. */
 import { isPrivate } from "./capture.js";
 import { ProviderError } from "./client.js";
-import { estimatedTokens } from "./window.js";
+import { estimatedTokens, reportedTokens } from "./window.js";
 const LONGEST_PROMPT_CHARS = 16_000;
 /** The provider answers with what it has by then; the rest is for the way. */
 const ON_THE_WAY_MS = 100;
@@ -30,9 +30,13 @@ export function registerTurns(api, running) {
     });
     api.on("llm_output", (event, context) => {
         const runtime = running();
-        if (runtime && context.sessionKey && event.contextTokenBudget) {
-            runtime.sessions.of(context.sessionKey).contextWindow = event.contextTokenBudget;
-        }
+        if (!runtime || !context.sessionKey || !event.contextTokenBudget)
+            return;
+        const state = runtime.sessions.of(context.sessionKey);
+        if (event.lastAssistant)
+            state.used = reportedTokens([event.lastAssistant], 0) || state.used;
+        state.contextWindow = event.contextTokenBudget;
+        state.isWindowTold = true;
     });
 }
 /** Undefined where there is nothing to prepare, or the provider had trouble: the turn goes on without. */

@@ -13,6 +13,7 @@ type Answer = (words: string, caller: Caller) => Promise<string>;
 /** What `/offbook` reads of report.json; all of it may be missing. */
 interface Told {
   level?: string;
+  startedAt?: string;
   plugin?: string;
   provider?: { endpoint?: string; ok?: boolean; error?: string | null };
   capture?: { messages?: number; delivered?: number; waiting?: number; turnedAway?: number; refused?: number };
@@ -102,6 +103,8 @@ function pinned(words: string): Record<string, unknown> {
   return what.startsWith("session:") ? { sessionKey: what.slice(8).trim(), unpin } : { keyword: what, unpin };
 }
 
+const NOT_RUNNING = "✗ service: does not run in this gateway, so nothing is recorded; restart it (openclaw gateway restart), and see its log";
+
 function doctor(told: Told, failure: string | null, endpoint: string): string {
   const { capture = {}, turns = {}, engine = {}, permissions = {}, problems = [] } = told;
   const lost = (capture.turnedAway ?? 0) + (capture.refused ?? 0);
@@ -112,6 +115,7 @@ function doctor(told: Told, failure: string | null, endpoint: string): string {
     told.level === "off"
       ? "· level: off, so nothing is recorded; /offbook level says how to change it"
       : `✓ level: ${told.level ?? "unknown"}`,
+    ...(told.level !== "off" && told.startedAt === undefined ? [NOT_RUNNING] : []),
     permissionLine(permissions.conversation),
     `${lost ? "✗" : "✓"} capture: ${delivered}, ${capture.waiting ?? 0} waiting, ${lost} not taken`,
     `${turns.failed ? "!" : "✓"} turns: ${prepared}, ${turns.late ?? 0} late, ${turns.failed ?? 0} failed`,

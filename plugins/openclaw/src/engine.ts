@@ -15,7 +15,8 @@ const BEFORE_THE_HOST = 0.97;
 const DEFAULT_WINDOW_TOKENS = 200_000;
 /** After a swap that came to nothing the next turns are not held up by asking again. */
 const REST_MS = 30_000;
-const COLD_START_SHARE = 0.4;
+/** What a swap, or a cold start, may fill of what is left for the conversation: as the provider's `targetSize`. */
+const TARGET = 0.4;
 const MOST_OVERHEAD = 0.7;
 const LEAST_STEP = 0.1;
 const FULL = 0.95;
@@ -27,6 +28,8 @@ interface AssembleRequest {
   sessionKey?: string;
   messages: HostMessage[];
   tokenBudget?: number;
+  model?: string;
+  prompt?: string;
   runtimeSettings?: { limits?: { promptTokenBudget?: number | null } };
 }
 
@@ -55,7 +58,6 @@ export function engine(running: () => Running | undefined): object {
       name: "Offbook",
       version: VERSION,
       ownsCompaction: true,
-      turnMaintenanceMode: "background",
       transcriptSemantics: {
         currentTurnFence: "before-current-turn-entry-v1",
         turnAdvancementIdempotency: "atomic-idempotent-v1",
@@ -66,7 +68,6 @@ export function engine(running: () => Running | undefined): object {
     assemble: (request: AssembleRequest) => assemble(running(), request),
     compact: (request: CompactRequest) => compact(running(), request),
     commitTurn: (request: CommitRequest) => commitTurn(running(), request),
-    maintain: async () => ({ changed: false, bytesFreed: 0, rewrittenEntries: 0 }),
   };
 }
 
@@ -79,14 +80,14 @@ async function assemble(
   if (!runtime || isPrivate(sessionKey)) return untouched;
   try {
     const state = runtime.sessions.of(sessionKey, request.sessionId);
-    const budget = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? 0;
-    state.contextWindow = Math.max(state.contextWindow, budget);
+    noteWindow(state, request);
     await coldStart(runtime, state, request.messages);
     lay(runtime, state, request.messages);
     let messages = assembled(request.messages, state.window, state.memory);
     const reported = reportedTokens(request.messages, state.window?.swappedAt ?? 0);
     if (reported > 0) state.overhead = Math.max(0, reported - estimatedTokens(messages));
     const used = Math.max(reported, estimatedTokens(messages) + state.overhead);
+    state.used = used;
     if (isDue(used, windowTokens(state), state.leftAfterSwap) && (await swapped(runtime, state, used))) {
       lay(runtime, state, request.messages);
       messages = assembled(request.messages, state.window, state.memory);
@@ -108,8 +109,13 @@ async function assemble(
 async function compact(runtime: Running | undefined, request: CompactRequest): Promise<object> {
   if (!runtime) return { ok: false, compacted: false, reason: "Offbook is not running in this process" };
   const state = runtime.sessions.of(request.sessionKey, request.sessionId);
-  state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
-  const before = request.currentTokenCount ?? 0;
+  if (!state.isWindowTold) state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
+  const before = request.currentTokenCount ?? state.used;
+  const conversation = before - state.overhead;
+  if (before > 0 && conversation <= (windowTokens(state) - state.overhead) * TARGET) {
+    const reason = `nothing to compact: the conversation takes about ${Math.round(conversation)} tokens`; // words that the host knows
+    return { ok: true, compacted: false, reason };
+  }
   const answer = isPrivate(request.sessionKey) ? undefined : await swapped(runtime, state, before, true);
   if (!answer) return hostsOwn(runtime, request);
   const { summary, tokensBefore, tokensAfter, firstKeptEntryId } = answer;
@@ -157,7 +163,7 @@ async function coldStart(runtime: Running, state: SessionState, messages: readon
   if (state.isColdStartDone) return;
   state.isColdStartDone = true;
   if (messages.length > 0 || state.window || state.handed || state.begunAnew) return;
-  const maxChars = Math.floor(windowTokens(state) * COLD_START_SHARE * CHARS_PER_TOKEN);
+  const maxChars = Math.floor(windowTokens(state) * TARGET * CHARS_PER_TOKEN);
   try {
     const context = await runtime.provider.call("hooks/session-start", { sessionId: state.sessionKey, maxChars });
     if (!context || context.messages.length === 0) return;
@@ -174,6 +180,15 @@ function lay(runtime: Running, state: SessionState, messages: readonly HostMessa
   state.window = windowOf(state.handed, messages, state.hostSessionId, state.handed.at);
   delete state.handed;
   runtime.sessions.save(state);
+}
+
+/** The first call of a turn has no prompt, and is given less than the window. What the model's answer tells holds, until there is
+ * another model. */
+function noteWindow(state: SessionState, request: AssembleRequest): void {
+  if (request.model && state.model && request.model !== state.model) [state.contextWindow, state.isWindowTold] = [0, false];
+  state.model = request.model ?? state.model;
+  if (state.isWindowTold || request.prompt === undefined) return;
+  state.contextWindow = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? state.contextWindow;
 }
 
 interface Swapped {

@@ -20,17 +20,24 @@ export interface SessionState {
   committed: string[];
   /** The host began it anew on purpose: nothing of before is put back. */
   begunAnew: boolean;
-  // ── of this process only ──
   contextWindow: number;
+  // ── of this process only ──
+  isWindowTold: boolean;
+  model?: string;
   /** Tokens that the model reports beside the messages: instructions, tools, what comes to mind. */
   overhead: number;
+  /** Tokens in use at the last look. */
+  used: number;
   /** Tokens in use right after the last swap; 0 where there was none. */
   leftAfterSwap: number;
   isColdStartDone: boolean;
   restUntil: number;
 }
 
-type Kept = Pick<SessionState, "sessionKey" | "hostSessionId" | "handed" | "window" | "memory" | "committed" | "begunAnew">;
+type Kept = Pick<
+  SessionState,
+  "sessionKey" | "hostSessionId" | "handed" | "window" | "memory" | "committed" | "begunAnew" | "contextWindow"
+>;
 
 export interface Sessions {
   of(sessionKey: string, hostSessionId?: string): SessionState;
@@ -62,11 +69,12 @@ export function openSessions(folder: string, warn: (text: string) => void): Sess
   }
 
   function save(state: SessionState): void {
-    const { sessionKey, hostSessionId, handed, window, memory, committed, begunAnew } = state;
+    const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow } = state;
+    const committed = state.committed.slice(-TURNS_KEPT);
     const file = path(sessionKey);
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      const body: Kept = { sessionKey, hostSessionId, handed, window, memory, committed: committed.slice(-TURNS_KEPT), begunAnew };
+      const body: Kept = { sessionKey, hostSessionId, handed, window, memory, committed, begunAnew, contextWindow };
       writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
       renameSync(`${file}.new`, file);
     } catch (error) {
@@ -94,7 +102,9 @@ function read(file: string, sessionKey: string): SessionState {
     committed: [],
     begunAnew: false,
     contextWindow: 0,
+    isWindowTold: false,
     overhead: 0,
+    used: 0,
     leftAfterSwap: 0,
     isColdStartDone: false,
     restUntil: 0,

@@ -4,7 +4,7 @@ import { isPrivate } from "./capture.js";
 import { ProviderError } from "./client.js";
 import type { HostApi, HostMessage, TurnContext } from "./host.js";
 import type { Running } from "./runtime.js";
-import { estimatedTokens } from "./window.js";
+import { estimatedTokens, reportedTokens } from "./window.js";
 import type { PreparedTurn } from "./wire.js";
 
 const LONGEST_PROMPT_CHARS = 16_000;
@@ -16,6 +16,12 @@ const MOST_RUNS = 64;
 interface PromptEvent {
   prompt?: string;
   messages?: HostMessage[];
+}
+
+interface OutputEvent {
+  contextTokenBudget?: number;
+  /** With the usage of the last call; that of the event is the sum of all calls of the turn. */
+  lastAssistant?: HostMessage;
 }
 
 interface Injected {
@@ -39,11 +45,13 @@ export function registerTurns(api: HostApi, running: () => Running | undefined):
   api.on("agent_end", (_event: unknown, context: TurnContext): void => {
     if (context.runId) running()?.runs.delete(context.runId);
   });
-  api.on("llm_output", (event: { contextTokenBudget?: number }, context: TurnContext): void => {
+  api.on("llm_output", (event: OutputEvent, context: TurnContext): void => {
     const runtime = running();
-    if (runtime && context.sessionKey && event.contextTokenBudget) {
-      runtime.sessions.of(context.sessionKey).contextWindow = event.contextTokenBudget;
-    }
+    if (!runtime || !context.sessionKey || !event.contextTokenBudget) return;
+    const state = runtime.sessions.of(context.sessionKey);
+    if (event.lastAssistant) state.used = reportedTokens([event.lastAssistant], 0) || state.used;
+    state.contextWindow = event.contextTokenBudget;
+    state.isWindowTold = true;
   });
 }
 

@@ -163,6 +163,7 @@ test("the doctor says what is wrong and what to do", async () => {
     { ping: { ok: true } },
     {
       level: "recall",
+      startedAt: "2026-11-15T19:40:00Z",
       capture: { messages: 4, delivered: 4, waiting: 0, turnedAway: 0, refused: 0 },
       permissions: { conversation: true },
     },
@@ -171,6 +172,7 @@ test("the doctor says what is wrong and what to do", async () => {
   assert.match(text, /✓ provider: answers at unix:\/somewhere\/offbook\.sock/);
   assert.match(text, /✓ capture: 4 of 4 delivered/);
   assert.doesNotMatch(text, /✗|!/);
+  assert.match(await world({ ping: { ok: true } }, { level: "recall" }).say("/offbook doctor"), /✗ service: does not run/);
   const ill = world(
     { ping: away() },
     {

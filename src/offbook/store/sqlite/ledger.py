@@ -19,6 +19,7 @@ import msgspec
 from offbook.alignment import LOG_FOR_EACH_GIVEN, unsaved
 from offbook.audit import counts_with, message_hash, micros, moment, seal
 from offbook.errors import StoreCorrupt
+from offbook.noise import COMMAND
 from offbook.protocols import PARENT_NOTE
 from offbook.store.sqlite import reads
 from offbook.store.sqlite.compression_writes import CompressionLedger
@@ -228,11 +229,20 @@ class Ledger:
         )
         if not self._connection.changes():
             return None
+        if entry.noise == COMMAND:
+            self._stay_ended(session, seq)
         session.last_seq = seq
         session.last_at = ts
         session.chars += entry.chars
         self._touch(session)
         return row_hash
+
+    def _stay_ended(self, session: SessionRow, seq: int) -> None:
+        """The command that ends a session, and the host's answer, are written behind the end: they open nothing."""
+        self._connection.execute(
+            "UPDATE sessions SET ended_seq = ? WHERE session = ? AND ended_at IS NOT NULL AND ended_seq = ?",
+            (seq, session.session, session.last_seq),
+        )
 
     def _mark_gap(self, session: SessionRow, earlier: datetime | None, said_at: datetime, gaps: SessionGaps) -> None:
         """Called when the first message after the silence is in: the mark lies before it."""

@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { ProviderError } from "../dist/client.js";
+import { engine } from "../dist/engine.js";
+import { wireMessage } from "../dist/messages.js";
+import { openSessions } from "../dist/sessions.js";
+import { BOUNDARY } from "../dist/window.js";
+
+const KEY = "agent:main:chat";
+
+function conversation(turns, chars = 400) {
+  const messages = [];
+  for (let turn = 0; turn < turns; turn += 1) {
+    messages.push({ role: "user", content: `question ${turn} ${"x".repeat(chars)}`, timestamp: 1_000_000 + turn * 10 });
+    messages.push({ role: "assistant", content: [{ type: "text", text: `answer ${turn}` }], timestamp: 1_000_005 + turn * 10 });
+  }
+  return messages;
+}
+
+/** A gateway's runtime with everything outside the engine replaced; `folder` is what outlives it. */
+function world(folder = mkdtempSync(join(tmpdir(), "offbook-engine-"))) {
+  const asked = [];
+  const problems = [];
+  const state = { isAway: false, isIdle: true, flushed: 0, log: [] };
+  const provider = {
+    endpoint: "unix:/nowhere",
+    async call(verb, body) {
+      asked.push({ verb, body });
+      if (state.isAway) throw new ProviderError({ kind: "unreachable", detail: "nobody there", next: "start it", retryable: true });
+      if (verb === "swap") {
+        const kept = state.log.slice(-4).map((message, at) => wireMessage(`id-${state.log.length - 4 + at}`, message, "host"));
+        const memory = { role: "assistant", content: `memory of ${state.log.length - 4} messages` };
+        return { swapped: true, reason: "forced", generation: asked.length, messages: [memory, ...kept], tokensBefore: body.usedTokens, tokensAfter: 100 };
+      }
+      return verb === "hooks/session-start" ? (state.context ?? null) : {};
+    },
+  };
+  const report = { assembled() {}, committed() {}, swapped() {}, fellBack() { state.fellBack = (state.fellBack ?? 0) + 1; }, problem: (what) => problems.push(what) };
+  const capture = { read: async () => undefined, settled: async () => true };
+  const courier = { idle: async () => state.isIdle, wake() {} };
+  const outbox = { flush: async () => { state.flushed += 1; } };
+  const log = { info() {}, warn() {}, error() {} };
+  const settings = { callDeadlineMs: 1_000, level: "hot-swap" };
+  const sessions = openSessions(join(folder, "sessions"), (text) => problems.push(text));
+  const runtime = { settings, provider, report, capture, courier, outbox, sessions, log, runs: new Set() };
+  return { engine: engine(() => runtime), asked, problems, state, sessions, folder };
+}
+
+const request = (messages, more = {}) => ({ sessionId: "host", sessionKey: KEY, messages, tokenBudget: 8_000, model: "m", prompt: "next", ...more });
+
+test("below the threshold nothing is asked and nothing changed", async () => {
+  const { engine, asked, state } = world();
+  const messages = (state.log = conversation(5));
+  const answer = await engine.assemble(request(messages));
+  assert.deepEqual(answer.messages, messages);
+  assert.deepEqual(asked, []);
+});
+
+test("at the threshold the context that stands by is taken, once, and stays until it grew again", async () => {
+  const { engine, asked, state } = world();
+  const messages = (state.log = conversation(60));
+  const first = await engine.assemble(request(messages));
+  assert.equal(asked.filter(({ verb }) => verb === "swap").length, 1);
+  assert.equal(first.messages[0].content, BOUNDARY);
+  assert.equal(first.messages[1].content[0].text, "memory of 116 messages");
+  assert.deepEqual(first.messages.slice(2), messages.slice(-4));
+  const second = await engine.assemble(request(first.messages));
+  assert.deepEqual(second.messages, first.messages);
+  const next = [...messages, ...conversation(1).map((message) => ({ ...message, timestamp: message.timestamp + 1e6 }))];
+  const third = await engine.assemble(request(next));
+  assert.deepEqual(third.messages.slice(0, 6), first.messages);
+  assert.equal(asked.filter(({ verb }) => verb === "swap").length, 1);
+});
+
+test("what instructions and tools take is not part of what a swap may fill", async () => {
+  const { engine, asked, state } = world();
+  const messages = (state.log = conversation(20));
+  messages.at(-1).usage = { input: 6_500, output: 20 };
+  await engine.assemble(request(messages));
+  const { body } = asked.find(({ verb }) => verb === "swap");
+  assert.ok(body.contextWindow < 5_000, `${body.contextWindow}`);
+  assert.ok(body.usedTokens < 3_000, `${body.usedTokens}`);
+});
+
+test("a window survives the process", async () => {
+  const { engine, state, folder } = world();
+  const messages = (state.log = conversation(60));
+  const before = await engine.assemble(request(messages));
+  const after = world(folder);
+  const answer = await after.engine.assemble(request(messages));
+  assert.deepEqual(answer.messages, before.messages);
+  assert.deepEqual(after.asked, []);
+  rmSync(folder, { recursive: true });
+});
+
+test("where nobody answers, the host's own messages are shown, and the next turns do not ask again at once", async () => {
+  const { engine, asked, state, problems } = world();
+  state.isAway = true;
+  const messages = (state.log = conversation(60));
+  assert.deepEqual((await engine.assemble(request(messages))).messages, messages);
+  assert.deepEqual((await engine.assemble(request(messages))).messages, messages);
+  assert.equal(asked.length, 1);
+  assert.ok(problems.includes("a swap failed"));
+  const compacted = await engine.compact({ sessionId: "host", sessionKey: KEY, force: true });
+  assert.equal(compacted.compacted, false); // outside a host there is nothing to hand it to
+  assert.equal(state.fellBack, 1);
+});
+
+test("compact takes the context that stands by; the next assembly lays it over the host's messages", async () => {
+  const { engine, state } = world();
+  const messages = (state.log = conversation(10));
+  const compacted = await engine.compact({ sessionId: "host", sessionKey: KEY, force: true, tokenBudget: 8_000, currentTokenCount: 4_000 });
+  assert.equal(compacted.compacted, true);
+  assert.equal(compacted.result.tokensBefore, 4_000);
+  assert.equal(compacted.result.firstKeptEntryId, "id-16");
+  const { messages: shown } = await engine.assemble(request(messages));
+  assert.deepEqual(shown.slice(2), messages.slice(-4));
+});
+
+test("a turn is committed once, and on disk before it is", async () => {
+  const { engine, state } = world();
+  const turn = { advancementKey: "turn-1", sessionId: "host", sessionKey: KEY, terminal: { agentId: "main" } };
+  assert.deepEqual(await engine.commitTurn(turn), { status: "committed" });
+  assert.deepEqual(await engine.commitTurn(turn), { status: "duplicate" });
+  assert.equal(state.flushed, 0);
+  state.isIdle = false; // the provider does not have it yet
+  await engine.commitTurn({ ...turn, advancementKey: "turn-2" });
+  assert.equal(state.flushed, 1);
+});
+
+test("a session begun anew shows nothing of before; one whose transcript is lost goes on", async () => {
+  const { engine, state, sessions, asked } = world();
+  const messages = (state.log = conversation(60));
+  await engine.assemble(request(messages));
+  sessions.ended(KEY);
+  assert.deepEqual((await engine.assemble(request([]))).messages, []);
+  assert.equal(asked.filter(({ verb }) => verb === "hooks/session-start").length, 0);
+
+  const elsewhere = world();
+  elsewhere.state.context = { generation: 3, messages: [{ role: "assistant", content: "I recall." }, wireMessage("id-9", messages[9], "host")] };
+  const { messages: shown } = await elsewhere.engine.assemble(request([]));
+  assert.equal(shown[1].content[0].text, "I recall.");
+  assert.equal(shown.at(-1).timestamp, messages[9].timestamp);
+});
+
+test("the first call of a turn, which is given half the window, decides nothing", async () => {
+  const { engine, asked, state } = world();
+  const messages = (state.log = conversation(40));
+  await engine.assemble(request(messages, { prompt: undefined, tokenBudget: 3_000 }));
+  assert.deepEqual(asked, []);
+});
+
+test("where a conversation is small already, compacting says so", async () => {
+  const { engine, state, asked } = world();
+  await engine.assemble(request((state.log = conversation(2))));
+  const answer = await engine.compact({ sessionId: "host", sessionKey: KEY, force: true });
+  assert.deepEqual([answer.ok, answer.compacted], [true, false]);
+  assert.match(answer.reason, /^nothing to compact/);
+  assert.deepEqual(asked, []);
+});
+
+test("nothing that it is given makes it throw", async () => {
+  const { engine } = world();
+  const odd = [{ role: "user" }, { role: "custom", content: 7 }, { role: "assistant", content: [{ type: "thinking" }, {}] }, {}];
+  assert.deepEqual((await engine.assemble(request(odd))).messages, odd);
+  assert.equal((await engine.assemble(request(odd, { sessionKey: undefined }))).messages.length, 4);
+  assert.equal((await engine.commitTurn({ advancementKey: "a", sessionId: "host" })).status, "committed");
+  assert.ok(await engine.compact({ sessionId: "host", sessionKey: KEY }));
+});
