@@ -206,8 +206,8 @@ def directly(request: pytest.FixtureRequest, gateway: Gateway) -> bool:
     return bool(request.param)
 
 
-def hosts_own(result: str, *, directly: bool) -> Any:
-    """What the host's search has found: all of the result, or the part before ours. With it, what stands behind."""
+def hosts_own(result: str, *, directly: bool) -> tuple[dict[str, Any], str]:
+    """What the host's search has found, and what was added behind it."""
     found, end = json.JSONDecoder().raw_decode(result)
     return (found if directly else found["result"]["details"]), result[end:].strip()
 
@@ -240,10 +240,12 @@ def test_with_nothing_known_the_hosts_search_stays_as_it_is(
 ) -> None:
     session = "in-vain-directly" if directly else "in-vain"
     call = searching("quantum chromodynamics on a lattice", directly=directly)
-    result, _ = result_of(gateway, model, session, "Please look it up.", [call])
-    own, told = hosts_own(result, directly=directly)
-    assert own["results"] == []
-    assert told == ""
+    # Twice: that it was asked for before is nothing that Offbook knows of it.
+    for text in ("Please look it up.", "Please look once more."):
+        result, _ = result_of(gateway, model, session, text, [call])
+        own, told = hosts_own(result, directly=directly)
+        assert own["results"] == []
+        assert told == ""
 
 
 # ── the memory slot ──
@@ -294,7 +296,7 @@ def test_in_the_memory_slot_offbook_answers(gateway: Gateway, model: ScriptedMod
     )
     given = [line for line in provider.log("agent:main:slot") if LANTERN in text_of(line["message"])]
     assert [line["message"]["name"] for line in given] == ["memory_search", "memory_get"]
-    assert [line["noise"] for line in given] == ["injected", "injected"]
+    assert [line.get("noise") for line in given] == ["injected", "injected"]
     assert LANTERN in str(recalled(provider, ABOUT_THE_LANTERN))
     assert not any(LANTERN in entry["text"] for entry in in_slot(ABOUT_THE_LANTERN))
 

@@ -56,7 +56,6 @@ async function assemble(runtime, request) {
         if (isDue(used, windowTokens(state), state.leftAfterSwap) && (await swapped(runtime, state, used))) {
             lay(runtime, state, request.messages);
             messages = assembled(request.messages, state.window, state.memory);
-            state.leftAfterSwap = estimatedTokens(messages) + state.overhead;
         }
         runtime.report.assembled({
             sessionKey,
@@ -152,6 +151,7 @@ function lay(runtime, state, messages) {
         return;
     state.window = windowOf(state.handed, messages, state.hostSessionId, state.handed.at);
     delete state.handed;
+    state.leftAfterSwap = estimatedTokens(assembled(messages, state.window, state.memory)) + state.overhead;
     runtime.sessions.save(state);
 }
 /** The first call of a turn has no prompt, and is given less than the window. What the model's answer tells holds, until there is

@@ -3,8 +3,9 @@ import { isPrivate } from "./capture.js";
 /** The host writes on in another file, or stops for a while: the conversation is the same. */
 const GOES_ON = new Set(["compaction", "shutdown", "restart"]);
 const TOLD_TWICE_MS = 5_000;
+const SESSIONS_KEPT = 1_000;
 export function registerLifecycle(api, running) {
-    const reset = new Map();
+    const ended = new Map();
     function tell(verb, sessionKey, more = {}, agentId) {
         const runtime = running();
         if (!runtime || !sessionKey || isPrivate(sessionKey))
@@ -12,9 +13,17 @@ export function registerLifecycle(api, running) {
         runtime.outbox.add({ verb, body: { sessionId: sessionKey, ...(agentId ? { agentId } : {}), ...more } });
         runtime.courier.wake();
     }
-    function end(sessionKey, reason, agentId) {
+    /** `/new` and `/reset` are told by two hooks, shortly after each other, in either order. */
+    function end(hook, sessionKey, reason, agentId) {
         if (!sessionKey || GOES_ON.has(reason))
             return;
+        const last = ended.get(sessionKey);
+        ended.delete(sessionKey);
+        if (last && last.hook !== hook && Date.now() - last.at < TOLD_TWICE_MS)
+            return;
+        if (ended.size >= SESSIONS_KEPT)
+            ended.clear();
+        ended.set(sessionKey, { hook, at: Date.now() });
         tell("hooks/session-end", sessionKey, { reason }, agentId);
         running()?.sessions.ended(sessionKey);
     }
@@ -24,18 +33,11 @@ export function registerLifecycle(api, running) {
     api.on("after_compaction", (_event, context) => {
         tell("hooks/post-compaction", context.sessionKey, {}, context.agentId);
     });
-    // `/new` and `/reset` are told by both hooks, one right after the other.
     api.on("before_reset", (event, context) => {
-        if (context.sessionKey)
-            reset.set(context.sessionKey, Date.now());
-        end(context.sessionKey, event.reason ?? "reset", context.agentId);
+        end("before_reset", context.sessionKey, event.reason ?? "reset", context.agentId);
     });
     api.on("session_end", (event, context) => {
-        const sessionKey = event.sessionKey ?? context.sessionKey ?? "";
-        const isTold = Date.now() - (reset.get(sessionKey) ?? 0) < TOLD_TWICE_MS;
-        reset.delete(sessionKey);
-        if (!isTold)
-            end(sessionKey, event.reason ?? "unknown", context.agentId);
+        end("session_end", event.sessionKey ?? context.sessionKey, event.reason ?? "unknown", context.agentId);
     });
     api.on("subagent_spawned", (event, context) => {
         const parentSessionId = context.requesterSessionKey;

@@ -28,12 +28,22 @@ export function openSessions(folder, warn) {
         return state;
     }
     function save(state) {
-        const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow } = state;
+        const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow, leftAfterSwap } = state;
         const committed = state.committed.slice(-TURNS_KEPT);
         const file = path(sessionKey);
         try {
             mkdirSync(folder, { recursive: true, mode: 0o700 });
-            const body = { sessionKey, hostSessionId, handed, window, memory, committed, begunAnew, contextWindow };
+            const body = {
+                sessionKey,
+                hostSessionId,
+                handed,
+                window,
+                memory,
+                committed,
+                begunAnew,
+                contextWindow,
+                leftAfterSwap,
+            };
             writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
             renameSync(`${file}.new`, file);
         }
@@ -46,6 +56,7 @@ export function openSessions(folder, warn) {
         delete state.window;
         delete state.handed;
         state.memory = "";
+        state.leftAfterSwap = 0;
         state.begunAnew = true;
         save(state);
     }

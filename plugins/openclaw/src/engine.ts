@@ -91,7 +91,6 @@ async function assemble(
     if (isDue(used, windowTokens(state), state.leftAfterSwap) && (await swapped(runtime, state, used))) {
       lay(runtime, state, request.messages);
       messages = assembled(request.messages, state.window, state.memory);
-      state.leftAfterSwap = estimatedTokens(messages) + state.overhead;
     }
     runtime.report.assembled({
       sessionKey,
@@ -179,6 +178,7 @@ function lay(runtime: Running, state: SessionState, messages: readonly HostMessa
   if (!state.handed) return;
   state.window = windowOf(state.handed, messages, state.hostSessionId, state.handed.at);
   delete state.handed;
+  state.leftAfterSwap = estimatedTokens(assembled(messages, state.window, state.memory)) + state.overhead;
   runtime.sessions.save(state);
 }
 

@@ -8,6 +8,7 @@ import type { Verb } from "./wire.js";
 const GOES_ON = new Set(["compaction", "shutdown", "restart"]);
 
 const TOLD_TWICE_MS = 5_000;
+const SESSIONS_KEPT = 1_000;
 
 interface SessionEnd {
   sessionKey?: string;
@@ -28,7 +29,7 @@ interface SubagentContext {
 }
 
 export function registerLifecycle(api: HostApi, running: () => Running | undefined): void {
-  const reset = new Map<string, number>();
+  const ended = new Map<string, { hook: string; at: number }>();
 
   function tell(verb: Verb, sessionKey: string | undefined, more: Record<string, unknown> = {}, agentId?: string): void {
     const runtime = running();
@@ -37,8 +38,14 @@ export function registerLifecycle(api: HostApi, running: () => Running | undefin
     runtime.courier.wake();
   }
 
-  function end(sessionKey: string | undefined, reason: string, agentId?: string): void {
+  /** `/new` and `/reset` are told by two hooks, shortly after each other, in either order. */
+  function end(hook: string, sessionKey: string | undefined, reason: string, agentId?: string): void {
     if (!sessionKey || GOES_ON.has(reason)) return;
+    const last = ended.get(sessionKey);
+    ended.delete(sessionKey);
+    if (last && last.hook !== hook && Date.now() - last.at < TOLD_TWICE_MS) return;
+    if (ended.size >= SESSIONS_KEPT) ended.clear();
+    ended.set(sessionKey, { hook, at: Date.now() });
     tell("hooks/session-end", sessionKey, { reason }, agentId);
     running()?.sessions.ended(sessionKey);
   }
@@ -49,16 +56,11 @@ export function registerLifecycle(api: HostApi, running: () => Running | undefin
   api.on("after_compaction", (_event: unknown, context: TurnContext): void => {
     tell("hooks/post-compaction", context.sessionKey, {}, context.agentId);
   });
-  // `/new` and `/reset` are told by both hooks, one right after the other.
   api.on("before_reset", (event: { reason?: string }, context: TurnContext): void => {
-    if (context.sessionKey) reset.set(context.sessionKey, Date.now());
-    end(context.sessionKey, event.reason ?? "reset", context.agentId);
+    end("before_reset", context.sessionKey, event.reason ?? "reset", context.agentId);
   });
   api.on("session_end", (event: SessionEnd, context: TurnContext): void => {
-    const sessionKey = event.sessionKey ?? context.sessionKey ?? "";
-    const isTold = Date.now() - (reset.get(sessionKey) ?? 0) < TOLD_TWICE_MS;
-    reset.delete(sessionKey);
-    if (!isTold) end(sessionKey, event.reason ?? "unknown", context.agentId);
+    end("session_end", event.sessionKey ?? context.sessionKey, event.reason ?? "unknown", context.agentId);
   });
   api.on("subagent_spawned", (event: Subagent, context: SubagentContext): void => {
     const parentSessionId = context.requesterSessionKey;

@@ -21,6 +21,8 @@ export interface SessionState {
   /** The host began it anew on purpose: nothing of before is put back. */
   begunAnew: boolean;
   contextWindow: number;
+  /** Tokens in use right after the last swap; 0 where there was none. */
+  leftAfterSwap: number;
   // ── of this process only ──
   isWindowTold: boolean;
   model?: string;
@@ -28,15 +30,21 @@ export interface SessionState {
   overhead: number;
   /** Tokens in use at the last look. */
   used: number;
-  /** Tokens in use right after the last swap; 0 where there was none. */
-  leftAfterSwap: number;
   isColdStartDone: boolean;
   restUntil: number;
 }
 
 type Kept = Pick<
   SessionState,
-  "sessionKey" | "hostSessionId" | "handed" | "window" | "memory" | "committed" | "begunAnew" | "contextWindow"
+  | "sessionKey"
+  | "hostSessionId"
+  | "handed"
+  | "window"
+  | "memory"
+  | "committed"
+  | "begunAnew"
+  | "contextWindow"
+  | "leftAfterSwap"
 >;
 
 export interface Sessions {
@@ -69,12 +77,22 @@ export function openSessions(folder: string, warn: (text: string) => void): Sess
   }
 
   function save(state: SessionState): void {
-    const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow } = state;
+    const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow, leftAfterSwap } = state;
     const committed = state.committed.slice(-TURNS_KEPT);
     const file = path(sessionKey);
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      const body: Kept = { sessionKey, hostSessionId, handed, window, memory, committed, begunAnew, contextWindow };
+      const body: Kept = {
+        sessionKey,
+        hostSessionId,
+        handed,
+        window,
+        memory,
+        committed,
+        begunAnew,
+        contextWindow,
+        leftAfterSwap,
+      };
       writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
       renameSync(`${file}.new`, file);
     } catch (error) {
@@ -87,6 +105,7 @@ export function openSessions(folder: string, warn: (text: string) => void): Sess
     delete state.window;
     delete state.handed;
     state.memory = "";
+    state.leftAfterSwap = 0;
     state.begunAnew = true;
     save(state);
   }
