@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Of two that run beside each other, one is printed after the other; make 3 cannot.
+SYNCED := $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync=target)
 
 .PHONY: run test check unit host plugin bench docs clean
 
@@ -12,7 +14,7 @@ run: $(READY)
 
 ## test: set everything up and pass every check and test. Those on the real host mostly wait: they run beside the others
 test: check
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit host
+	@$(MAKE) --no-print-directory --jobs=2 $(SYNCED) unit host
 
 check: $(READY)
 	$(BIN)/ruff check src tests benchmarks

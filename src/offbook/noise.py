@@ -9,9 +9,18 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from offbook.content import REASONING_TYPES, block_text, is_call, is_result, text_of
+from offbook.content import (
+    ARGUMENT_KEYS,
+    NAME_KEYS,
+    REASONING_TYPES,
+    block_text,
+    first_of,
+    is_call,
+    is_result,
+    text_of,
+)
 from offbook.frames import is_framed
-from offbook.types import Message
+from offbook.types import Block, Message
 
 COMMAND = "command"
 """The kind of what a person asks of the host, and of its answer."""
@@ -44,18 +53,23 @@ _RUNTIME = re.compile(
 # internal-runtime-context.mjs. A block without its end runs to the end, as it does for the host.
 _CONTEXT_BEGIN = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
 _CONTEXT_END = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
-# What a person asks the host, not the agent: our plugin's commands, and those of the host that say nothing.
+# What a person asks of us, and what they ask of the host in a word: with more behind it, it may be for the agent.
 _COMMAND = re.compile(
-    r"/(?:swap-(?:status|dashboard|promote|cross)|offbook|new|reset|compact|status|help|commands|stop|model|usage)\b"
-    r"[^\n]{0,400}\Z"
+    r"/(?:(?:swap-(?:status|dashboard|promote|cross)|offbook)(?:[ \t][^\n]{0,400})?"
+    r"|(?:new|reset|compact|status|help|commands|stop|model|usage)\s*)\Z"
 )
+# How the host answers the commands that begin a conversation anew; other answers to commands are marked by it.
+_HOST_ANSWERS = re.compile(r"✅ (?:New session started|Session reset)\.")
 _HOST_SPEAKS = "gateway-injected"
-"""The model's name under which the host writes its own answers to commands."""
-_TOOLS_OF_MEMORY = frozenset(
-    {"memory_recall", "memory_expand", "memory_search", "memory_get"}
-    | {"swap_status", "swap_dashboard", "swap_promote", "swap_cross"}
-)
+"""The model's name under which the host writes what it says itself."""
+_LOOK_UPS = frozenset({"memory_recall", "memory_expand", "memory_search", "memory_get"})
 """Ours, and those of the host's memory slot. An MCP client puts the server's name and two underscores before it."""
+_TOOLS_OF_MEMORY = _LOOK_UPS | {"swap_status", "swap_dashboard", "swap_promote", "swap_cross"}
+_CALLS_ANOTHER = "tool_call"
+"""The host's tool that calls a tool it does not show; its result begins with the name of that one."""
+_GIVEN_BY_LOOK_UP = re.compile(
+    r'\s{0,9}\{\s{0,9}"tool":\s{0,9}\{\s{0,9}"id":\s{0,9}"(?:[^"]{0,99}[:_])?memory_(?:search|get)"'
+)
 _MARKERS_BEGIN_WITH = frozenset("[<FRACOP/")
 """The first letters of all that is matched at the beginning, frames too. Most messages begin with another."""
 _MONOLOGUE = re.compile(r"Let me (?!know\b)[^\n]+\Z", re.IGNORECASE)
@@ -65,9 +79,10 @@ def noise_kind(message: Message) -> str | None:
     """What kind of noise a message is; None where it says something.
 
     A call or a result is not: it is what was done and seen. But what a tool of memory gave was said before, and would
-    be remembered as if it had been said again. A picture says something however few words go with it.
+    be remembered as if it had been said again; and a question to it, found again, would look like an answer. A picture
+    says something however few words go with it.
     """
-    if message.role == "tool" and message.name is not None and message.name.rpartition("__")[2] in _TOOLS_OF_MEMORY:
+    if _is_given_by_memory(message) or _only_looks_up(message):
         return "injected"
     if _is_part_of_an_exchange(message):
         return None
@@ -82,8 +97,35 @@ def noise_kind(message: Message) -> str | None:
     return "short" if _weight(said) < SHORTEST_SUBSTANCE_CHARS else None
 
 
+def _is_given_by_memory(message: Message) -> bool:
+    if message.role != "tool" or message.name is None:
+        return False
+    if message.name == _CALLS_ANOTHER:
+        return _GIVEN_BY_LOOK_UP.match(text_of(message.content)) is not None
+    return message.name.rpartition("__")[2] in _TOOLS_OF_MEMORY
+
+
+def _only_looks_up(message: Message) -> bool:
+    if message.role != "assistant" or isinstance(message.content, str):
+        return False
+    calls = [block for block in message.content if is_call(block)]
+    others = [block for block in message.content if not is_call(block)]
+    is_silent = all(str(block.get("type")) in REASONING_TYPES or block_text(block) == "" for block in others)
+    return bool(calls) and is_silent and all(_tool_called(block) in _LOOK_UPS for block in calls)
+
+
+def _tool_called(block: Block) -> str:
+    name = str(first_of(block, NAME_KEYS) or "")
+    if name != _CALLS_ANOTHER:
+        return name.rpartition("__")[2]
+    given = first_of(block, ARGUMENT_KEYS)
+    return str(given.get("id", "")).rpartition(":")[2] if isinstance(given, dict) else ""
+
+
 def _kind_by_marker(message: Message, said: str) -> str | None:
-    if message.role == "assistant" and message.model == _HOST_SPEAKS:
+    if (message.meta or {}).get("isCommand") is True:
+        return COMMAND
+    if message.role == "assistant" and message.model == _HOST_SPEAKS and _HOST_ANSWERS.match(said):
         return COMMAND
     if said[:1] not in _MARKERS_BEGIN_WITH and _HEARTBEAT_TOKEN not in said and message.meta is None:
         return None

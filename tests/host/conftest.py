@@ -16,7 +16,7 @@ from tests.host.scripted_model import ScriptedModel
 
 PLUGIN_DIR = REPOSITORY / "plugins" / "openclaw"
 # The first test of a run may install the host, the first of a file starts a gateway.
-TEST_SECONDS = 900
+TEST_SECONDS = 1_500
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

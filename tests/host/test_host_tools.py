@@ -278,7 +278,7 @@ def test_in_the_memory_slot_offbook_answers(gateway: Gateway, model: ScriptedMod
     lines = json.loads(read)
     assert (lines["status"], lines["from"], lines["lines"]) == ("ok", 2, 2)
     first, second = lines["text"].splitlines()
-    assert first.startswith("2 [")
+    assert first.startswith("2 [2026-01-05T10:00:01")  # when it was said, not when Offbook was told
     assert f"assistant: “{LANTERN}”" in first
     assert f"user: “{UNRELATED[0]}”" in second
 

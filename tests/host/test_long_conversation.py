@@ -25,6 +25,7 @@ from tests.host.scripted_model import (
 from tests.host.transcripts import transcript
 
 TURNS = 300
+WINDOW_TOKENS = 32_000
 KEY = "agent:main:long"
 FACTS = {
     3: (
@@ -45,7 +46,7 @@ TOPICS = ("the harbour", "a broken pump", "apple trees", "the night train", "a l
 @pytest.fixture(scope="module")
 def setup(provider: OffbookProvider) -> Setup:
     home = {"home": str(provider.home), "turnDeadlineMs": 5_000}  # a busy machine must not cost what is looked for
-    return Setup(plugin_dir=PLUGIN_DIR, level="hot-swap", plugin_config=home, context_window_tokens=20_000)
+    return Setup(plugin_dir=PLUGIN_DIR, level="hot-swap", plugin_config=home, context_window_tokens=WINDOW_TOKENS)
 
 
 def reply(request: Request) -> Text | ToolCalls:
@@ -75,9 +76,9 @@ def test_three_hundred_turns(gateway: Gateway, model: ScriptedModel, provider: O
         lambda: json.loads(report.read_text())["engine"]["committed"] >= TURNS, 10, "every turn is committed"
     )
     engine = json.loads(report.read_text())["engine"]
-    assert engine["swaps"] >= 3
+    assert 3 <= engine["swaps"] <= TURNS / 5  # in steps that are worth the cache they cost
     assert engine["fallbacks"] == 0
-    assert max(request.prompt_tokens for request in model.requests) < 20_000
+    assert max(request.prompt_tokens for request in model.requests) < WINDOW_TOKENS
 
     # The facts are long out of what is shown word for word; asked for, they are there.
     for turn, (fact, question) in FACTS.items():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -192,7 +193,7 @@ def test_a_users_sentence_is_not_noise(text: str) -> None:
         "/swap-status",
         "/offbook recall the blue blanket",
         STAMP + "/swap-promote piano",
-        "/compact keep the list",
+        "/compact",
         "/new",
     ],
 )
@@ -203,7 +204,16 @@ def test_commands_are_for_the_host(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["/etc/hosts is wrong on the build machine", "/offbook\nis what I wrote into the paper", "/remember the milk"],
+    [
+        "/etc/hosts is wrong on the build machine",
+        "/offbook\nis what I wrote into the paper",
+        "/remember the milk",
+        "/stop using tabs in this repository, I prefer four spaces",
+        "/new I moved to Lisbon in spring",
+        "/status/page of the shop is down",
+        "/reset-password is what they clicked",
+        "/offbooking is a word of theirs",
+    ],
 )
 def test_a_slash_alone_makes_no_command(text: str) -> None:
     assert noise_kind(Message(role="user", content=text)) is None
@@ -211,8 +221,13 @@ def test_a_slash_alone_makes_no_command(text: str) -> None:
 
 def test_what_the_host_answers_to_a_command_is_not_remembered() -> None:
     answer = [{"type": "text", "text": "You recall: they told you about the blue blanket in the hall."}]
-    assert noise_kind(Message(role="assistant", content=answer, model="gateway-injected")) == "command"
-    assert noise_kind(Message(role="assistant", content=answer, model="other")) is None
+    marked = Message(role="assistant", content=answer, model="gateway-injected", meta={"isCommand": True})
+    assert noise_kind(marked) == "command"
+    # Under the same name the host writes what was said of an answer that was broken off.
+    assert noise_kind(Message(role="assistant", content=answer, model="gateway-injected")) is None
+    began = Message(role="assistant", content="✅ New session started.", model="gateway-injected")
+    assert noise_kind(began) == "command"
+    assert noise_kind(msgspec.structs.replace(began, model="other")) is None
 
 
 @pytest.mark.parametrize("name", ["memory_recall", "offbook__memory_expand", "memory_search", "swap_dashboard"])
@@ -220,5 +235,21 @@ def test_what_a_tool_of_memory_gave_is_not_remembered_as_new(name: str) -> None:
     given = Message(role="tool", content="They told you: the canoe is red.", name=name, tool_call_id="c")
     assert noise_kind(given) == "injected"
     assert noise_kind(Message(role="tool", content="the canoe is red", name="read", tool_call_id="c")) is None
-    call = [{"type": "toolCall", "id": "c", "name": name, "arguments": {"query": "canoe"}}]
-    assert noise_kind(Message(role="assistant", content=call)) is None
+
+
+def called(name: str, **arguments: str) -> dict[str, object]:
+    return {"type": "toolCall", "id": "c", "name": name, "arguments": arguments}
+
+
+def test_a_question_to_memory_is_no_answer() -> None:
+    look_up = called("memory_recall", query="canoe")
+    assert noise_kind(Message(role="assistant", content=[look_up])) == "injected"
+    assert noise_kind(Message(role="assistant", content=[called("tool_call", id="core:memory_search")])) == "injected"
+    assert noise_kind(Message(role="assistant", content=[look_up, {"type": "text", "text": "I look it up."}])) is None
+    assert noise_kind(Message(role="assistant", content=[look_up, called("read", path="x")])) is None
+    assert noise_kind(Message(role="assistant", content=[called("swap_promote", keyword="canoe")])) is None
+    given = '{"tool": {"id": "core:memory_search"}, "result": {"results": []}}'
+    assert noise_kind(Message(role="tool", content=given, name="tool_call", tool_call_id="c")) == "injected"
+    assert (
+        noise_kind(Message(role="tool", content='{"tool": {"id": "ls"}}', name="tool_call", tool_call_id="c")) is None
+    )

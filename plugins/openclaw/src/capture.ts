@@ -1,10 +1,12 @@
 /** Every message that the host writes to a transcript goes to the outbox, once, in the order it was written.
  *
  * The host tells when a transcript has grown, but not of every message (results of tools come without a word). So its word is
- * only taken for a sign: the transcript is read on from where it was read last. What this process reads of a session for the
- * first time may be stored already; there Offbook is asked what it lacks. Identity is the entry's id in the transcript.
+ * only taken for a sign: the transcript is read on from where it was read last, by this process or one before it. What is read
+ * of a session for the first time may be stored already; there Offbook is asked what it lacks. Identity is the entry's id in the
+ * transcript.
  */
 import type { Provider } from "./client.js";
+import type { Cursors } from "./cursors.js";
 import type { HostMessage, TranscriptUpdate } from "./host.js";
 import { wireMessage } from "./messages.js";
 import type { Outbox } from "./outbox.js";
@@ -36,20 +38,38 @@ export interface Capture {
   take(update: TranscriptUpdate): void;
   /** Read on now: all that the transcript has is in the outbox afterwards. */
   read(place: Place): Promise<void>;
+  /** Read on what is known of a session, if anything is. Never rejects. */
+  readAgain(sessionKey: string): Promise<void>;
+  /** Read on the sessions spoken in lately, one after the other: what an earlier process did not come to. */
+  catchUp(): Promise<void>;
+  /** Read on those that were left unfinished: there was no room, or the transcript could not be read. */
+  readUnfinished(): Promise<void>;
   /** Wait until all that was told of a session is in the outbox; false where that takes longer. */
   settled(sessionKey: string, deadlineMs: number): Promise<boolean>;
+  /** Wait for all reads that are going on. */
+  idle(): Promise<void>;
 }
+
+/** Thrown by a reader: there is no such transcript. */
+export const GONE = "TranscriptGone";
 
 const INCOGNITO = /^agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+$/u;
 const SESSIONS_KEPT = 1_000;
 const IDS_ASKED = 1_000;
+const CAUGHT_UP_MS = 30 * 24 * 60 * 60 * 1_000;
 
 interface Following {
   readonly place: Place;
   cursor?: string;
+  /** In the outbox already, of what stands behind the cursor. */
+  readonly ahead: Set<string>;
   /** Told of since the last look. */
   told: TranscriptUpdate[];
+  /** Somebody wants to know what was written until now. */
+  isAsked: boolean;
   reading?: Promise<void>;
+  /** The transcript that was read under the same key before: it is read to its end first. */
+  before?: Following;
 }
 
 /** The host keeps these in memory only: so do we, by not recording them. */
@@ -62,65 +82,125 @@ export function capture(
   wake: () => void,
   provider: Provider,
   readTranscript: ReadTranscript,
+  cursors: Cursors,
   report: Report,
 ): Capture {
   const sessions = new Map<string, Following>();
+  const unfinished = new Set<Following>();
+  const reads = new Set<Promise<void>>();
+  /** How much was in the outbox when it was full: before it is less, nothing more will fit. */
+  let fullBytes = Infinity;
 
   function following(place: Place): Following {
     const known = sessions.get(place.sessionKey);
-    const state = known?.place.sessionId === place.sessionId ? known : { place, told: [] };
+    const state = known?.place.sessionId === place.sessionId ? known : begun(place, known);
     sessions.delete(place.sessionKey);
     sessions.set(place.sessionKey, state); // the one told of last is the last to go
     for (const [key, oldest] of sessions) {
       if (sessions.size <= SESSIONS_KEPT) break;
-      if (!oldest.reading) sessions.delete(key);
+      if (!oldest.reading && !unfinished.has(oldest)) sessions.delete(key);
     }
     return state;
+  }
+
+  function begun(place: Place, known: Following | undefined): Following {
+    const kept = cursors.placeOf(place.sessionKey);
+    const left = known ?? (kept && kept.sessionId !== place.sessionId ? unread(kept) : undefined);
+    const state = { ...unread(place), ...(left ? { before: left } : {}) };
+    if (kept?.sessionId !== place.sessionId) cursors.spoken(place);
+    return state;
+  }
+
+  function unread(place: Place): Following {
+    const cursor = cursors.of(place);
+    return { place, ahead: new Set(), told: [], isAsked: false, ...(cursor === undefined ? {} : { cursor }) };
   }
 
   function take(update: TranscriptUpdate): void {
     const place = placeOf(update);
     if (!place || isPrivate(place.sessionKey)) return;
-    following(place).told.push(update);
-    void read(place);
+    const state = following(place);
+    state.told.push(update);
+    cursors.spoken(place);
+    void look(state);
   }
 
   async function read(place: Place): Promise<void> {
-    const state = following(place);
-    state.reading ??= readOn(state).finally(() => delete state.reading);
-    await state.reading;
+    if (!isPrivate(place.sessionKey)) await look(following(place));
+  }
+
+  /** A look that is going on may have passed the end already: it looks again before it is done. */
+  function look(state: Following): Promise<void> {
+    state.isAsked = true;
+    if (!state.reading) {
+      const reading = readOn(state).finally(() => reads.delete(reading));
+      state.reading = reading;
+      reads.add(reading);
+    }
+    return state.reading;
   }
 
   async function readOn(state: Following): Promise<void> {
-    do {
-      const told = state.told.splice(0);
-      try {
-        await readBehind(state);
-      } catch (error) {
-        // Better what was told than nothing: it has the ids of the transcript.
-        for (const { message, messageId } of told) if (message && messageId) send(state.place, { id: messageId, message });
-        delete state.cursor; // the next look compares from the beginning
-        report.problem("a transcript could not be read", `${state.place.sessionKey}: ${String(error)}`);
+    try {
+      if (state.before) await look(state.before);
+      delete state.before;
+      while (state.isAsked) {
+        state.isAsked = false;
+        await readOnce(state);
       }
-    } while (state.told.length > 0);
-  }
-
-  async function readBehind(state: Following): Promise<void> {
-    let isFirstLook = state.cursor === undefined;
-    for await (const page of readTranscript(state.place, state.cursor)) {
-      isFirstLook ||= page.isFromTheBeginning;
-      const lacking = isFirstLook ? await lackingOf(state.place, page.entries) : page.entries;
-      if (!lacking.every((entry) => send(state.place, entry))) return; // the outbox is full: read again from here
-      state.cursor = page.cursor;
+    } finally {
+      delete state.reading; // at once: who asks from now on begins another look
     }
   }
 
+  async function readOnce(state: Following): Promise<void> {
+    const told = state.told.splice(0);
+    try {
+      if (await readBehind(state)) unfinished.delete(state);
+      else unfinished.add(state);
+    } catch (error) {
+      if (isGone(error) && told.length === 0) return leave(state); // deleted, or moved away by the host
+      // Better what was told than nothing: it has the ids of the transcript.
+      for (const { message, messageId } of told) if (message && messageId) send(state, { id: messageId, message });
+      delete state.cursor; // the next look compares from the beginning
+      cursors.readTo(state.place, undefined);
+      unfinished.add(state);
+      report.problem("a transcript could not be read", `${state.place.sessionKey}: ${String(error)}`);
+    }
+  }
+
+  function leave(state: Following): void {
+    unfinished.delete(state);
+    cursors.forget(state.place);
+    if (sessions.get(state.place.sessionKey) === state) sessions.delete(state.place.sessionKey);
+  }
+
+  /** False where the outbox is full: to be read again from there. */
+  async function readBehind(state: Following): Promise<boolean> {
+    let isFirstLook = state.cursor === undefined;
+    for await (const page of readTranscript(state.place, state.cursor)) {
+      isFirstLook ||= page.isFromTheBeginning;
+      const fresh = page.entries.filter((entry) => !state.ahead.has(entry.id));
+      const lacking = isFirstLook ? await lackingOf(state.place, fresh) : fresh;
+      if (!lacking.every((entry) => send(state, entry))) return false;
+      for (const entry of page.entries) state.ahead.delete(entry.id);
+      state.cursor = page.cursor;
+      cursors.readTo(state.place, page.cursor);
+    }
+    return true;
+  }
+
   /** False where there is no room. */
-  function send(place: Place, { id, message }: TranscriptEntry): boolean {
+  function send({ place, ahead }: Following, { id, message }: TranscriptEntry): boolean {
     const wire = wireMessage(id, message, place.sessionId);
     const isIn = outbox.add({ verb: "onMessage", body: { sessionId: place.sessionKey, agentId: place.agentId, message: wire } });
-    if (isIn) report.captured(place.sessionKey, id);
-    else report.problem("the outbox is full", `messages of ${place.sessionKey} stay in the host's transcript until there is room`);
+    if (isIn) {
+      ahead.add(id);
+      report.captured(place.sessionKey, id);
+    } else {
+      fullBytes = outbox.bytes;
+      report.problem("the outbox is full", `messages of ${place.sessionKey} stay in the host's transcript until there is room`);
+    }
     wake();
     return isIn;
   }
@@ -140,6 +220,28 @@ export function capture(
     return entries.filter((entry) => missing.has(entry.id));
   }
 
+  async function readAgain(sessionKey: string): Promise<void> {
+    const place = sessions.get(sessionKey)?.place ?? cursors.placeOf(sessionKey);
+    if (place) await read(place).catch(() => undefined);
+  }
+
+  async function catchUp(): Promise<void> {
+    for (const { sessionKey } of cursors.spokenSince(Date.now() - CAUGHT_UP_MS)) {
+      // One that was told of meanwhile is being read, what was before it included.
+      if (!sessions.has(sessionKey)) await readAgain(sessionKey);
+    }
+  }
+
+  async function readUnfinished(): Promise<void> {
+    if (outbox.bytes > 0 && outbox.bytes >= fullBytes) return;
+    fullBytes = Infinity;
+    for (const state of [...unfinished]) await look(state).catch(() => undefined);
+  }
+
+  async function idle(): Promise<void> {
+    while (reads.size > 0) await Promise.allSettled(reads);
+  }
+
   async function settled(sessionKey: string, deadlineMs: number): Promise<boolean> {
     const reading = sessions.get(sessionKey)?.reading;
     if (!reading) return true;
@@ -148,7 +250,11 @@ export function capture(
     return Promise.race([reading.then(() => true as const), late]).finally(() => clearTimeout(timer));
   }
 
-  return { take, read, settled };
+  return { take, read, readAgain, catchUp, readUnfinished, settled, idle };
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof Error && error.name === GONE;
 }
 
 function placeOf(update: TranscriptUpdate): Place | undefined {

@@ -3,11 +3,11 @@
 import { isPrivate } from "./capture.js";
 import { ProviderError } from "./client.js";
 import type { HostMessage } from "./host.js";
+import { VERSION } from "./report.js";
 import type { Running } from "./runtime.js";
 import type { SessionState } from "./sessions.js";
 import { assembled, estimatedTokens, reportedTokens, windowOf } from "./window.js";
 
-const VERSION = "0.1.0";
 const THRESHOLD = 0.85;
 /** The host compacts by itself where less than this is left: a quarter of the window, at most 20,000 tokens. Ours comes before. */
 const HOST_RESERVE = { share: 0.25, most: 20_000 };
@@ -19,9 +19,9 @@ const REST_MS = 30_000;
 const TARGET = 0.4;
 const MOST_OVERHEAD = 0.7;
 const LEAST_STEP = 0.1;
-const FULL = 0.95;
 const CHARS_PER_TOKEN = 4;
 const COMMIT_DEADLINE_MS = 400;
+const CATCHING_UP_MS = 250;
 
 interface AssembleRequest {
   sessionId: string;
@@ -48,7 +48,6 @@ interface CommitRequest {
   sessionId: string;
   sessionKey?: string;
   sessionTarget?: { agentId?: string };
-  isHeartbeat?: boolean;
 }
 
 export function engine(running: () => Running | undefined): object {
@@ -86,7 +85,7 @@ async function assemble(
     let messages = assembled(request.messages, state.window, state.memory);
     const reported = reportedTokens(request.messages, state.window?.swappedAt ?? 0);
     if (reported > 0) state.overhead = Math.max(0, reported - estimatedTokens(messages));
-    const used = Math.max(reported, estimatedTokens(messages) + state.overhead);
+    const used = Math.max(reported, estimatedTokens(messages) + state.overhead) + pendingTokens(request);
     state.used = used;
     if (isDue(used, windowTokens(state), state.leftAfterSwap) && (await swapped(runtime, state, used))) {
       lay(runtime, state, request.messages);
@@ -106,14 +105,17 @@ async function assemble(
 }
 
 async function compact(runtime: Running | undefined, request: CompactRequest): Promise<object> {
-  if (!runtime) return { ok: false, compacted: false, reason: "Offbook is not running in this process" };
+  if (!runtime) return hostsOwn(undefined, request);
   const state = runtime.sessions.of(request.sessionKey, request.sessionId);
   if (!state.isWindowTold) state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
   const before = request.currentTokenCount ?? state.used;
-  const conversation = before - state.overhead;
-  if (before > 0 && conversation <= (windowTokens(state) - state.overhead) * TARGET) {
-    const reason = `nothing to compact: the conversation takes about ${Math.round(conversation)} tokens`; // words that the host knows
-    return { ok: true, compacted: false, reason };
+  const conversation = Math.round(before - state.overhead);
+  const isSmall = before > 0 && conversation <= (windowTokens(state) - state.overhead) * TARGET;
+  const isJustDone = state.leftAfterSwap > 0 && before < state.leftAfterSwap + windowTokens(state) * LEAST_STEP;
+  if (isSmall || (isJustDone && before < windowTokens(state) * THRESHOLD)) {
+    // In words that the host knows: it asks again and again otherwise, and each swap costs the provider's cache.
+    const reason = isSmall ? "nothing to compact" : "already compacted";
+    return { ok: true, compacted: false, reason: `${reason}: the conversation takes about ${conversation} tokens` };
   }
   const answer = isPrivate(request.sessionKey) ? undefined : await swapped(runtime, state, before, true);
   if (!answer) return hostsOwn(runtime, request);
@@ -122,8 +124,8 @@ async function compact(runtime: Running | undefined, request: CompactRequest): P
 }
 
 /** Where Offbook cannot, the host summarises by itself: slower, and never not at all. */
-async function hostsOwn(runtime: Running, request: CompactRequest): Promise<object> {
-  runtime.report.fellBack(request.sessionKey);
+async function hostsOwn(runtime: Running | undefined, request: CompactRequest): Promise<object> {
+  if (!isPrivate(request.sessionKey)) runtime?.report.fellBack(request.sessionKey);
   try {
     const core = "openclaw/plugin-sdk/core"; // resolved by the host for its plugins
     const { delegateCompactionToRuntime } = (await import(core)) as {
@@ -131,12 +133,13 @@ async function hostsOwn(runtime: Running, request: CompactRequest): Promise<obje
     };
     return await delegateCompactionToRuntime(request);
   } catch (error) {
-    runtime.report.problem("neither Offbook nor the host could compact", `${request.sessionKey}: ${String(error)}`);
+    runtime?.report.problem("neither Offbook nor the host could compact", `${request.sessionKey}: ${String(error)}`);
     return { ok: false, compacted: false, reason: `Offbook did not answer, and the host's own compaction failed: ${String(error)}` };
   }
 }
 
-/** The turn is on disk when this answers: at the provider where it is there, in the outbox where it is not. */
+/** The turn is on disk when this answers: at the provider where it is there, in the outbox where it is not. What could not be
+ * taken in time is in the host's transcript, which is read on from where it was read last. */
 async function commitTurn(runtime: Running | undefined, request: CommitRequest): Promise<{ status: "committed" | "duplicate" }> {
   const sessionKey = request.sessionKey ?? request.sessionId;
   if (!runtime || isPrivate(sessionKey)) return { status: "committed" };
@@ -176,7 +179,7 @@ async function coldStart(runtime: Running, state: SessionState, messages: readon
 /** Lay what was handed over on the host's messages, the first time they are seen after it. */
 function lay(runtime: Running, state: SessionState, messages: readonly HostMessage[]): void {
   if (!state.handed) return;
-  state.window = windowOf(state.handed, messages, state.hostSessionId, state.handed.at);
+  state.window = windowOf(state.handed, messages, state.handed.at);
   delete state.handed;
   state.leftAfterSwap = estimatedTokens(assembled(messages, state.window, state.memory)) + state.overhead;
   runtime.sessions.save(state);
@@ -191,6 +194,12 @@ function noteWindow(state: SessionState, request: AssembleRequest): void {
   state.contextWindow = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? state.contextWindow;
 }
 
+/** What the turn that runs has said and seen so far: the host takes it off the budget, and adds it behind our messages. */
+function pendingTokens({ tokenBudget, runtimeSettings }: AssembleRequest): number {
+  const whole = runtimeSettings?.limits?.promptTokenBudget;
+  return whole && tokenBudget ? Math.max(0, whole - tokenBudget) : 0;
+}
+
 interface Swapped {
   summary: string;
   tokensBefore: number;
@@ -202,11 +211,12 @@ interface Swapped {
 async function swapped(runtime: Running, state: SessionState, used: number, force = false): Promise<Swapped | undefined> {
   if (!force && Date.now() < state.restUntil) return undefined;
   const { settings, report, provider } = runtime;
-  // The conversation has what instructions and tools leave of the window; without that a swap would hardly make room.
-  const overhead = Math.min(state.overhead, windowTokens(state) * MOST_OVERHEAD);
+  // The conversation has what instructions, tools and memory leave of the window; else a swap would hardly make room.
+  const stable = Math.ceil(state.memory.length / CHARS_PER_TOKEN); // the next generation's is about as long
+  const overhead = Math.min(state.overhead + stable, windowTokens(state) * MOST_OVERHEAD);
   try {
-    await runtime.capture.settled(state.sessionKey, settings.callDeadlineMs / 2);
-    await runtime.courier.idle(settings.callDeadlineMs / 2); // what is said last belongs into it; what is late follows it anyway
+    await runtime.capture.settled(state.sessionKey, CATCHING_UP_MS);
+    await runtime.courier.idle(CATCHING_UP_MS); // what is said last belongs into it; what is late follows it anyway
     const answer = await provider.call(
       "swap",
       {
@@ -251,7 +261,7 @@ function windowTokens(state: SessionState): number {
 /** Each swap costs the provider's cache: where the last one left little room, the next waits until it is worth something. */
 export function isDue(used: number, window: number, leftAfterSwap: number): boolean {
   if (used < dueAt(window)) return false;
-  return leftAfterSwap === 0 || used >= Math.min(leftAfterSwap + window * LEAST_STEP, window * FULL);
+  return leftAfterSwap === 0 || used >= Math.min(leftAfterSwap + window * LEAST_STEP, window * THRESHOLD);
 }
 
 export function dueAt(window: number): number {

@@ -4,6 +4,7 @@
  * beside it. What came back is added to the result before the model reads it, by the host's tool result middleware; the
  * transcript keeps the same. By default the model reaches the search through the host's Tool Search, so the result to
  * change is that of the tool around it, whose id stands in the id of the search. */
+import { isPrivate } from "./capture.js";
 import type { Provider } from "./client.js";
 import type { Block, HostApi, TurnContext } from "./host.js";
 import type { Settings } from "./settings.js";
@@ -96,7 +97,7 @@ export function registerEnrichment(
 function askAhead(memory: Provider, event: SearchCall, context: TurnContext, problem: (error: unknown) => void): void {
   const query = typeof event.params?.query === "string" ? event.params.query.trim() : "";
   const id = event.toolCallId ?? context.toolCallId;
-  if (!query || !id || !context.sessionKey) return;
+  if (!query || !id || !context.sessionKey || isPrivate(context.sessionKey)) return;
   const body = { sessionId: context.sessionKey, agentId: context.agentId ?? null, query };
   const answer = memory.call("enrich", body, QUESTION_MS).catch((error: unknown) => {
     problem(error);

@@ -9,6 +9,8 @@ const GOES_ON = new Set(["compaction", "shutdown", "restart"]);
 
 const TOLD_TWICE_MS = 5_000;
 const SESSIONS_KEPT = 1_000;
+/** A transcript that cannot be read so long keeps nothing from being told. */
+const READ_MS = 5_000;
 
 interface SessionEnd {
   sessionKey?: string;
@@ -30,17 +32,27 @@ interface SubagentContext {
 
 export function registerLifecycle(api: HostApi, running: () => Running | undefined): void {
   const ended = new Map<string, { hook: string; at: number }>();
+  /** The last word on each session that is still to be said. */
+  const telling = new Map<string, Promise<void>>();
 
+  /** Behind what was said until now, results of tools included, and behind what was told of the session before. */
   function tell(verb: Verb, sessionKey: string | undefined, more: Record<string, unknown> = {}, agentId?: string): void {
     const runtime = running();
     if (!runtime || !sessionKey || isPrivate(sessionKey)) return;
-    runtime.outbox.add({ verb, body: { sessionId: sessionKey, ...(agentId ? { agentId } : {}), ...more } });
-    runtime.courier.wake();
+    const item = { verb, body: { sessionId: sessionKey, ...(agentId ? { agentId } : {}), ...more } };
+    const isRead = within(runtime.capture.readAgain(sessionKey), READ_MS);
+    const told = Promise.all([isRead, telling.get(sessionKey)]).then(() => {
+      if (telling.get(sessionKey) === told) telling.delete(sessionKey);
+      const current = running() ?? runtime; // it may have been started anew meanwhile
+      if (!current.outbox.add(item)) current.report.problem("the outbox is full", `${verb} of ${sessionKey} is not told`);
+      current.courier.wake();
+    });
+    telling.set(sessionKey, told);
   }
 
   /** `/new` and `/reset` are told by two hooks, shortly after each other, in either order. */
   function end(hook: string, sessionKey: string | undefined, reason: string, agentId?: string): void {
-    if (!sessionKey || GOES_ON.has(reason)) return;
+    if (!sessionKey || isPrivate(sessionKey) || GOES_ON.has(reason)) return;
     const last = ended.get(sessionKey);
     ended.delete(sessionKey);
     if (last && last.hook !== hook && Date.now() - last.at < TOLD_TWICE_MS) return;
@@ -70,4 +82,10 @@ export function registerLifecycle(api: HostApi, running: () => Running | undefin
   api.on("subagent_ended", (event: Subagent): void => {
     tell("hooks/session-end", event.targetSessionKey, { reason: `subagent ${event.outcome ?? event.reason ?? "ended"}` });
   });
+}
+
+async function within(work: Promise<void>, longestMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, longestMs)));
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -25,6 +25,7 @@ export function wireMessage(entryId: string, message: HostMessage, hostSessionId
     if (typeof message[name] === "string" && message[name]) meta[name] = message[name];
   }
   if (message.isError === true) meta.isError = true;
+  if (message.__openclaw?.contextFreeCommand === true) meta.isCommand = true;
   if (!role) meta.hostRole = message.role;
   if (hostSessionId) meta.hostSessionId = hostSessionId;
   const runId = message.__openclaw?.runId;

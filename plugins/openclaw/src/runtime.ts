@@ -7,7 +7,9 @@ import { join } from "node:path";
 import { capture, type Capture } from "./capture.js";
 import { provider, type Provider } from "./client.js";
 import { courier, type Courier } from "./courier.js";
+import { openCursors } from "./cursors.js";
 import { startDaemon } from "./daemon.js";
+import { detached } from "./detached.js";
 import type { HostApi, Logger, ServiceContext } from "./host.js";
 import { hostModelJobs, type HostModelJobs } from "./jobs.js";
 import { openOutbox, type Outbox } from "./outbox.js";
@@ -15,6 +17,7 @@ import { openReport, type Report } from "./report.js";
 import { openSessions, type Sessions } from "./sessions.js";
 import type { Settings } from "./settings.js";
 import { transcriptPages } from "./transcript.js";
+import { isRunning } from "./turns.js";
 
 export interface Running {
   readonly settings: Settings;
@@ -25,13 +28,19 @@ export interface Running {
   readonly sessions: Sessions;
   readonly report: Report;
   readonly log: Logger;
-  /** The runs that are going on: work of our own waits for them. */
-  readonly runs: Set<string>;
+  /** The runs that are going on, and when they began: work of our own waits for them. */
+  readonly runs: Map<string, number>;
 }
 
 const NAME = Symbol.for("offbook.openclaw.running");
 const CHECK_EVERY_MS = 30_000;
-const LAST_DELIVERY_MS = 3_000;
+/** The host gives a service 5 s to make room for the next one. */
+const STOP_MS = 3_000;
+const LAST_DELIVERY_MS = 1_500;
+const LAST_READS_MS = 500;
+/** So long the one before us may take to give up its folder. */
+const TAKE_OVER_MS = 10_000;
+const TRY_AGAIN_MS = 200;
 const shared = globalThis as { [NAME]?: Running };
 
 export function running(): Running | undefined {
@@ -43,32 +52,54 @@ export function registerRuntime(api: HostApi, settings: Settings, agents: () => 
   api.registerService({
     id: "offbook",
     start(context: ServiceContext): void {
-      try {
-        stop = start(api, settings, agents, context);
-      } catch (error) {
+      stop = startWithin(TAKE_OVER_MS, () => start(api, settings, agents, context), (error) => {
         // The host goes on without us, and says so.
         (context.logger ?? api.logger).error(`offbook records nothing: ${error instanceof Error ? error.message : String(error)}`);
-      }
+      });
     },
     async stop(): Promise<void> {
-      await stop?.();
+      const ending = stop;
       stop = undefined;
+      await ending?.();
     },
   });
 }
 
+/** At once where that is possible; otherwise in the background: one that is being replaced has the folder until it is done. */
+function startWithin(ms: number, begin: () => () => Promise<void>, failed: (error: unknown) => void): () => Promise<void> {
+  const ends = performance.now() + ms;
+  let stop: (() => Promise<void>) | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const attempt = (): void => {
+    try {
+      stop = begin();
+    } catch (error) {
+      if (performance.now() >= ends) return failed(error);
+      timer = setTimeout(() => detached(attempt), TRY_AGAIN_MS);
+      timer.unref();
+    }
+  };
+  attempt();
+  return async () => {
+    clearTimeout(timer);
+    await stop?.();
+  };
+}
+
 function start(api: HostApi, settings: Settings, agents: () => string[], context: ServiceContext): () => Promise<void> {
   const log = context.logger ?? api.logger;
+  const warn = (text: string): void => log.warn(`offbook: ${text}`);
   const folder = join(context.stateDir, "offbook");
+  const outbox = openOutbox(join(folder, "outbox"), settings.outboxBytes, warn); // first: it is the lock
   const report = openReport(folder, { level: settings.level, hostVersion: api.runtime.version ?? null, agents: agents() });
   const memory = provider(settings);
-  const outbox = openOutbox(join(folder, "outbox"), settings.outboxBytes, (text) => log.warn(`offbook: ${text}`));
   const post = courier(outbox, memory, report);
-  const taken = capture(outbox, () => post.wake(), memory, transcriptPages, report);
-  const sessions = openSessions(join(folder, "sessions"), (text) => log.warn(`offbook: ${text}`));
+  const cursors = openCursors(join(folder, "cursors.json"), () => outbox.flush(), warn);
+  const taken = capture(outbox, () => post.wake(), memory, transcriptPages, cursors, report);
+  const sessions = openSessions(join(folder, "sessions"), warn);
   report.conversationAllowed(api.config.plugins?.entries?.[api.id]?.hooks?.allowConversationAccess === true);
-  const runs = new Set<string>();
-  const jobs = modelJobs(api, settings, memory, agents, report, log, () => runs.size > 0);
+  const runs = new Map<string, number>();
+  const jobs = modelJobs(api, settings, memory, agents, report, log, () => isRunning(runs, Date.now()));
   const unsubscribe = api.runtime.events.onSessionTranscriptUpdate((update) => {
     try {
       taken.take(update);
@@ -77,6 +108,7 @@ function start(api: HostApi, settings: Settings, agents: () => string[], context
     }
   });
   const check = async (): Promise<void> => {
+    void taken.readUnfinished();
     try {
       await memory.call("ping", {}, settings.callDeadlineMs);
       report.answered(memory.endpoint, null);
@@ -88,18 +120,28 @@ function start(api: HostApi, settings: Settings, agents: () => string[], context
   void check();
   const timer = setInterval(() => void check(), CHECK_EVERY_MS);
   timer.unref();
-  shared[NAME] = { settings, provider: memory, outbox, courier: post, capture: taken, sessions, report, log, runs };
+  const mine = { settings, provider: memory, outbox, courier: post, capture: taken, sessions, report, log, runs };
+  shared[NAME] = mine;
   post.wake();
+  void detached(() => taken.catchUp());
   return async () => {
-    delete shared[NAME];
     clearInterval(timer);
-    unsubscribe();
-    await jobs?.stop();
-    await post.idle(LAST_DELIVERY_MS);
-    await post.stop();
+    const ends = performance.now() + STOP_MS;
+    const delivered = post.idle(LAST_DELIVERY_MS).then(() => post.stop());
+    await within(Promise.allSettled([jobs?.stop(), delivered, taken.idle()]), STOP_MS - LAST_READS_MS);
+    unsubscribe(); // until here what is said was taken, so that little falls between this and the next one
+    const read = taken.idle().then(() => cursors.close());
+    await within(read, Math.max(LAST_READS_MS, ends - performance.now()));
     outbox.close();
     report.close();
+    if (shared[NAME] === mine) delete shared[NAME];
   };
+}
+
+async function within(work: Promise<unknown>, longestMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, longestMs)));
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 /** C9: the host's own model writes the summaries, where the user wants that. */

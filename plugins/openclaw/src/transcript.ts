@@ -1,5 +1,5 @@
 /** The host's own transcript of a session, through the host's own reader. */
-import type { Place, TranscriptEntry, TranscriptPage } from "./capture.js";
+import { GONE, type Place, type TranscriptEntry, type TranscriptPage } from "./capture.js";
 import { detached } from "./detached.js";
 import type { HostMessage } from "./host.js";
 
@@ -22,15 +22,20 @@ interface RawPage {
   requiredBytes?: number;
 }
 
-interface TranscriptReader {
+export interface TranscriptReader {
   readSessionTranscriptRawDelta(request: object): Promise<RawPage>;
 }
 
 /** Resolved by the host for its plugins; there is no such package beside us. */
 const READER = "openclaw/plugin-sdk/session-transcript-runtime";
 
-export async function* transcriptPages(place: Place, cursor: string | undefined): AsyncGenerator<TranscriptPage> {
-  const reader = (await import(READER)) as TranscriptReader;
+/** Throws where the transcript is not there, or not read to its end: what was told of it is not lost by that. */
+export async function* transcriptPages(
+  place: Place,
+  cursor: string | undefined,
+  hostReader?: TranscriptReader,
+): AsyncGenerator<TranscriptPage> {
+  const reader = hostReader ?? ((await import(READER)) as TranscriptReader);
   let at = cursor;
   let maxBytes: number | undefined;
   let resets = 0;
@@ -48,7 +53,9 @@ export async function* transcriptPages(place: Place, cursor: string | undefined)
       at = page.cursor;
       continue;
     }
-    if (page.kind !== "page" || page.cursor === undefined) return;
+    if (page.kind === "missing") throw gone(place);
+    if (page.kind === "reset") throw new Error(`it was replaced ${resets + 1} times while it was read`);
+    if (page.cursor === undefined) throw new Error("the host's reader gave no cursor");
     const events = page.events ?? [];
     if (events.length === 0 && page.requiredBytes !== undefined && maxBytes === undefined) {
       if (page.requiredBytes > LARGEST_PAGE_BYTES) throw new Error(`an entry of ${page.requiredBytes} bytes`);
@@ -60,6 +67,12 @@ export async function* transcriptPages(place: Place, cursor: string | undefined)
     yield { entries: events.map((row) => row.event ?? row).filter(isEntry), cursor: at, isFromTheBeginning: resets > 0 };
     if (!page.hasMore) return;
   }
+}
+
+function gone({ sessionId }: Place): Error {
+  const error = new Error(`the host has no transcript of ${sessionId}`);
+  error.name = GONE;
+  return error;
 }
 
 function isEntry(event: RawEvent): event is TranscriptEntry & RawEvent {

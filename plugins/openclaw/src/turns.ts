@@ -10,8 +10,8 @@ import type { PreparedTurn } from "./wire.js";
 const LONGEST_PROMPT_CHARS = 16_000;
 /** The provider answers with what it has by then; the rest is for the way. */
 const ON_THE_WAY_MS = 100;
-/** More at once are runs whose end nobody told. */
-const MOST_RUNS = 64;
+/** A run that began earlier is one whose end nobody told. */
+const LONGEST_RUN_MS = 10 * 60 * 1_000;
 
 interface PromptEvent {
   prompt?: string;
@@ -29,11 +29,22 @@ interface Injected {
   appendSystemContext?: string;
 }
 
+/** Whether a run is going on; those that are too old to be are forgotten. */
+export function isRunning(runs: Map<string, number>, now: number): boolean {
+  for (const [runId, startedAt] of runs) if (now - startedAt > LONGEST_RUN_MS) runs.delete(runId);
+  return runs.size > 0;
+}
+
+function begin(runs: Map<string, number>, runId: string, now: number): void {
+  isRunning(runs, now);
+  runs.set(runId, runs.get(runId) ?? now); // a run builds more than one prompt
+}
+
 export function registerTurns(api: HostApi, running: () => Running | undefined): void {
   api.on("before_prompt_build", async (event: PromptEvent, context: TurnContext): Promise<Injected | undefined> => {
     const runtime = running();
     if (!runtime) return undefined;
-    if (context.runId && runtime.runs.size < MOST_RUNS) runtime.runs.add(context.runId);
+    if (context.runId) begin(runtime.runs, context.runId, Date.now());
     if (!context.sessionKey || isPrivate(context.sessionKey)) return undefined;
     const turn = await prepared(runtime, event, { ...context, sessionKey: context.sessionKey });
     const memory = remembered(runtime, context.sessionKey, context.sessionId, turn);

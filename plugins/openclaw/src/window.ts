@@ -8,7 +8,6 @@ import type { Message } from "./wire.js";
 
 /** What a swap left: memory for what is before the cut, and the cut. Kept on disk, for it outlives the process. */
 export interface Window {
-  readonly hostSessionId: string;
   readonly generation: number;
   /** Summaries, digest, pins, working state: the assistant's own words. */
   readonly memory: string;
@@ -16,6 +15,8 @@ export interface Window {
   readonly restored: readonly HostMessage[];
   /** The print of the first message shown as the host has it; "" where it has none of them. */
   readonly cut: string;
+  /** The print of the last message that is not shown, where all of the host's were behind it: what comes later is. */
+  readonly after?: string;
   /** By print: large messages that the swap shortened. */
   readonly shortened: Readonly<Record<string, HostMessage["content"]>>;
   /** Usage that the model reported before this moment is that of the context before. */
@@ -39,9 +40,9 @@ export function print(message: HostMessage): string {
 /** The messages to show: the section of memory that stays between swaps, what the last swap left, and the host's messages. */
 export function assembled(messages: readonly HostMessage[], window: Window | undefined, memory: string): HostMessage[] {
   const theirs = withoutOurs(messages);
-  const cut = window?.cut ? theirs.findIndex((message) => print(message) === window.cut) : -1;
-  const isWindowed = window !== undefined && (cut >= 0 || window.cut === "");
-  const shown = theirs.slice(cut >= 0 ? cut : isWindowed ? leadingRestored(theirs, window) : 0);
+  const from = window === undefined ? -1 : firstShown(theirs, window);
+  const isWindowed = window !== undefined && from >= 0;
+  const shown = theirs.slice(Math.max(from, 0));
   const own = [memory, isWindowed ? window.memory : ""].filter((text) => text.trim() !== "").join("\n\n");
   const restored = isWindowed ? window.restored : [];
   const rest = [...restored, ...(isWindowed ? shown.map((message) => shortenedAs(message, window)) : shown)];
@@ -55,24 +56,34 @@ export function assembled(messages: readonly HostMessage[], window: Window | und
 export function windowOf(
   swapped: { generation: number; messages: readonly Message[] },
   messages: readonly HostMessage[],
-  hostSessionId: string,
   now: number,
 ): Window {
   const known = new Map(messages.map((message) => [print(message), message]));
-  const verbatim = swapped.messages.filter((message) => message.id).map((wire) => ({ wire, host: hostMessage(wire) }));
-  const first = verbatim.findIndex(({ host }) => print(host) !== "" && known.has(print(host)));
+  const results = new Map(messages.filter(({ role }) => role === "toolResult").map((message) => [message.timestamp, message]));
+  const verbatim = swapped.messages.filter((message) => message.id).map((wire) => {
+    const host = hostMessage(wire);
+    // A long result comes back shortened, as words about it: then only its time tells which it was.
+    return { host, theirs: known.get(print(host)) ?? (print(host) === "" ? undefined : results.get(host.timestamp)) };
+  });
+  const first = verbatim.findIndex(({ theirs }) => theirs !== undefined && theirs.role !== "toolResult");
   const kept = first < 0 ? [] : verbatim.slice(first);
   const shortened: Record<string, HostMessage["content"]> = {};
-  for (const { host } of kept) {
-    const whole = chars(known.get(print(host)));
-    if (whole >= WORTH_SHORTENING_CHARS && chars(host) < whole * SHORTENED_BELOW) shortened[print(host)] = host.content;
+  for (const { host, theirs } of kept) {
+    const isShorter = chars(theirs) >= WORTH_SHORTENING_CHARS && chars(host) < chars(theirs) * SHORTENED_BELOW;
+    // A call stays whole, or its result would stand there without it.
+    if (theirs && isShorter && theirs.role !== "assistant") shortened[print(theirs)] = plainBlocks(theirs, host);
   }
+  const restored = (first < 0 ? verbatim : verbatim.slice(0, first)).filter(({ theirs }) => theirs === undefined).map(({ host }) => host);
+  const older = restored.filter(isBefore(messages[0]));
+  const last = messages.at(-1);
+  // All that is kept word for word is of the turn that runs: the memory stands for everything the host has.
+  const isAllHidden = first < 0 && older.length === 0 && verbatim.length > 0 && last !== undefined && print(last) !== "";
   return {
-    hostSessionId,
     generation: swapped.generation,
     memory: swapped.messages.filter((message) => !message.id).map((message) => plain(message.content)).join("\n\n"),
-    restored: (first < 0 ? verbatim : verbatim.slice(0, first)).map(({ host }) => host).filter(isBefore(messages[0])),
-    cut: kept[0] ? print(kept[0].host) : "",
+    restored: older,
+    cut: kept[0]?.theirs ? print(kept[0].theirs) : "",
+    ...(isAllHidden ? { after: print(last) } : {}),
     shortened,
     swappedAt: now,
   };
@@ -156,9 +167,20 @@ function withoutOurs(messages: readonly HostMessage[]): readonly HostMessage[] {
   return messages.slice(plain(messages[2]?.content).endsWith(GOES_ON) ? 3 : 2);
 }
 
-function leadingRestored(messages: readonly HostMessage[], { restored }: Window): number {
+/** From where on the host's messages are shown; -1 where the window is of other messages than these. */
+function firstShown(messages: readonly HostMessage[], { cut, after, restored }: Window): number {
+  if (cut !== "") return messages.findIndex((message) => print(message) === cut);
+  if (after !== undefined) {
+    // Within the turn our own answer comes back, which has none of them.
+    return messages.findIndex((message) => print(message) === after) + 1;
+  }
   const isThere = restored[0] !== undefined && messages[0] !== undefined && print(messages[0]) === print(restored[0]);
   return isThere ? restored.length : 0;
+}
+
+/** The shortened words, in the shape of the message they stand for. */
+function plainBlocks(theirs: HostMessage, host: HostMessage): HostMessage["content"] {
+  return theirs.role === "toolResult" ? [{ type: "text", text: plain(host.content) }] : host.content;
 }
 
 function shortenedAs(message: HostMessage, window: Window): HostMessage {

@@ -162,6 +162,35 @@ test("where a conversation is small already, compacting says so", async () => {
   assert.deepEqual(asked, []);
 });
 
+test("what the running turn has seen so far counts, and a swap that just was is not repeated", async () => {
+  const { engine, asked, state } = world();
+  const messages = (state.log = conversation(30));
+  const limits = { runtimeSettings: { limits: { promptTokenBudget: 8_000 } } };
+  await engine.assemble(request(messages, { ...limits, tokenBudget: 8_000 }));
+  assert.equal(asked.length, 0);
+  await engine.assemble(request(messages, { ...limits, tokenBudget: 4_000 })); // large results of tools
+  assert.equal(asked.filter(({ verb }) => verb === "swap").length, 1);
+  const again = await engine.compact({ sessionId: "host", sessionKey: KEY, force: true, currentTokenCount: 800 });
+  assert.equal(again.compacted, false);
+});
+
+test("without a running service the host's own way is taken", async () => {
+  const { engine: make } = await import("../dist/engine.js");
+  const idle = make(() => undefined);
+  const messages = conversation(2);
+  assert.deepEqual((await idle.assemble(request(messages))).messages, messages);
+  assert.match((await idle.compact({ sessionId: "host", sessionKey: KEY })).reason, /host's own compaction failed/);
+});
+
+test("another transcript under the same key is not filled with the one before", async () => {
+  const { engine, asked, state } = world();
+  state.context = { generation: 1, messages: [wireMessage("id-1", conversation(1)[0], "host")] };
+  await engine.assemble(request((state.log = conversation(3))));
+  const { messages } = await engine.assemble(request([], { sessionId: "the next heartbeat" }));
+  assert.deepEqual(messages, []);
+  assert.equal(asked.filter(({ verb }) => verb === "hooks/session-start").length, 0);
+});
+
 test("nothing that it is given makes it throw", async () => {
   const { engine } = world();
   const odd = [{ role: "user" }, { role: "custom", content: 7 }, { role: "assistant", content: [{ type: "thinking" }, {}] }, {}];

@@ -46,7 +46,7 @@ test("every message is shown once: in memory before the cut, as the host has it 
     const messages = conversation(1 + pick(30), pick);
     const users = messages.flatMap((message, at) => (message.role === "user" ? [at] : []));
     const from = users[pick(users.length)];
-    const window = windowOf(swap(messages, from), messages, "host", 0);
+    const window = windowOf(swap(messages, from), messages, 0);
     const grown = [...messages, ...conversation(pick(4), random(seed + 1)).map((message) => ({ ...message, timestamp: message.timestamp + 1e9 }))];
     const shown = assembled(grown, window, "stable");
     const lead = shown.findIndex((message) => message === grown[from]);
@@ -62,7 +62,7 @@ test("assembling what was assembled changes nothing", () => {
     const pick = random(seed);
     const messages = conversation(1 + pick(20), pick);
     const from = pick(messages.length);
-    const windows = [undefined, windowOf(swap(messages, from), messages, "host", 0), windowOf(swap(messages, from), [], "host", 0)];
+    const windows = [undefined, windowOf(swap(messages, from), messages, 0), windowOf(swap(messages, from), [], 0)];
     for (const window of windows) {
       for (const memory of ["", "stable"]) {
         const host = window?.cut === "" ? [] : messages;
@@ -76,7 +76,7 @@ test("assembling what was assembled changes nothing", () => {
 test("the user speaks between memory and an answer that comes first", () => {
   const messages = conversation(6, random(3));
   const from = messages.findIndex((message, at) => at > 3 && message.role === "assistant");
-  const shown = assembled(messages, windowOf(swap(messages, from), messages, "host", 0), "");
+  const shown = assembled(messages, windowOf(swap(messages, from), messages, 0), "");
   assert.deepEqual(shown.slice(0, 3).map((message) => message.role), ["user", "assistant", "user"]);
   assert.equal(shown[0].content, BOUNDARY);
   assert.equal(shown[2].content, GOES_ON);
@@ -87,14 +87,14 @@ test("a large message that the swap shortened stays short", () => {
   messages[0] = { ...messages[0], content: "x".repeat(50_000) };
   const answer = swap(messages, 0);
   answer.messages[0] = { ...answer.messages[0], content: "x … x" };
-  const shown = assembled(messages, windowOf(answer, messages, "host", 0), "");
+  const shown = assembled(messages, windowOf(answer, messages, 0), "");
   assert.equal(shown[0].content, "x … x");
   assert.equal(shown.length, messages.length);
 });
 
 test("what the host no longer has is put back word for word", () => {
   const messages = conversation(4);
-  const window = windowOf(swap(messages, 2), [], "host", 0);
+  const window = windowOf(swap(messages, 2), [], 0);
   const shown = assembled([], window, "");
   assert.deepEqual(shown.slice(-messages.slice(2).length).map(print), messages.slice(2).map(print));
   const next = { role: "user", content: "and now?", timestamp: 1_800_000_000_000 };
@@ -102,7 +102,7 @@ test("what the host no longer has is put back word for word", () => {
 });
 
 test("a window of another transcript hides nothing", () => {
-  const window = windowOf(swap(conversation(9), 4), conversation(9), "host", 0);
+  const window = windowOf(swap(conversation(9), 4), conversation(9), 0);
   const other = conversation(3).map((message) => ({ ...message, timestamp: message.timestamp + 5 }));
   assert.deepEqual(assembled(other, window, ""), other);
 });
@@ -136,13 +136,40 @@ test("a swap that left little room is not followed by another at once", () => {
   assert.equal(isDue(18_000, 24_000, 0), true);
   assert.equal(isDue(18_000, 24_000, 17_000), false);
   assert.equal(isDue(19_500, 24_000, 17_000), true);
-  assert.equal(isDue(23_000, 24_000, 22_500), true); // nearly full: what else
+  assert.equal(isDue(20_500, 24_000, 20_300), true); // nearly full: what else
 });
 
-test("messages of the turn that runs are left to the host", () => {
+test("messages of the turn that runs are left to the host, and the memory stands for all before it", () => {
   const messages = conversation(3);
   const running = conversation(1).map((message) => ({ ...message, timestamp: message.timestamp + 1e9 }));
-  const window = windowOf(swap([...messages, ...running], messages.length), messages, "host", 0);
+  const window = windowOf(swap([...messages, ...running], messages.length), messages, 0);
   assert.deepEqual(window.restored, []);
-  assert.deepEqual(assembled(messages, window, "").slice(-messages.length), messages);
+  const shown = assembled(messages, window, "");
+  assert.deepEqual(shown.map((message) => message.role), ["user", "assistant"]);
+  assert.deepEqual(assembled(shown, window, ""), shown);
+  assert.deepEqual(assembled([...messages, ...running], window, "").slice(2), running);
+});
+
+test("a long result is shortened, a call never: both are there, in their places", () => {
+  const call = { role: "assistant", content: [{ type: "toolCall", id: "c", name: "write", arguments: { text: "z".repeat(9_000) } }], timestamp: 20 };
+  const result = { role: "toolResult", toolCallId: "c", toolName: "write", content: [{ type: "text", text: "y".repeat(9_000) }], timestamp: 30 };
+  const messages = [{ role: "user", content: "go", timestamp: 10 }, call, result, { role: "assistant", content: [{ type: "text", text: "done" }], timestamp: 40 }];
+  const wire = messages.map((message, at) => wireMessage(`id-${at}`, message, "host"));
+  // As the provider shortens them: the call as words, the result as a note of the user's.
+  wire[1] = { id: "id-1", role: "assistant", content: "[call write …]", ts: wire[1].ts };
+  wire[2] = { id: "id-2", role: "user", content: "result of write: y … y", ts: wire[2].ts };
+  const window = windowOf({ generation: 1, messages: [{ role: "assistant", content: "memory" }, ...wire] }, messages, 0);
+  const shown = assembled(messages, window, "").slice(2);
+  assert.deepEqual(shown[1], call);
+  assert.equal(shown[2].role, "toolResult");
+  assert.equal(shown[2].toolCallId, "c");
+  assert.equal(shown[2].content[0].text, "result of write: y … y");
+});
+
+test("a cut never falls between a call and its result", () => {
+  const result = { role: "toolResult", toolCallId: "c", toolName: "ls", content: [{ type: "text", text: "x" }], timestamp: 30 };
+  const next = { role: "user", content: "next", timestamp: 50 };
+  const wire = [wireMessage("id-2", result, "host"), wireMessage("id-3", next, "host")];
+  const window = windowOf({ generation: 1, messages: wire }, [result, next], 0);
+  assert.equal(window.cut, print(next));
 });

@@ -42,9 +42,9 @@ Examples:
 
 \b
 Reads the database, older JSONL transcripts, and archives of deleted, reset and
-inactive sessions, but none that `openclaw memory forget` named. The host may be
-running; nothing of it is changed. Each message is stored once, under the id it
-has in the host: run this again at any time, also after it broke off.
+inactive sessions, but no incognito session and none that `openclaw memory forget`
+named. The host may be running. Each message is stored once, under the id it has
+in the host: run this again at any time, also after it broke off.
 """
 
 
@@ -55,7 +55,7 @@ def command() -> None:
 
 @command.command("openclaw", epilog=OPENCLAW_EPILOG)
 @click.option(
-    "--state", type=UTF8, metavar="DIR", help="OpenClaw's folder (else OPENCLAW_STATE_DIR, else ~/.openclaw)."
+    "--state", type=UTF8, metavar="DIR", help="OpenClaw's state folder (else where OpenClaw has it)."
 )
 @click.option("--agent", "agents", type=UTF8, multiple=True, metavar="NAME", help="Only this agent. May be repeated.")
 @click.option(
@@ -77,9 +77,9 @@ def openclaw(
 ) -> None:
     """Store every message of every OpenClaw transcript, each once."""
     from offbook.cli.output import print_json
-    from offbook.portability.openclaw.places import state_folder
+    from offbook.portability.openclaw.places import folder_with_agents
 
-    folder = state_folder(state, os.environ)
+    folder = folder_with_agents(state, os.environ)
     chosen = agents or ([invocation.agent_given] if invocation.agent_given else [])
     with ExitStack() as stack:
         catalogues, found = _found(stack, folder, chosen, sessions)
@@ -149,7 +149,10 @@ def _told(
 
     report = ImportReport(state=str(folder), is_dry_run=dry_run)
     by_agent = {
-        each.agent.agent_id: AgentReport(agent_id=each.agent.agent_id, forgotten=each.forgotten) for each in catalogues
+        each.agent.agent_id: AgentReport(
+            agent_id=each.agent.agent_id, forgotten=each.forgotten, incognito=each.incognito
+        )
+        for each in catalogues
     }
     report.agents = list(by_agent.values())
     for damage in (damage for catalogue in catalogues for damage in catalogue.damages):
@@ -195,6 +198,7 @@ def _show(report: ImportReport) -> None:
         "before --since": "before_since",
         "skipped": "skipped",
         "forgotten sessions": "forgotten",
+        "incognito sessions": "incognito",
     }
     always = {"agent", "sessions", "messages", new, "already there"}
     shown = {name: each for name, each in columns.items() if name in always or report.total(each)}

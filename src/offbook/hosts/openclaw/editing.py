@@ -33,6 +33,8 @@ class Edit:
 
 def edited(text: str, edits: list[Edit]) -> str:
     """Each edit in turn. Only what means exactly what was meant is returned."""
+    if "\r\n" in text and text.count("\n") == text.count("\r\n"):  # one kind of line end stays one kind
+        return edited(text.replace("\r\n", "\n"), edits).replace("\n", "\r\n")
     wanted = parse(text).value
     for edit in edits:
         wanted = applied(wanted, edit)

@@ -84,11 +84,12 @@ class _Reader:
         start, close = self.at, "}" if is_object else "]"
         self.at += 1
         parts: dict[str | int, Part] = {}
+        comma: int | None = None
         while True:
             self.skip()
             if self.text.startswith(close, self.at):
                 break
-            if parts and list(parts.values())[-1].comma is None:
+            if parts and comma is None:
                 raise self.fault(f"a comma or {close} is expected")
             part_start = self.at
             name: str | int = self.name() if is_object else len(parts)

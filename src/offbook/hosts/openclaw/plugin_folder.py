@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import apsw
 
 from offbook.errors import NotFound
 from offbook.hosts.openclaw.changes import MEMORY_PLUGIN, PLUGIN
 from offbook.hosts.openclaw.editing import value_at
+from offbook.portability.openclaw.database import connected, is_in_use
 
 MANIFEST = "openclaw.plugin.json"
 BUILT = Path("dist", "index.js")
@@ -76,15 +76,13 @@ def _recorded(database: Path) -> Path | None:
     if not database.is_file():
         return None
     try:
-        connection = apsw.Connection(
-            f"file:{quote(str(database.absolute()))}?mode=ro", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        )
+        connection = connected(database, is_immutable=not is_in_use(database))
         try:
             rows = connection.execute("SELECT * FROM config_machine_state").fetchall()
         finally:
             connection.close()
         index: Any = next((json.loads(str(row[1])) for row in rows if row[0] == "plugins.installedIndex"), {})
-    except (apsw.Error, ValueError, TypeError):
+    except (apsw.Error, OSError, ValueError, TypeError):
         return None  # a host of another time: the folder it installs to tells as well
     path = value_at(index, ("index", "installRecords", PLUGIN, "installPath"))
     return Path(path) if isinstance(path, str) else None
@@ -103,7 +101,10 @@ def chosen_folder(given: str | None, loaded: list[Copy]) -> str:
             return same or str(folder)
     if given is not None:
         raise NotFound(f"{given} holds no {MANIFEST} of {PLUGIN!r}: --plugin takes the folder of the plugin")
-    raise NotFound("the plugin is not beside this package: name its folder with --plugin DIR")
+    raise NotFound(
+        "the plugin is not beside this package: name its folder with --plugin DIR; a checkout of Offbook has it in "
+        "plugins/openclaw"
+    )
 
 
 def memory_folder(plugin_folder: Path) -> str:

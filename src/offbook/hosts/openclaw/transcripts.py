@@ -79,11 +79,15 @@ def _of(agent: Agent, most: int) -> list[Session]:
     try:
         found = []
         for session_id, session_key in database.newest(most):
-            events = list(database.events(session_id, session_key))
-            messages = [event for event in events if isinstance(event, Event)]
-            entries = tuple(Entry(event.entry_id, event.message["role"], event.written_at) for event in messages)
+            entries: list[Entry] = []
+            damaged = 0
+            for event in database.events(session_id, session_key):  # a message may be large: none is kept
+                if isinstance(event, Event):
+                    entries.append(Entry(event.entry_id, event.message["role"], event.written_at))
+                else:
+                    damaged += 1
             if entries:
-                found.append(Session(agent.agent_id, session_key, session_id, entries, len(events) - len(messages)))
+                found.append(Session(agent.agent_id, session_key, session_id, tuple(entries), damaged))
         return found
     finally:
         database.close()

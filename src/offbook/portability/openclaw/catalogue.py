@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from offbook.portability.openclaw import database, lines
 from offbook.portability.openclaw.database import Archive, Database
 from offbook.portability.openclaw.events import Damage, Event, moment_of
-from offbook.portability.openclaw.keys import Keys
+from offbook.portability.openclaw.keys import Keys, is_incognito
 from offbook.portability.openclaw.places import Agent, File, transcript_files
 
 Row = TypeVar("Row")
@@ -110,6 +110,8 @@ class Catalogue:
         self.damages: list[Damage] = []
         self.forgotten = 0
         """Transcripts left out because the host was told to forget them."""
+        self.incognito = 0
+        """Transcripts left out because their sessions are incognito."""
         self._state = state
         self._database = self._opened_database()
         self._keys = Keys(agent)
@@ -135,7 +137,11 @@ class Catalogue:
             self.forgotten += self._transcripts.pop(session_id, None) is not None
         by_key: dict[str, list[Transcript]] = defaultdict(list)
         for transcript in self._transcripts.values():
-            by_key[self._keys.of(transcript.session_id)].append(transcript)
+            key = self._keys.of(transcript.session_id)
+            if is_incognito(key):
+                self.incognito += 1
+            else:
+                by_key[key].append(transcript)
         return [
             Session(self.agent.agent_id, key, sorted(found, key=lambda each: (each.started_at, each.session_id)))
             for key, found in sorted(by_key.items())

@@ -42,17 +42,27 @@ class Archive(NamedTuple):
     is_cold: bool = False
 
 
+def is_in_use(path: Path) -> bool:
+    """Whether somebody has it open, or left it in a crash."""
+    wal, shared = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
+    return shared.exists() or (wal.exists() and wal.stat().st_size > 0)
+
+
+def connected(path: Path, *, is_immutable: bool) -> apsw.Connection:
+    """For reading only."""
+    how = "immutable=1" if is_immutable else "mode=ro"
+    connection = apsw.Connection(
+        f"file:{quote(str(path.absolute()))}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    )
+    connection.set_busy_timeout(BUSY_MS)
+    return connection
+
+
 class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
-        wal, shared = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
-        is_open = shared.exists() or (wal.exists() and wal.stat().st_size > 0)
-        self.is_immutable = not is_open
-        how = "immutable=1" if self.is_immutable else "mode=ro"
-        self._connection = apsw.Connection(
-            f"file:{quote(str(path.absolute()))}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        )
-        self._connection.set_busy_timeout(BUSY_MS)
+        self.is_immutable = not is_in_use(path)
+        self._connection = connected(path, is_immutable=self.is_immutable)
         self._as_opened = self._looks()
         self._tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
 

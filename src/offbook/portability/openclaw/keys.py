@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
@@ -13,6 +14,12 @@ from offbook.portability.openclaw.places import Agent, session_lists
 
 WITHOUT_AGENT = frozenset({"global", "unknown"})
 """Keys that the host leaves as they are."""
+_INCOGNITO = re.compile(r"agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+", re.IGNORECASE)
+
+
+def is_incognito(session_key: str) -> bool:
+    """Nobody wants these recorded: the plugin passes them over, and so does an import."""
+    return _INCOGNITO.fullmatch(session_key.strip()) is not None
 
 
 class Keys:

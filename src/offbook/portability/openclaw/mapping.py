@@ -50,6 +50,8 @@ def _meta(message: dict[str, Any], host_role: str | None, host_session_id: str |
     meta: dict[str, Any] = {name: value for name, value in found.items() if isinstance(value, str) and value}
     if message.get("isError") is True:
         meta["isError"] = True
+    if isinstance(own, dict) and own.get("contextFreeCommand") is True:
+        meta["isCommand"] = True
     return meta
 
 

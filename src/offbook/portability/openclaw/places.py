@@ -20,6 +20,9 @@ from typing import NamedTuple
 from offbook.errors import NotFound
 
 STATE_VARIABLE = "OPENCLAW_STATE_DIR"
+HOME_VARIABLE = "OPENCLAW_HOME"
+_UNSET = ("", "undefined", "null")
+"""What the host takes for no value at all in its variables."""
 DATABASE = Path("agent", "openclaw-agent.sqlite")
 
 _TIME = r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(?:\.\d{3})?Z(?:\.[0-9a-f]{32})?"
@@ -53,13 +56,25 @@ class File(NamedTuple):
         return self.path.suffix == ".zst"
 
 
-def state_folder(given: str | None, environ: Mapping[str, str]) -> Path:
-    """The folder with `agents` in it. Raises NotFound and says where it looked."""
-    named = given or environ.get(STATE_VARIABLE, "").strip()
-    folder = Path(named).expanduser() if named else Path.home() / ".openclaw"
+def named_path(environ: Mapping[str, str], name: str) -> Path | None:
+    """What a variable of the host names, as the host reads it."""
+    value = environ.get(name, "").strip()
+    return None if value in _UNSET else Path(value).expanduser().absolute()
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Where the host keeps sessions: OPENCLAW_STATE_DIR, else `.openclaw` in its home, which OPENCLAW_HOME may move."""
+    home = named_path(environ, HOME_VARIABLE) or Path.home()
+    return named_path(environ, STATE_VARIABLE) or home / ".openclaw"
+
+
+def folder_with_agents(given: str | None, environ: Mapping[str, str]) -> Path:
+    """The state folder to read from, with `agents` in it. Raises NotFound and says where it looked."""
+    folder = Path(given).expanduser() if given else state_folder(environ)
     if (folder / "agents").is_dir():
         return folder
-    source = "--state" if given else STATE_VARIABLE if named else "the default"
+    variables = [name for name in (STATE_VARIABLE, HOME_VARIABLE) if named_path(environ, name) is not None]
+    source = "--state" if given else (variables or ["the default"])[0]
     problem = "has no folder `agents`" if folder.is_dir() else "is not there"
     raise NotFound(
         f"no OpenClaw state here: {folder} ({source}) {problem}. "

@@ -20,6 +20,8 @@ class AgentReport(msgspec.Struct, kw_only=True, rename="camel"):
     before_since: int = 0
     forgotten: int = 0
     """Transcripts left out because the host was told to forget them."""
+    incognito: int = 0
+    """Transcripts left out because their sessions are incognito."""
     skipped: int = 0
     conflicts: int = 0
 

@@ -1,0 +1,59 @@
+"""What of a configuration may be shown: secrets stand beside what we change, and a report is pasted into an issue."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from offbook.hosts.openclaw.json5 import Node, parse, written
+
+MASK = "***"
+_SECRET = re.compile(r"token|key|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE)
+_PLACE = re.compile(r"(?:file|path)$", re.IGNORECASE)
+"""Where a secret lies is none."""
+_USER = re.compile(r"(?<=://)[^/@\s\"']+(?=@)")
+_PAIR = re.compile(
+    r"(?P<before>(?P<quote>[\"']?)(?P<name>[\w$.-]+)(?P=quote)\s*[:=]\s*)"
+    r"(?P<value>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[^\s,{}\[\]\"']{8,})"
+)
+"""A name and its value where no reader sees them: in a comment, or under a name that stands there twice."""
+
+
+def masked(value: Any, *names: str | int, is_secret: bool = False) -> Any:
+    """The value that stands under these names, with every text under the name of a secret masked."""
+    for name in names:
+        is_secret = _is_secret(name, is_secret)
+    if isinstance(value, dict):
+        return {name: masked(inner, name, is_secret=is_secret) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [masked(inner, is_secret=is_secret) for inner in value]
+    if not isinstance(value, str):
+        return value
+    return MASK if is_secret else _USER.sub(MASK, value)
+
+
+def masked_text(text: str) -> str:
+    """A file as it may be shown; its layout stays."""
+    for start, end in sorted(_secrets(parse(text), is_secret=False), reverse=True):
+        text = text[:start] + written(MASK) + text[end:]
+    return _USER.sub(MASK, _PAIR.sub(_masked_pair, text))
+
+
+def _secrets(node: Node, *, is_secret: bool) -> list[tuple[int, int]]:
+    if isinstance(node.value, str):
+        return [(node.start, node.end)] if is_secret else []
+    return [
+        place
+        for name, part in node.parts.items()
+        for place in _secrets(part.node, is_secret=_is_secret(name, is_secret))
+    ]
+
+
+def _masked_pair(match: re.Match[str]) -> str:
+    return match["before"] + written(MASK) if _is_secret(match["name"], False) else match[0]
+
+
+def _is_secret(name: str | int, is_within: bool) -> bool:
+    if isinstance(name, int):
+        return is_within
+    return not _PLACE.search(name) and (is_within or _SECRET.search(name) is not None)
