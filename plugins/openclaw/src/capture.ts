@@ -46,8 +46,8 @@ export interface Capture {
   readUnfinished(): Promise<void>;
   /** Wait until all that was told of a session is in the outbox; false where that takes longer. */
   settled(sessionKey: string, deadlineMs: number): Promise<boolean>;
-  /** Wait for all reads that are going on. */
-  idle(): Promise<void>;
+  /** From now on nothing is read but what is asked for; resolves when nothing is being read. */
+  stop(): Promise<void>;
 }
 
 /** Thrown by a reader: there is no such transcript. */
@@ -67,6 +67,8 @@ interface Following {
   told: TranscriptUpdate[];
   /** Somebody wants to know what was written until now. */
   isAsked: boolean;
+  /** The last look failed. */
+  hasFailed: boolean;
   reading?: Promise<void>;
   /** The transcript that was read under the same key before: it is read to its end first. */
   before?: Following;
@@ -90,6 +92,7 @@ export function capture(
   const reads = new Set<Promise<void>>();
   /** How much was in the outbox when it was full: before it is less, nothing more will fit. */
   let fullBytes = Infinity;
+  let isStopping = false;
 
   function following(place: Place): Following {
     const known = sessions.get(place.sessionKey);
@@ -113,7 +116,7 @@ export function capture(
 
   function unread(place: Place): Following {
     const cursor = cursors.of(place);
-    return { place, ahead: new Set(), told: [], isAsked: false, ...(cursor === undefined ? {} : { cursor }) };
+    return { place, ahead: new Set(), told: [], isAsked: false, hasFailed: false, ...(cursor === undefined ? {} : { cursor }) };
   }
 
   function take(update: TranscriptUpdate): void {
@@ -129,11 +132,13 @@ export function capture(
     if (!isPrivate(place.sessionKey)) await look(following(place));
   }
 
-  /** A look that is going on may have passed the end already: it looks again before it is done. */
+  /** Never rejects. A look that is going on may have passed the end already: it looks again before it is done. */
   function look(state: Following): Promise<void> {
     state.isAsked = true;
     if (!state.reading) {
-      const reading = readOn(state).finally(() => reads.delete(reading));
+      const reading = readOn(state)
+        .catch((error: unknown) => report.problem("a transcript could not be taken", `${state.place.sessionKey}: ${String(error)}`))
+        .finally(() => reads.delete(reading));
       state.reading = reading;
       reads.add(reading);
     }
@@ -158,15 +163,21 @@ export function capture(
     try {
       if (await readBehind(state)) unfinished.delete(state);
       else unfinished.add(state);
+      state.hasFailed = false;
     } catch (error) {
       if (isGone(error) && told.length === 0) return leave(state); // deleted, or moved away by the host
       // Better what was told than nothing: it has the ids of the transcript.
       for (const { message, messageId } of told) if (message && messageId) send(state, { id: messageId, message });
-      delete state.cursor; // the next look compares from the beginning
-      cursors.readTo(state.place, undefined);
+      if (state.hasFailed) forgetCursor(state); // perhaps it is the cursor: the next look compares from the beginning
+      state.hasFailed = true;
       unfinished.add(state);
       report.problem("a transcript could not be read", `${state.place.sessionKey}: ${String(error)}`);
     }
+  }
+
+  function forgetCursor(state: Following): void {
+    delete state.cursor;
+    cursors.readTo(state.place, undefined);
   }
 
   function leave(state: Following): void {
@@ -222,11 +233,12 @@ export function capture(
 
   async function readAgain(sessionKey: string): Promise<void> {
     const place = sessions.get(sessionKey)?.place ?? cursors.placeOf(sessionKey);
-    if (place) await read(place).catch(() => undefined);
+    if (place) await read(place);
   }
 
   async function catchUp(): Promise<void> {
     for (const { sessionKey } of cursors.spokenSince(Date.now() - CAUGHT_UP_MS)) {
+      if (isStopping) return;
       // One that was told of meanwhile is being read, what was before it included.
       if (!sessions.has(sessionKey)) await readAgain(sessionKey);
     }
@@ -235,10 +247,11 @@ export function capture(
   async function readUnfinished(): Promise<void> {
     if (outbox.bytes > 0 && outbox.bytes >= fullBytes) return;
     fullBytes = Infinity;
-    for (const state of [...unfinished]) await look(state).catch(() => undefined);
+    for (const state of [...unfinished]) if (!isStopping) await look(state);
   }
 
-  async function idle(): Promise<void> {
+  async function stop(): Promise<void> {
+    isStopping = true;
     while (reads.size > 0) await Promise.allSettled(reads);
   }
 
@@ -250,7 +263,7 @@ export function capture(
     return Promise.race([reading.then(() => true as const), late]).finally(() => clearTimeout(timer));
   }
 
-  return { take, read, readAgain, catchUp, readUnfinished, settled, idle };
+  return { take, read, readAgain, catchUp, readUnfinished, settled, stop };
 }
 
 function isGone(error: unknown): boolean {

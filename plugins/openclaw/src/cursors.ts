@@ -17,6 +17,8 @@ interface Kept {
   cursor?: string;
   /** When it was last spoken in, in milliseconds. */
   at: number;
+  /** Whom it was read for: another one may know nothing of it. */
+  endpoint: string;
 }
 
 export interface Cursors {
@@ -38,7 +40,12 @@ export interface Cursors {
 }
 
 /** `flush` brings to the disk what was read. */
-export function openCursors(path: string, flush: () => Promise<void>, warn: (text: string) => void): Cursors {
+export function openCursors(
+  path: string,
+  endpoint: string,
+  flush: () => Promise<void>,
+  warn: (text: string) => void,
+): Cursors {
   const sessions = new Map<string, Kept>(Object.entries(read(path)));
   let timer: NodeJS.Timeout | undefined;
   let saving: Promise<void> = Promise.resolve();
@@ -49,7 +56,7 @@ export function openCursors(path: string, flush: () => Promise<void>, warn: (tex
 
   const of = ({ sessionKey, sessionId }: Place): string | undefined => {
     const kept = sessions.get(sessionKey);
-    return kept?.sessionId === sessionId ? kept.cursor : undefined;
+    return kept?.sessionId === sessionId && kept.endpoint === endpoint ? kept.cursor : undefined;
   };
 
   function placeOf(sessionKey: string): Place | undefined {
@@ -67,7 +74,7 @@ export function openCursors(path: string, flush: () => Promise<void>, warn: (tex
   }
 
   function keep({ agentId, sessionKey, sessionId }: Place, cursor: string | undefined, at: number): void {
-    sessions.set(sessionKey, { agentId, sessionId, ...(cursor === undefined ? {} : { cursor }), at });
+    sessions.set(sessionKey, { agentId, sessionId, ...(cursor === undefined ? {} : { cursor }), at, endpoint });
     changed();
   }
 
@@ -143,6 +150,7 @@ function isKept(kept: Partial<Kept> | null): kept is Kept {
     typeof kept?.agentId === "string" &&
     typeof kept.sessionId === "string" &&
     typeof kept.at === "number" &&
+    typeof kept.endpoint === "string" &&
     (kept.cursor === undefined || typeof kept.cursor === "string")
   );
 }

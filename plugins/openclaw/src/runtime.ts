@@ -9,7 +9,6 @@ import { provider, type Provider } from "./client.js";
 import { courier, type Courier } from "./courier.js";
 import { openCursors } from "./cursors.js";
 import { startDaemon } from "./daemon.js";
-import { detached } from "./detached.js";
 import type { HostApi, Logger, ServiceContext } from "./host.js";
 import { hostModelJobs, type HostModelJobs } from "./jobs.js";
 import { openOutbox, type Outbox } from "./outbox.js";
@@ -52,10 +51,7 @@ export function registerRuntime(api: HostApi, settings: Settings, agents: () => 
   api.registerService({
     id: "offbook",
     start(context: ServiceContext): void {
-      stop = startWithin(TAKE_OVER_MS, () => start(api, settings, agents, context), (error) => {
-        // The host goes on without us, and says so.
-        (context.logger ?? api.logger).error(`offbook records nothing: ${error instanceof Error ? error.message : String(error)}`);
-      });
+      stop = startWithin(TAKE_OVER_MS, api, settings, agents, context);
     },
     async stop(): Promise<void> {
       const ending = stop;
@@ -66,19 +62,40 @@ export function registerRuntime(api: HostApi, settings: Settings, agents: () => 
 }
 
 /** At once where that is possible; otherwise in the background: one that is being replaced has the folder until it is done. */
-function startWithin(ms: number, begin: () => () => Promise<void>, failed: (error: unknown) => void): () => Promise<void> {
-  const ends = performance.now() + ms;
+function startWithin(
+  longestMs: number,
+  api: HostApi,
+  settings: Settings,
+  agents: () => string[],
+  context: ServiceContext,
+): () => Promise<void> {
+  const log = context.logger ?? api.logger;
+  const folder = join(context.stateDir, "offbook");
+  const ends = performance.now() + longestMs;
   let stop: (() => Promise<void>) | undefined;
   let timer: NodeJS.Timeout | undefined;
-  const attempt = (): void => {
+  // The host goes on without us, and says so.
+  const fail = (error: unknown): void =>
+    log.error(`offbook records nothing: ${error instanceof Error ? error.message : String(error)}`);
+
+  function attempt(): void {
+    let outbox: Outbox;
     try {
-      stop = begin();
+      outbox = openOutbox(join(folder, "outbox"), settings.outboxBytes, (text) => log.warn(`offbook: ${text}`));
     } catch (error) {
-      if (performance.now() >= ends) return failed(error);
-      timer = setTimeout(() => detached(attempt), TRY_AGAIN_MS);
+      if (performance.now() >= ends) return fail(error);
+      timer = setTimeout(attempt, TRY_AGAIN_MS);
       timer.unref();
+      return;
     }
-  };
+    try {
+      stop = start(api, settings, agents, folder, outbox, log);
+    } catch (error) {
+      outbox.close();
+      fail(error);
+    }
+  }
+
   attempt();
   return async () => {
     clearTimeout(timer);
@@ -86,15 +103,19 @@ function startWithin(ms: number, begin: () => () => Promise<void>, failed: (erro
   };
 }
 
-function start(api: HostApi, settings: Settings, agents: () => string[], context: ServiceContext): () => Promise<void> {
-  const log = context.logger ?? api.logger;
+function start(
+  api: HostApi,
+  settings: Settings,
+  agents: () => string[],
+  folder: string,
+  outbox: Outbox,
+  log: Logger,
+): () => Promise<void> {
   const warn = (text: string): void => log.warn(`offbook: ${text}`);
-  const folder = join(context.stateDir, "offbook");
-  const outbox = openOutbox(join(folder, "outbox"), settings.outboxBytes, warn); // first: it is the lock
   const report = openReport(folder, { level: settings.level, hostVersion: api.runtime.version ?? null, agents: agents() });
   const memory = provider(settings);
   const post = courier(outbox, memory, report);
-  const cursors = openCursors(join(folder, "cursors.json"), () => outbox.flush(), warn);
+  const cursors = openCursors(join(folder, "cursors.json"), memory.endpoint, () => outbox.flush(), warn);
   const taken = capture(outbox, () => post.wake(), memory, transcriptPages, cursors, report);
   const sessions = openSessions(join(folder, "sessions"), warn);
   report.conversationAllowed(api.config.plugins?.entries?.[api.id]?.hooks?.allowConversationAccess === true);
@@ -123,15 +144,19 @@ function start(api: HostApi, settings: Settings, agents: () => string[], context
   const mine = { settings, provider: memory, outbox, courier: post, capture: taken, sessions, report, log, runs };
   shared[NAME] = mine;
   post.wake();
-  void detached(() => taken.catchUp());
+  void taken.catchUp();
   return async () => {
     clearInterval(timer);
     const ends = performance.now() + STOP_MS;
     const delivered = post.idle(LAST_DELIVERY_MS).then(() => post.stop());
-    await within(Promise.allSettled([jobs?.stop(), delivered, taken.idle()]), STOP_MS - LAST_READS_MS);
+    await within(Promise.allSettled([jobs?.stop(), delivered, taken.stop()]), STOP_MS - LAST_READS_MS);
     unsubscribe(); // until here what is said was taken, so that little falls between this and the next one
-    const read = taken.idle().then(() => cursors.close());
-    await within(read, Math.max(LAST_READS_MS, ends - performance.now()));
+    const last = async (): Promise<void> => {
+      await taken.stop();
+      await new Promise(setImmediate); // what waited to be told behind a read is told
+      await cursors.close();
+    };
+    await within(last(), Math.max(LAST_READS_MS, ends - performance.now()));
     outbox.close();
     report.close();
     if (shared[NAME] === mine) delete shared[NAME];

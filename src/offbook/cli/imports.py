@@ -54,9 +54,7 @@ def command() -> None:
 
 
 @command.command("openclaw", epilog=OPENCLAW_EPILOG)
-@click.option(
-    "--state", type=UTF8, metavar="DIR", help="OpenClaw's state folder (else where OpenClaw has it)."
-)
+@click.option("--state", type=UTF8, metavar="DIR", help="OpenClaw's state folder (else where OpenClaw has it).")
 @click.option("--agent", "agents", type=UTF8, multiple=True, metavar="NAME", help="Only this agent. May be repeated.")
 @click.option(
     "--session", "sessions", type=UTF8, multiple=True, metavar="KEY", help="Only this session. May be repeated."

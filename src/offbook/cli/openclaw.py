@@ -54,8 +54,9 @@ def doctor(invocation: Invocation, config_given: str | None, state_given: str | 
     from offbook.cli.output import print_json
     from offbook.cli.root import EXIT_FAILED, EXIT_UNREACHABLE
     from offbook.hosts.openclaw.examination import examine
+    from offbook.types import now
 
-    seen = examine(*places(invocation, config_given, state_given), invocation.environ)
+    seen = examine(*places(invocation, config_given, state_given), invocation.environ, now())
     if invocation.is_json:
         print_json({"findings": seen.findings, "sessions": [_session(each) for each in seen.sessions]})
     else:

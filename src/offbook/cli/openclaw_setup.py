@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass
 
 if TYPE_CHECKING:
     from offbook.hosts.openclaw.changes import Wishes
+    from offbook.hosts.openclaw.editing import Missing
     from offbook.hosts.openclaw.setting_up import Prepared
 
 EPILOG = """\b
@@ -47,7 +49,9 @@ state_option = click.option(
     "--level", type=click.Choice(["capture", "recall", "hot-swap", "off"]), required=True, help="How much Offbook does."
 )
 @click.option("--plugin", type=UTF8, metavar="DIR", help="Folder of the plugin (else the one that comes with Offbook).")
-@click.option("--memory-slot", is_flag=True, help="Answer the host's memory_search and memory_get, too.")
+@click.option(
+    "--memory-slot/--no-memory-slot", default=None, help="Answer the host's memory_search and memory_get, too."
+)
 @click.option("--mcp", is_flag=True, help="Add Offbook's tools as an MCP server.")
 @click.option("--host-model/--no-host-model", default=None, help="Let the host's model write summaries.")
 @click.option("--start-daemon/--no-start-daemon", default=None, help="Let the plugin start `offbook serve`.")
@@ -66,7 +70,7 @@ def setup(
     invocation: Invocation,
     /,
     plugin: str | None,
-    memory_slot: bool,
+    memory_slot: bool | None,
     mcp: bool,
     yes: bool,
     dry_run: bool,
@@ -75,8 +79,7 @@ def setup(
     **wished: Any,
 ) -> None:
     """Write what OpenClaw needs to run with Offbook, at a level, or take it away."""
-    from offbook.hosts.openclaw.config_file import replace
-    from offbook.hosts.openclaw.setting_up import prepare
+    from offbook.hosts.openclaw.setting_up import prepare, write
     from offbook.types import now
 
     path, state = places(invocation, config_given, state_given)
@@ -85,27 +88,36 @@ def setup(
     if not invocation.is_json:
         _show_plan(prepared)
     backup = None
-    is_agreed = yes or (_agrees(prepared) if not (invocation.is_json or dry_run) else False)
-    if prepared.plan.changes and not prepared.plan.obstacles and is_agreed and not dry_run:
-        backup = replace(prepared.file, prepared.text, now())
-    _tell(invocation, prepared, backup)
+    is_possible = bool(prepared.plan.changes) and not prepared.plan.obstacles and not dry_run
+    can_ask = not invocation.is_json and sys.stdin.isatty()
+    if is_possible and (yes or (can_ask and click.confirm("Write this?", err=True))):
+        backup = write(prepared, now())
+    unasked = is_possible and not yes and not can_ask
+    _tell(invocation, prepared, backup, _doctor(config_given, state_given), unasked=unasked)
     if prepared.plan.obstacles or (prepared.plan.changes and backup is None and not dry_run):
         raise click.exceptions.Exit(1)
 
 
 def places(invocation: Invocation, config_given: str | None, state_given: str | None) -> tuple[Path, Path]:
     """Whoever names a file means the host that it belongs to: its state is beside it unless somebody says otherwise."""
-    from offbook.hosts.openclaw.config_file import config_path, state_folder
+    from offbook.hosts.openclaw.config_file import CONFIG_VARIABLE, config_path
+    from offbook.portability.openclaw.places import STATE_VARIABLE, named_path, state_folder
 
     environ = invocation.environ
     if state_given is not None:
-        environ["OPENCLAW_STATE_DIR"] = state_given
+        environ[STATE_VARIABLE] = state_given
     if config_given is not None:
-        environ["OPENCLAW_CONFIG_PATH"] = config_given
+        environ[CONFIG_VARIABLE] = config_given
     path = config_path(environ)
-    if config_given is not None and not environ.get("OPENCLAW_STATE_DIR"):
+    if config_given is not None and named_path(environ, STATE_VARIABLE) is None:
         return path, path.parent
     return path, state_folder(environ)
+
+
+def _doctor(config_given: str | None, state_given: str | None) -> str:
+    named = [("--config", config_given), ("--state", state_given)]
+    options = [text for name, value in named if value is not None for text in (name, value)]
+    return shlex.join(["offbook", "openclaw", "doctor", *options])
 
 
 def _wishes(
@@ -120,24 +132,37 @@ def _wishes(
 ) -> Wishes:
     from importlib.util import find_spec
 
-    from offbook.client.endpoint import Endpoint
     from offbook.hosts.openclaw.changes import Wishes
 
     if is_mcp and find_spec("offbook.cli.mcp") is None:
         raise click.UsageError("--mcp: this Offbook has no `offbook mcp` yet; set up without it")
     named = _own_command()
-    home = invocation.home.folder.absolute()
-    is_usual = home == Path("~/.offbook").expanduser()
+    home, asked = _provider(invocation, endpoint)
     return Wishes(
         level=level,
-        home=None if is_usual else str(home),
-        endpoint=None if endpoint is None else str(Endpoint.parse(endpoint)),
+        home=home,
+        endpoint=asked,
         command=named if start_daemon else None,
         start_daemon=start_daemon,
         host_model=host_model,
         mcp_command=named if is_mcp else None,
         take_slot=take_slot,
     )
+
+
+def _provider(invocation: Invocation, endpoint: str | None) -> tuple[str | Missing | None, str | Missing | None]:
+    """Data folder and endpoint to write. Whoever names a folder means its provider, and the usual one needs no line."""
+    from offbook.client.endpoint import Endpoint
+    from offbook.hosts.openclaw.commands import socket_of, usual_home
+    from offbook.hosts.openclaw.editing import MISSING
+
+    folder = invocation.home.folder.absolute()
+    is_named = invocation.home_given is not None
+    home = str(folder) if folder != usual_home() else MISSING if is_named else None
+    if endpoint is None:
+        return home, MISSING if is_named else None
+    asked = Endpoint.parse(endpoint)
+    return (home or MISSING, MISSING) if asked == socket_of(folder) else (home, str(asked))
 
 
 def _own_command() -> str:
@@ -152,38 +177,34 @@ def _show_plan(prepared: Prepared) -> None:
     from offbook.cli.output import printable
     from offbook.hosts.openclaw.editing import MISSING
     from offbook.hosts.openclaw.json5 import written
+    from offbook.hosts.openclaw.masking import masked
 
     plan = prepared.plan
     click.echo(str(prepared.file.path))
-    for line in prepared.diff:
+    for line in prepared.diff():
         click.secho(printable(line), fg=DIFF_COLOURS.get(line[:1]))
     if plan.obstacles:
         click.echo("would change:")
         for change in plan.changes:
-            value = "is taken away" if change.after is MISSING else f"= {written(change.after)}"
+            value = "is taken away" if change.after is MISSING else f"= {written(masked(change.after, *change.path))}"
             click.echo(f"  {printable(change.name)} {printable(value)}")
     for note in plan.notes:
         click.secho(f"! {printable(note)}", fg="yellow")
 
 
-def _agrees(prepared: Prepared) -> bool:
-    if not prepared.plan.changes or prepared.plan.obstacles or not sys.stdin.isatty():
-        return False
-    return click.confirm("Write this?", err=True)
-
-
-def _tell(invocation: Invocation, prepared: Prepared, backup: Path | None) -> None:
+def _tell(invocation: Invocation, prepared: Prepared, backup: Path | None, doctor: str, *, unasked: bool) -> None:
     from offbook.cli.output import print_json
     from offbook.hosts.openclaw.editing import MISSING
+    from offbook.hosts.openclaw.masking import masked
     from offbook.hosts.openclaw.setting_up import next_steps
 
     plan = prepared.plan
-    steps = next_steps(prepared) if backup is not None else []
+    steps = next_steps(prepared, doctor) if backup is not None else []
     if invocation.is_json:
         changes = [
             {"path": change.name, "why": change.why}
             | {
-                name: value
+                name: masked(value, *change.path)
                 for name, value in (("before", change.before), ("after", change.after))
                 if value is not MISSING
             }
@@ -194,7 +215,7 @@ def _tell(invocation: Invocation, prepared: Prepared, backup: Path | None) -> No
             "changes": changes,
             "notes": plan.notes,
             "obstacles": plan.obstacles,
-            "diff": prepared.diff,
+            "diff": prepared.diff(context=0),
             "written": backup is not None,
             "backup": None if backup is None else str(backup),
             "next": steps,
@@ -206,7 +227,7 @@ def _tell(invocation: Invocation, prepared: Prepared, backup: Path | None) -> No
     if not plan.changes:
         click.echo("nothing to change: it is set up like that")
     elif backup is None:
-        click.echo("nothing is written; --yes writes it without asking", err=True)
+        click.echo("nothing is written" + "; --yes writes it without asking" * unasked, err=True)
     else:
         click.echo(f"written; what was there is in {backup}")
         for step in steps:

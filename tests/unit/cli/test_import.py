@@ -52,6 +52,13 @@ def test_what_was_stored_and_what_was_skipped_is_told(run: Run, state: State, an
     assert "2 messages: 0 stored, 2 already there" in again.stdout
 
 
+def test_incognito_sessions_are_counted(run: Run, state: State, answering: Answering) -> None:
+    state.store("p", "agent:main:dashboard:incognito-7", said("3", "b"))
+    result = run("import", "openclaw")
+    assert "incognito sessions" in result.stdout
+    assert set(answering.sessions) == {"agent:main:main"}
+
+
 def test_a_dry_run_says_so(run: Run, state: State, answering: Answering) -> None:
     result = run("import", "openclaw", "--dry-run")
     assert "2 messages: 2 would be stored, 0 already there" in result.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,35 @@ def setup(run: Run, host: Path, level: str, *more: str) -> Any:
 
 
 # ── setup ─────────────────────────────────────────────────────────────────────────────────────
+
+
+SECRETS = ("sk-1", "tg-2", "pw-3", "old-4", "said-5", "user-6")
+SECRET_FILE = """{
+  "channels": {"telegram": {"botToken": "tg-2"}}, "models": {"apiKeys": ["sk-1"]},
+  // "password": "said-5"
+  "hooks": {"token": "old-4", "token": "pw-3", "tokenFile": "/shown"}, "proxy": "http://user-6:x@host"
+}
+"""
+
+
+ON_ONE_LINE = '{"channels": {"telegram": {"botToken": "tg-2"}}, "models": {"apiKeys": ["sk-1"]}}'
+
+
+@pytest.mark.parametrize("content", [SECRET_FILE, ON_ONE_LINE])
+@pytest.mark.parametrize("level", ["capture", "off"])
+def test_secrets_are_not_shown(run: Run, host: Path, content: str, level: str) -> None:
+    entry = '"plugins": {"entries": {"offbook": {"config": {"secret": "sk-1"}}}},'
+    (host / "openclaw.json").write_text(content.replace("{", "{" + entry, 1))
+    shown = setup(run, host, level, "--dry-run").output
+    assert "offbook" in shown
+    as_json = setup(run, host, level, "--json", "--yes")
+    document = json.loads(as_json.stdout)
+    assert document["written"]
+    assert not [secret for secret in SECRETS if secret in shown + as_json.output]
+    assert not [line for line in document["diff"] if line.startswith(" ")]
+    written = (host / "openclaw.json").read_text()
+    assert "tg-2" in written
+    assert "***" not in written
 
 
 def test_without_a_terminal_nothing_is_written(run: Run, host: Path) -> None:
@@ -82,6 +112,8 @@ def test_somebody_who_agrees_and_one_who_does_not(run: Run, host: Path, monkeypa
 
 
 def test_a_dry_run_is_no_failure(run: Run, host: Path) -> None:
+    result = setup(run, host, "recall", "--dry-run")
+    assert (result.exit_code, result.stderr) == (0, "nothing is written\n")
     assert setup(run, host, "recall", "--dry-run", "--yes").exit_code == 0
     assert (host / "openclaw.json").read_text() == FILE
 
@@ -104,6 +136,7 @@ def test_a_slot_that_another_plugin_has(run: Run, host: Path) -> None:
     result = setup(run, host, "hot-swap", "--yes")
     assert result.exit_code == 1
     assert "--take-slot" in result.stderr
+    assert "--yes" not in result.stderr
     assert 'plugins.entries.offbook.config.level = "hot-swap"' in result.stdout
     assert "offbook" not in (host / "openclaw.json").read_text()
     assert setup(run, host, "hot-swap", "--yes", "--take-slot").exit_code == 0
@@ -115,6 +148,79 @@ def test_a_file_that_is_made_elsewhere(run: Run, host: Path, monkeypatch: pytest
     result = setup(run, host, "capture", "--yes")
     assert (result.exit_code, variable in result.stderr) == (1, True)
     assert (host / "openclaw.json").read_text() == FILE
+
+
+def test_a_write_protected_file(run: Run, host: Path) -> None:
+    (host / "openclaw.json").chmod(0o444)
+    for how in ("--yes", "--dry-run"):
+        result = setup(run, host, "capture", how)
+        assert (result.exit_code, "chmod u+w" in result.stderr) == (1, True)
+    assert [each.name for each in host.iterdir()] == ["openclaw.json"]
+
+
+def test_what_is_included_is_planned_on(run: Run, host: Path) -> None:
+    assert setup(run, host, "recall", "--yes").exit_code == 0
+    plain = (host / "openclaw.json").read_text().replace("// mine", "")
+    (host / "plugins.json5").write_text(json.dumps(json.loads(plain)["plugins"]))
+    (host / "openclaw.json").write_text('{plugins: {$include: "./plugins.json5"}}')
+    assert "nothing to change" in setup(run, host, "recall", "--yes").stdout
+    result = setup(run, host, "capture", "--json")
+    document = json.loads(result.stdout)
+    changes = [(change["path"], change.get("after")) for change in document["changes"]]
+    assert changes == [
+        ("plugins.entries.offbook.hooks.allowPromptInjection", None),
+        ("plugins.entries.offbook.config.level", "capture"),
+    ]
+    assert "$include" in document["obstacles"][0]
+
+
+def test_back_to_the_usual_provider(run: Run, host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OFFBOOK_HOME")
+
+    def config() -> Any:
+        plain = (host / "openclaw.json").read_text().replace("// mine", "")
+        return json.loads(plain)["plugins"]["entries"]["offbook"]["config"]
+
+    elsewhere = ("--home", "/elsewhere", "--url", "http://h:1")
+    assert setup(run, host, "capture", "--yes", *elsewhere).exit_code == 0
+    assert config() == {"level": "capture", "home": "/elsewhere", "endpoint": "http://h:1"}
+    assert setup(run, host, "recall", "--yes").exit_code == 0
+    assert config() == {"level": "recall", "home": "/elsewhere", "endpoint": "http://h:1"}
+    assert setup(run, host, "recall", "--yes", "--home", "/other").exit_code == 0
+    assert config() == {"level": "recall", "home": "/other"}
+    assert setup(run, host, "recall", "--yes", "--home", str(host.parent / ".offbook")).exit_code == 0
+    assert config() == {"level": "recall"}
+    assert setup(run, host, "recall", "--yes", *elsewhere).exit_code == 0
+    assert setup(run, host, "recall", "--yes", "--url", f"unix://{host.parent}/.offbook/offbook.sock").exit_code == 0
+    assert config() == {"level": "recall"}
+
+
+def test_down_again(run: Run, host: Path) -> None:
+    def plugins() -> Any:
+        return json.loads((host / "openclaw.json").read_text().replace("// mine", ""))["plugins"]
+
+    assert setup(run, host, "capture", "--yes").exit_code == 0
+    before = plugins()
+    assert setup(run, host, "recall", "--memory-slot", "--yes").exit_code == 0
+    assert setup(run, host, "recall", "--host-model", "--yes").exit_code == 0
+    assert plugins()["slots"] == {"memory": "offbook-memory"}
+    assert setup(run, host, "capture", "--no-memory-slot", "--no-host-model", "--yes").exit_code == 0
+    before["entries"]["offbook"]["config"]["hostModel"] = False
+    assert plugins() == before
+
+
+def test_who_had_a_slot_is_known_after_many_changes(run: Run, host: Path) -> None:
+    assert setup(run, host, "hot-swap", "--memory-slot", "--yes").exit_code == 0
+    for number in range(15):
+        assert setup(run, host, "hot-swap", "--host-model" if number % 2 else "--no-host-model", "--yes").exit_code == 0
+    assert len(list(host.glob("*backup*"))) == 11
+    assert setup(run, host, "off", "--yes").exit_code == 0
+    assert (host / "openclaw.json").read_text() == FILE
+
+
+def test_what_to_do_next_names_the_same_host(run: Run, host: Path) -> None:
+    result = setup(run, host, "capture", "--yes", "--config", str(host / "openclaw.json"))
+    assert f"offbook openclaw doctor --config {host}/openclaw.json" in result.stdout
 
 
 def test_a_host_that_does_not_reload(run: Run, host: Path) -> None:
@@ -172,8 +278,9 @@ def tell(host: Path, **parts: Any) -> None:
     told: dict[str, Any] = {
         "pid": os.getpid(),
         "startedAt": "2026-01-31T11:00:00Z",
+        "savedAt": datetime.now(UTC).isoformat(),
         "level": "hot-swap",
-        "provider": {"endpoint": "unix:/s", "ok": True},
+        "provider": {"endpoint": f"unix:{host.parent}/home/offbook.sock", "ok": True},
         "turns": {"prepared": 1, "last": {"at": at}},
         "engine": {"assembled": 1, "committed": 1, "last": {"at": at}},
     }
@@ -201,6 +308,33 @@ def test_a_turn_that_did_not_arrive(run: Run, running: Path, stored: set[str]) -
     assert result.exit_code == 1
     assert levels(result)["last turn"] == "fail"
     assert json.loads(result.stdout)["sessions"][0]["missing"] == ["b"]
+
+
+def test_what_to_do_names_what_is_not_usual(run: Run, running: Path, stored: set[str], tmp_path: Path) -> None:
+    assert setup(run, running, "hot-swap", "--yes", "--url", "http://localhost:1").exit_code == 0
+    moved = running.rename(tmp_path / "else where")
+    result = run("openclaw", "doctor", "--json", "--state", str(moved))
+    (found,) = [each for each in json.loads(result.stdout)["findings"] if each["check"] == "last turn"]
+    command = f"offbook --home {tmp_path}/home import openclaw --url http://localhost:1 --state '{moved}'"
+    assert command in found["mend"]
+
+
+def test_a_plugin_that_delivers_elsewhere(run: Run, running: Path, stored: set[str]) -> None:
+    stored |= {"a", "b"}
+    tell(running, provider={"endpoint": "unix:/elsewhere", "ok": True})
+    result = run("openclaw", "doctor", "--json")
+    assert (result.exit_code, levels(result)["reached"]) == (1, "fail")
+
+
+def test_the_memory_slot_is_looked_at(run: Run, running: Path, stored: set[str]) -> None:
+    stored |= {"a", "b"}
+    assert "memory slot" not in levels(run("openclaw", "doctor", "--json"))
+    assert setup(run, running, "hot-swap", "--yes", "--memory-slot").exit_code == 0
+    assert levels(run("openclaw", "doctor", "--json"))["memory slot"] == "ok"
+    path = running / "openclaw.json"
+    path.write_text(path.read_text().replace('"memory": "offbook-memory"', '"memory": "none"'))
+    result = run("openclaw", "doctor", "--json")
+    assert (result.exit_code, levels(result)["memory slot"]) == (1, "fail")
 
 
 def test_the_host_s_own_engine(run: Run, running: Path, stored: set[str]) -> None:
@@ -254,7 +388,7 @@ def test_a_report_that_is_none(run: Run, running: Path, stored: set[str]) -> Non
 
 def test_a_gateway_that_is_gone(run: Run, running: Path, stored: set[str]) -> None:
     stored |= {"a", "b"}
-    tell(running, pid=2**22 + 1)
+    tell(running, savedAt="2026-01-31T12:00:00Z")
     result = run("openclaw", "doctor", "--json")
     assert (result.exit_code, levels(result)["gateway"]) == (0, "warn")
 
@@ -265,6 +399,10 @@ def test_level_off_and_a_file_that_is_none(run: Run, host: Path, stored: set[str
     (host / "openclaw.json").write_text("{")
     result = run("openclaw", "doctor", "--json")
     assert (result.exit_code, levels(result)) == (1, {"config": "fail"})
+    assert result.stdout.count(str(host / "openclaw.json")) == 1
+    (host / "openclaw.json").unlink()
+    result = run("openclaw", "doctor")
+    assert "→ name the file with --config" in result.stdout
 
 
 def test_what_is_included_is_read(run: Run, running: Path, stored: set[str]) -> None:

@@ -34,6 +34,18 @@ def test_the_database_is_told_in_the_order_written_with_all_branches(state: Stat
     assert told(state) == {"agent:main:main": ["1", "2", "3"]}
 
 
+def test_incognito_sessions_are_left_out_and_counted(state: State) -> None:
+    state.store("s", "agent:main:main", said("1", "a"))
+    state.store("p", "agent:main:dashboard:incognito-7", said("2", "b"))
+    state.list_sessions({"agent:main:subagent:incognito-8": {"sessionId": "q"}})
+    (state.sessions / "q.jsonl").write_text(text(head("q"), said("3", "c")))
+    state.store("r", "agent:main:dashboard:7", said("4", "d"))
+    catalogue = Catalogue(state.folder, Agent("main", state.agent))
+    assert [session.key for session in catalogue.sessions()] == ["agent:main:dashboard:7", "agent:main:main"]
+    assert catalogue.incognito == 2
+    catalogue.close()
+
+
 def test_compressed_rows_are_read(state: State) -> None:
     state.store("s", "agent:main:main", said("1", "a" * 5_000_000), said("2", "b"), packed=True)
     assert told(state) == {"agent:main:main": ["1", "2"]}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from offbook.errors import NotFound
-from offbook.portability.openclaw.places import Agent, state_folder, transcript_files
+from offbook.portability.openclaw.places import Agent, folder_with_agents, state_folder, transcript_files
 from tests.unit.portability.openclaw_state import State
 
 WHEN = "2025-10-09T09-00-00.000Z"
@@ -22,25 +22,35 @@ def test_the_folder_is_the_one_given_then_the_variables_then_the_default(nobody_
     for folder in (given, named, default):
         (folder / "agents").mkdir(parents=True)
     environ = {"OPENCLAW_STATE_DIR": str(named)}
-    assert state_folder(str(given), environ) == given
-    assert state_folder(None, environ) == named
-    assert state_folder(None, {}) == default
+    assert folder_with_agents(str(given), environ) == given
+    assert folder_with_agents(None, environ) == named
+    assert folder_with_agents(None, {}) == default
 
 
 def test_a_folder_that_is_not_there_is_named_with_what_to_set(nobody_home: Path) -> None:
     with pytest.raises(NotFound, match=r"\.openclaw \(the default\) is not there.*--state DIR or OPENCLAW_STATE_DIR"):
-        state_folder(None, {})
+        folder_with_agents(None, {})
+
+
+def test_the_folder_is_the_one_that_the_host_itself_takes(nobody_home: Path) -> None:
+    moved = nobody_home / "svc"
+    (moved / ".openclaw" / "agents").mkdir(parents=True)
+    environ = {"OPENCLAW_STATE_DIR": " undefined ", "OPENCLAW_HOME": str(moved)}
+    assert state_folder(environ) == folder_with_agents(None, environ) == moved / ".openclaw"
+    assert state_folder({"OPENCLAW_HOME": "null"}) == nobody_home / ".openclaw"
+    with pytest.raises(NotFound, match=r"\(OPENCLAW_HOME\) is not there"):
+        folder_with_agents(None, {"OPENCLAW_HOME": str(nobody_home / "gone")})
 
 
 def test_another_profile_is_told(nobody_home: Path) -> None:
     (nobody_home / ".openclaw-work" / "agents").mkdir(parents=True)
     with pytest.raises(NotFound, match=r"there is .*\.openclaw-work"):
-        state_folder(None, {})
+        folder_with_agents(None, {})
 
 
 def test_a_folder_of_something_else_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"\(--state\) has no folder `agents`"):
-        state_folder(str(tmp_path), {})
+        folder_with_agents(str(tmp_path), {})
 
 
 def test_every_kind_of_transcript_is_found_and_nothing_else(state: State) -> None:

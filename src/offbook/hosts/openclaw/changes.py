@@ -6,125 +6,48 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from offbook.errors import InvalidInput
-from offbook.hosts.openclaw.editing import MISSING, Edit, Path, applied, value_at
+from offbook.hosts.openclaw.editing import MISSING, Missing, Path, value_at
+from offbook.hosts.openclaw.plan import Plan, dotted
 
 Level = Literal["off", "capture", "recall", "hot-swap"]
 LEVELS: tuple[Level, ...] = ("off", "capture", "recall", "hot-swap")
 PLUGIN = "offbook"
 MEMORY_PLUGIN = "offbook-memory"
 ENTRY: Path = ("plugins", "entries", PLUGIN)
+INJECTION: Path = (*ENTRY, "hooks", "allowPromptInjection")
 SLOTS = {"contextEngine": PLUGIN, "memory": MEMORY_PLUGIN}
 FREE_SLOTS = {"contextEngine": ("legacy", ""), "memory": ("none", "memory-core", "")}
 """What the host's own parts are called in a slot: to replace these takes nothing from another plugin."""
 
-_KINDS: dict[type, str] = {dict: "object", list: "list"}
-
 
 @dataclass(frozen=True)
 class Wishes:
-    """None: as it is. `plugin_folder` None: the host has the plugin installed."""
+    """None: as it is. MISSING: as the plugin has it by itself. `plugin_folder` None: the host has it installed."""
 
     level: Level
     plugin_folder: str | None = None
-    home: str | None = None
-    endpoint: str | None = None
+    home: str | Missing | None = None
+    endpoint: str | Missing | None = None
     command: str | None = None
     start_daemon: bool | None = None
     host_model: bool | None = None
-    memory_folder: str | None = None
+    memory_folder: str | Missing | None = None
     mcp_command: str | None = None
     take_slot: bool = False
     slots_before: Mapping[str, Any] = field(default_factory=dict)
     """Who had a slot before us, where that is known; MISSING where nobody was named."""
+    injection_before: Any = None
+    """What allowPromptInjection was before a level of ours needed it; None where that is not known."""
 
 
-@dataclass(frozen=True)
-class Change:
-    path: Path
-    before: Any
-    after: Any
-    why: str
+def planned(
+    config: dict[str, Any], wishes: Wishes, our_paths: Mapping[str, str], file: dict[str, Any] | None = None
+) -> Plan:
+    """`our_paths`: those of `plugins.load.paths` that lead to a plugin of ours, as written there, and its name.
 
-    @property
-    def name(self) -> str:
-        """`plugins.load.paths[0]`, as the host writes it."""
-        return dotted(self.path)
-
-
-@dataclass
-class Plan:
-    """`obstacles` keep it from being carried out; `notes` are worth knowing."""
-
-    config: dict[str, Any]
-    changes: list[Change] = field(default_factory=list)
-    obstacles: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def edits(self) -> list[Edit]:
-        return [Edit(change.path, change.after) for change in self.changes]
-
-    def put(self, path: Path, value: Any, why: str) -> None:
-        before = value_at(self.config, path)
-        if before is MISSING or type(before) is not type(value) or before != value:
-            self._change(path, before, value, why)
-
-    def take(self, path: Path, why: str) -> None:
-        before = value_at(self.config, path)
-        if before is not MISSING:
-            self._change(path, before, MISSING, why)
-
-    def add_item(self, path: Path, item: str, why: str) -> None:
-        items = self.items(path)
-        if item not in items:
-            self._change((*path, len(items)), MISSING, item, why)
-
-    def take_item(self, path: Path, item: str, why: str) -> None:
-        items = self.items(path)
-        if item in items:
-            self._change((*path, items.index(item)), item, MISSING, why)
-
-    def items(self, path: Path) -> list[Any]:
-        found = value_at(self.config, path)
-        if found is not MISSING and not isinstance(found, list):
-            raise InvalidInput(f"{dotted(path)} is no list: mend that first (`openclaw config validate`)")
-        return list(found) if isinstance(found, list) else []
-
-    def prune(self, path: Path) -> None:
-        """What is empty now, from there up to the root's members, was there for us only."""
-        while path and value_at(self.config, path) in ({}, []):
-            self.take(path, "nothing is left in it")
-            path = path[:-1]
-
-    def _change(self, path: Path, before: Any, after: Any, why: str) -> None:
-        for length in range(len(path)):
-            holder = value_at(self.config, path[:length])
-            if isinstance(holder, dict) and "$include" in holder:
-                where = dotted(path[:length]) or "all of it"
-                self._stop(f"{where} comes from another file ($include): change it there, by hand")
-            kind = list if isinstance(path[length], int) else dict
-            if holder is not MISSING and not isinstance(holder, kind):
-                where = dotted(path[:length])
-                raise InvalidInput(f"{where} is no {_KINDS[kind]}: mend that first (`openclaw config validate`)")
-        self.config = applied(self.config, Edit(path, after))
-        self.changes.append(Change(path, before, after, why))
-
-    def _stop(self, why: str) -> None:
-        if why not in self.obstacles:
-            self.obstacles.append(why)
-
-
-def dotted(path: Path) -> str:
-    text = ""
-    for name in path:
-        text += f"[{name}]" if isinstance(name, int) else f".{name}" if text else name
-    return text
-
-
-def planned(config: dict[str, Any], wishes: Wishes, our_paths: Mapping[str, str]) -> Plan:
-    """`our_paths`: those of `plugins.load.paths` that lead to a plugin of ours, as written there, and its name."""
-    plan = Plan(config)
+    `file` has the `$include`s that are resolved in `config`.
+    """
+    plan = Plan(config, file)
     if wishes.level == "off":
         _undo(plan, wishes, our_paths)
     else:
@@ -132,8 +55,10 @@ def planned(config: dict[str, Any], wishes: Wishes, our_paths: Mapping[str, str]
         _grant(plan, wishes)
         _configure(plan, wishes)
         _engine_slot(plan, wishes)
-        if wishes.memory_folder is not None:
+        if isinstance(wishes.memory_folder, str):
             _memory_slot(plan, wishes, wishes.memory_folder)
+        elif wishes.memory_folder is MISSING:
+            _undo_memory_slot(plan, wishes, our_paths)
         if wishes.mcp_command is not None:
             server = {"command": wishes.mcp_command, "args": ["mcp"]}
             plan.put(("mcp", "servers", PLUGIN), server, "tools for agents over MCP")
@@ -168,7 +93,11 @@ def _grant(plan: Plan, wishes: Wishes) -> None:
     plan.put((*ENTRY, "enabled"), True, "the plugin is on")
     plan.put((*ENTRY, "hooks", "allowConversationAccess"), True, "without it the host keeps turns from the plugin")
     if wishes.level in ("recall", "hot-swap"):
-        plan.put((*ENTRY, "hooks", "allowPromptInjection"), True, "so that what comes to mind reaches the model")
+        plan.put(INJECTION, True, "so that what comes to mind reaches the model")
+    elif value_at(plan.config, INJECTION) is True and wishes.injection_before is MISSING:
+        plan.take(INJECTION, "this level puts nothing into a request")
+    elif value_at(plan.config, INJECTION) is True and wishes.injection_before is False:
+        plan.put(INJECTION, False, "as it was before")
 
 
 def _configure(plan: Plan, wishes: Wishes) -> None:
@@ -186,7 +115,9 @@ def _configure(plan: Plan, wishes: Wishes) -> None:
         "hostModel": (wishes.host_model, "whether the host's model writes summaries"),
     }
     for name, (value, why) in wished.items():
-        if value is not None:
+        if isinstance(value, Missing):
+            plan.take((*settings, name), f"{why}: the usual one")
+        elif value is not None:
             plan.put((*settings, name), value, why)
 
 
@@ -217,24 +148,39 @@ def _take_slot(plan: Plan, wishes: Wishes, slot: str, plugin: str) -> None:
 
 def _undo(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
     why = "undone"
-    for slot, plugin in SLOTS.items():
-        if value_at(plan.config, ("plugins", "slots", slot)) == plugin:
-            _give_back(plan, slot, wishes.slots_before)
-    for path in our_paths:
-        plan.take_item(("plugins", "load", "paths"), path, why)
-        plan.prune(("plugins", "load", "paths"))
+    if value_at(plan.config, ("plugins", "slots", "contextEngine")) == PLUGIN:
+        _give_back(plan, "contextEngine", wishes.slots_before)
+    _undo_memory_slot(plan, wishes, our_paths)
+    _unload(plan, PLUGIN, our_paths)
     if wishes.plugin_folder is None and value_at(plan.config, ENTRY) is not MISSING:
         plan.put(ENTRY, {"enabled": False}, "the plugin is off")
         plan.notes.append("the plugin itself is still installed: `openclaw plugins uninstall offbook` removes it")
-    for plugin in (PLUGIN, MEMORY_PLUGIN):
-        if plugin == MEMORY_PLUGIN or wishes.plugin_folder is not None:
-            plan.take(("plugins", "entries", plugin), why)
-        _disallow(plan, plugin)
-    plan.prune(("plugins", "entries"))
+    elif value_at(plan.config, ENTRY) is not MISSING:
+        plan.take(ENTRY, why)
+        plan.prune(ENTRY[:-1])
+    _disallow(plan, PLUGIN)
     server = value_at(plan.config, ("mcp", "servers", PLUGIN))
     if isinstance(server, dict) and server.get("args") == ["mcp"]:
         plan.take(("mcp", "servers", PLUGIN), why)
         plan.prune(("mcp", "servers"))
+
+
+def _undo_memory_slot(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
+    entry: Path = ("plugins", "entries", MEMORY_PLUGIN)
+    if value_at(plan.config, ("plugins", "slots", "memory")) == MEMORY_PLUGIN:
+        _give_back(plan, "memory", wishes.slots_before)
+    _unload(plan, MEMORY_PLUGIN, our_paths)
+    if value_at(plan.config, entry) is not MISSING:  # else what is empty there is somebody else's
+        plan.take(entry, "undone")
+        plan.prune(entry[:-1])
+    _disallow(plan, MEMORY_PLUGIN)
+
+
+def _unload(plan: Plan, plugin: str, our_paths: Mapping[str, str]) -> None:
+    paths: Path = ("plugins", "load", "paths")
+    for path in [path for path, name in our_paths.items() if name == plugin]:
+        plan.take_item(paths, path, "undone")
+        plan.prune(paths)
 
 
 def _give_back(plan: Plan, slot: str, before: Mapping[str, Any]) -> None:

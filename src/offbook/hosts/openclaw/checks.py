@@ -6,14 +6,16 @@ import shlex
 from typing import Any
 
 from offbook.doctor.finding import Finding
-from offbook.hosts.openclaw.changes import ENTRY, LEVELS, PLUGIN, Level, dotted
+from offbook.hosts.openclaw.changes import ENTRY, INJECTION, LEVELS, MEMORY_PLUGIN, PLUGIN, Level
 from offbook.hosts.openclaw.editing import MISSING, Path, value_at
 from offbook.hosts.openclaw.json5 import written
+from offbook.hosts.openclaw.plan import dotted
 from offbook.hosts.openclaw.plugin_folder import BUILT, Copy
 
 CONVERSATION: Path = (*ENTRY, "hooks", "allowConversationAccess")
-INJECTION: Path = (*ENTRY, "hooks", "allowPromptInjection")
 ENGINE_SLOT: Path = ("plugins", "slots", "contextEngine")
+MEMORY_SLOT: Path = ("plugins", "slots", "memory")
+MEMORY_ENTRY: Path = ("plugins", "entries", MEMORY_PLUGIN)
 
 
 def setting(path: Path, value: Any) -> str:
@@ -117,3 +119,32 @@ def check_slot(config: dict[str, Any]) -> Finding:
     return Finding(
         check="slot", level="ok", what="Offbook" if holder == PLUGIN else f"{told}, as level {level} wants it"
     )
+
+
+def check_memory_slot(config: dict[str, Any], copies: list[Copy]) -> list[Finding]:
+    """Where the second plugin is set up: does it answer for the host's memory?"""
+    entry, holder = value_at(config, MEMORY_ENTRY), value_at(config, MEMORY_SLOT)
+    is_enabled = isinstance(entry, dict) and entry.get("enabled") is True
+    if not is_enabled and holder != MEMORY_PLUGIN:
+        return []
+    allowed = _names(config["plugins"], "allow")
+    faults: list[tuple[str, str]] = []
+    if holder != MEMORY_PLUGIN:
+        told = "the host's own" if holder in (MISSING, None, "") else repr(holder)
+        what = f"{dotted(MEMORY_SLOT)} is {told}: memory_search and memory_get are answered without Offbook"
+        faults.append((what, f"{setting(MEMORY_SLOT, MEMORY_PLUGIN)}, or offbook openclaw setup … --no-memory-slot"))
+    if not is_enabled:
+        path = (*MEMORY_ENTRY, "enabled")
+        faults.append((f"{dotted(path)} is not true, but the memory slot is its own", setting(path, True)))
+    if allowed and MEMORY_PLUGIN not in allowed:
+        mend = setting(("plugins", "allow"), [*allowed, MEMORY_PLUGIN])
+        faults.append((f"plugins.allow does not name {MEMORY_PLUGIN}", mend))
+    if MEMORY_PLUGIN in _names(config["plugins"], "deny"):
+        faults.append((f"plugins.deny names {MEMORY_PLUGIN}", f"take {MEMORY_PLUGIN!r} out of plugins.deny"))
+    if not any(copy.plugin == MEMORY_PLUGIN for copy in copies):
+        what = f"no path of plugins.load.paths leads to {MEMORY_PLUGIN}: the host cannot find it"
+        faults.append((what, "offbook openclaw setup … --memory-slot"))
+    if faults:
+        what, mend = ("\n".join(parts) for parts in zip(*faults, strict=True))
+        return [Finding(check="memory slot", level="fail", what=what, mend=mend.replace("\n", "; "))]
+    return [Finding(check="memory slot", level="ok", what="Offbook")]

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 from offbook.errors import InvalidInput, NotFound, OffbookError
 from offbook.hosts.openclaw.json5 import parse
+from offbook.hosts.openclaw.masking import masked_text
+from offbook.portability.openclaw.places import named_path, state_folder
 
 BACKUP_INFIX = ".offbook-backup-"
-_UNSET = ("", "undefined", "null")
-"""What the host takes for no value at all in its variables."""
+BACKUPS_KEPT = 10
+CONFIG_VARIABLE = "OPENCLAW_CONFIG_PATH"
 
 
 @dataclass(frozen=True)
@@ -29,19 +33,9 @@ class ConfigFile:
     config: dict[str, Any]
 
 
-def state_folder(environ: Mapping[str, str]) -> Path:
-    """Where the host keeps sessions: OPENCLAW_STATE_DIR, else `.openclaw` in its home, which OPENCLAW_HOME may move."""
-    return _path(environ, "OPENCLAW_STATE_DIR") or (_path(environ, "OPENCLAW_HOME") or Path.home()) / ".openclaw"
-
-
 def config_path(environ: Mapping[str, str]) -> Path:
     """OPENCLAW_CONFIG_PATH, else openclaw.json in the state folder."""
-    return _path(environ, "OPENCLAW_CONFIG_PATH") or state_folder(environ) / "openclaw.json"
-
-
-def _path(environ: Mapping[str, str], name: str) -> Path | None:
-    value = environ.get(name, "").strip()
-    return None if value in _UNSET else Path(value).expanduser().absolute()
+    return named_path(environ, CONFIG_VARIABLE) or state_folder(environ) / "openclaw.json"
 
 
 def read(path: Path) -> ConfigFile:
@@ -51,41 +45,74 @@ def read(path: Path) -> ConfigFile:
         text = real.read_bytes().decode()
     except FileNotFoundError:
         raise NotFound(
-            f"there is no {path}: name it with --config, or set OpenClaw up first (`openclaw onboard`)"
+            f"there is no {path}: name the file with --config, or the folder it is in with --state; "
+            "where OpenClaw has none yet, `openclaw onboard` writes it"
         ) from None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8: {error}") from None
-    config = parse(text).value
+    try:
+        config = parse(text).value
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}, {error.detail}") from None
     if not isinstance(config, dict):
         raise InvalidInput(f"{path} holds no object")
     return ConfigFile(real, text, config)
 
 
-def diff(file: ConfigFile, new_text: str) -> list[str]:
-    """A unified diff, without line ends."""
+def diff(file: ConfigFile, new_text: str, *, context: int = 2) -> list[str]:
+    """A unified diff for people to see, without line ends and without secrets."""
     name = file.path.name
-    return list(
-        difflib.unified_diff(
-            file.text.splitlines(), new_text.splitlines(), f"{name} (now)", f"{name} (then)", lineterm="", n=2
-        )
-    )
+    old, new = masked_text(file.text).splitlines(), masked_text(new_text).splitlines()
+    return list(difflib.unified_diff(old, new, f"{name} (now)", f"{name} (then)", lineterm="", n=context))
+
+
+def hindrance(path: Path) -> str | None:
+    """Why the file is not to be replaced. That its folder lets us is not enough: somebody took its write bits away."""
+    if not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK):
+        return f"{path} is write-protected: change it where it is made, or `chmod u+w` it first, as who owns it"
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return f"{path.parent} cannot be written to: run this as the user that the gateway runs as"
+    return None
 
 
 def replace(file: ConfigFile, new_text: str, at: datetime) -> Path:
-    """Write it in one step, with the mode and the owner it had. Returns the backup that is made before."""
+    """Write it in one step, with the mode and the owner it had. Returns the backup, which is there only if it was."""
+    if (why := hindrance(file.path)) is not None:
+        raise OffbookError(f"{why}; nothing is written")
     backup = file.path.with_name(f"{file.path.name}{BACKUP_INFIX}{at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}")
     _written(file.path, backup, file.text)
-    if file.path.read_bytes() != file.text.encode():
-        raise OffbookError(f"{file.path} was changed by someone else just now: nothing is written, run it again")
-    _written(file.path, file.path, new_text)
+    try:
+        if file.path.read_bytes() != file.text.encode():
+            raise OffbookError(f"{file.path} was changed by someone else just now: nothing is written, run it again")
+        _written(file.path, file.path, new_text)
+    except BaseException as error:
+        backup.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in (errno.EBUSY, errno.EXDEV):
+            raise OffbookError(
+                f"{file.path} is a mount of its own, as containers have it, and cannot be replaced from in here: run "
+                "this where the file really is, or mount the folder instead of the file; nothing is written"
+            ) from None
+        raise
     return backup
 
 
-def backups(path: Path) -> Iterator[dict[str, Any]]:
+def backups(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """What the file said before our changes to it, the newest first."""
-    for backup in sorted(path.parent.glob(f"{path.name}{BACKUP_INFIX}*"), reverse=True):
+    for backup in _backup_files(path):
         with suppress(OSError, OffbookError):
-            yield read(backup).config
+            yield backup, read(backup).config
+
+
+def thin_out(path: Path, needed: Set[Path]) -> None:
+    """Keep the newest backups, and those that are needed to give back what somebody had before."""
+    for backup in _backup_files(path)[BACKUPS_KEPT:]:
+        if backup not in needed:
+            with suppress(OSError):  # another day, then
+                backup.unlink()
+
+
+def _backup_files(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f"{escape(path.name + BACKUP_INFIX)}*"), reverse=True)
 
 
 def _written(like: Path, path: Path, text: str) -> None:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from offbook.client.clients import Client
 from offbook.client.endpoint import Endpoint, default_token
 from offbook.doctor.finding import Finding
-from offbook.errors import OffbookError, ProviderError, ProviderRefused, ProviderUnavailable
-from offbook.hosts.openclaw import checks, proof
+from offbook.errors import NotFound, OffbookError, ProviderError, ProviderRefused, ProviderUnavailable
+from offbook.hosts.openclaw import checks, proof, told
 from offbook.hosts.openclaw.changes import ENTRY
+from offbook.hosts.openclaw.commands import Commands, commands, socket_of
 from offbook.hosts.openclaw.config_file import read
 from offbook.hosts.openclaw.editing import value_at
 from offbook.hosts.openclaw.includes import resolved
 from offbook.hosts.openclaw.plugin_folder import installed_copy, loaded_copies
 from offbook.hosts.openclaw.report import REPORT, Report, is_alive, read_report
 from offbook.hosts.openclaw.transcripts import Session, newest_sessions
+from offbook.portability.openclaw.keys import is_incognito
 
 SESSIONS_EACH = 3
 IDS_AT_A_TIME = 1_000
@@ -34,7 +36,16 @@ class Examination:
     is_provider_away: bool = False
 
 
-def examine(config_path: Path, state: Path, environ: Mapping[str, str]) -> Examination:
+@dataclass(frozen=True)
+class Reached:
+    """Where the plugin looks for the provider, the token it shows, and the data folder: as its own settings say."""
+
+    endpoint: Endpoint
+    token: str | None
+    home: Path
+
+
+def examine(config_path: Path, state: Path, environ: Mapping[str, str], now: datetime) -> Examination:
     seen = Examination()
     config = _config(seen, config_path)
     if config is None:
@@ -47,19 +58,24 @@ def examine(config_path: Path, state: Path, environ: Mapping[str, str]) -> Exami
     installed = installed_copy(state)
     seen.findings += [checks.check_enabled(config), checks.check_files([*copies, *([installed] if installed else [])])]
     seen.findings += [checks.check_level(config), *checks.check_permissions(config), checks.check_slot(config)]
+    seen.findings += checks.check_memory_slot(config, copies)
     report, of_report = _report(state)
     seen.findings += of_report
     sessions, faults = newest_sessions(state, SESSIONS_EACH)
-    sessions = [each for each in sessions if not proof.is_private(each.session_key)]
-    missing = _asked(seen, config, environ, sessions)
+    sessions = [each for each in sessions if not is_incognito(each.session_key)]
+    reached = _reached(seen, config, environ)
+    named = commands(reached.home, reached.endpoint, state, environ) if reached is not None else Commands()
+    missing = _asked(seen, reached, named, sessions) if reached is not None else None
     if not of_report:
-        seen.findings += proof.check_gateway(report, level, is_running=report is not None and is_alive(report.pid))
+        is_there = report is not None and is_alive(report.pid)
+        seen.findings += told.check_gateway(report, level, now=now, is_alive=is_there)
     if report is not None:
-        seen.findings += [proof.check_reached(report), *proof.check_delivery(report), proof.check_problems(report)]
+        seen.findings.append(told.check_reached(report, reached.endpoint if reached is not None else None))
+        seen.findings += [*told.check_delivery(report, named), told.check_problems(report)]
     if missing is not None:
         seen.sessions = proof.compared_sessions(sessions, missing)
-        seen.findings += proof.check_last_turns(seen.sessions, report)
-        seen.findings += [*proof.check_history(seen.sessions), *proof.check_damage(seen.sessions, faults)]
+        seen.findings += proof.check_last_turns(seen.sessions, report, named)
+        seen.findings += [*proof.check_history(seen.sessions, named), *proof.check_damage(seen.sessions, faults)]
     newest = sessions[0] if sessions else None
     if report is not None and level in ("recall", "hot-swap"):
         seen.findings.append(proof.check_recalled(report, newest))
@@ -74,7 +90,9 @@ def _config(seen: Examination, path: Path) -> dict[str, Any] | None:
         config = resolved(file.config, file.path.parent)
     except (OffbookError, OSError) as error:
         mend = "openclaw config validate; or name the right file with --config"
-        seen.findings.append(Finding(check="config", level="fail", what=f"{path}: {error}", mend=mend))
+        if isinstance(error, NotFound):
+            mend = "name the file with --config, or its folder with --state; where there is none yet: openclaw onboard"
+        seen.findings.append(Finding(check="config", level="fail", what=str(error), mend=mend))
         return None
     seen.findings.append(Finding(check="config", level="ok", what=str(path)))
     return config if isinstance(config, dict) else {}
@@ -85,11 +103,11 @@ def _report(state: Path) -> tuple[Report | None, list[Finding]]:
         return read_report(state), []
     except (OSError, ValueError) as error:
         what = f"{state / REPORT} cannot be read: {error}"
-        return None, [Finding(check="gateway", level="fail", what=what, mend=f"{proof.RESTART} makes it anew")]
+        return None, [Finding(check="gateway", level="fail", what=what, mend=f"{told.RESTART} makes it anew")]
 
 
-def endpoint_of(config: dict[str, Any], environ: Mapping[str, str]) -> tuple[Endpoint, str | None, Path]:
-    """Where the plugin looks for the provider, the token it shows, and the data folder: as its own settings say."""
+def reached_by(config: dict[str, Any], environ: Mapping[str, str]) -> Reached:
+    """Raises InvalidInput for an endpoint that is none."""
     given = value_at(config, (*ENTRY, "config"))
     given = given if isinstance(given, dict) else {}
 
@@ -98,35 +116,40 @@ def endpoint_of(config: dict[str, Any], environ: Mapping[str, str]) -> tuple[End
         return value.strip() if isinstance(value, str) and value.strip() else None
 
     home = Path(text("home") or environ.get("OFFBOOK_HOME") or "~/.offbook").expanduser()
-    endpoint = Endpoint.parse(text("endpoint") or environ.get("OFFBOOK_URL") or f"unix://{home / 'offbook.sock'}")
+    named = text("endpoint") or environ.get("OFFBOOK_URL")
+    endpoint = Endpoint.parse(named) if named else socket_of(home)
     token_file = Path(text("tokenFile") or home / "token").expanduser()
     try:
         token: str | None = token_file.read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
         token = default_token(endpoint, {**environ, "OFFBOOK_HOME": str(home)})
-    return endpoint, token, home
+    return Reached(endpoint, token, home)
 
 
-def _asked(
-    seen: Examination, config: dict[str, Any], environ: Mapping[str, str], sessions: Sequence[Session]
-) -> dict[str, list[str]] | None:
-    """What Offbook lacks of each session, by the host's session id; None where nobody can say."""
+def _reached(seen: Examination, config: dict[str, Any], environ: Mapping[str, str]) -> Reached | None:
     try:
-        endpoint, token, home = endpoint_of(config, environ)
+        return reached_by(config, environ)
     except OffbookError as error:
         mend = "mend endpoint in plugins.entries.offbook.config: unix:///path, http://host:port, https://host:port"
         seen.findings.append(Finding(check="provider", level="fail", what=error.detail, mend=mend))
         return None
+
+
+def _asked(
+    seen: Examination, reached: Reached, named: Commands, sessions: Sequence[Session]
+) -> dict[str, list[str]] | None:
+    """What Offbook lacks of each session, by the host's session id; None where nobody can say."""
+    endpoint, home = reached.endpoint, reached.home
     try:
         with Client(
-            endpoint, token=token, client="openclaw-doctor", home=home, timeout_seconds=ANSWER_SECONDS
+            endpoint, token=reached.token, client="openclaw-doctor", home=home, timeout_seconds=ANSWER_SECONDS
         ) as client:
             client.ping()
             seen.findings.append(Finding(check="provider", level="ok", what=f"answers at {endpoint}"))
             return {each.session_id: _lacking(client, each) for each in sessions}
     except ProviderUnavailable as error:
         seen.is_provider_away = True
-        mend = f"{_naming(home)} serve; or `offbook openclaw setup … --start-daemon` lets the plugin start it"
+        mend = f"{named.serve}; or `offbook openclaw setup … --start-daemon` lets the plugin start it"
         seen.findings.append(Finding(check="provider", level="fail", what=error.detail, mend=mend))
     except ProviderRefused as error:
         mend = "a token that the provider knows: tokenFile in plugins.entries.offbook.config, or the token in its home"
@@ -136,11 +159,6 @@ def _asked(
     except ProviderError as error:
         seen.findings.append(Finding(check="provider", level="fail", what=error.detail, mend="see the provider's log"))
     return None
-
-
-def _naming(home: Path) -> str:
-    """A command that is copied out of the report must mean the folder that the plugin uses."""
-    return "offbook" if home == Path("~/.offbook").expanduser() else f"offbook --home {shlex.quote(str(home))}"
 
 
 def _lacking(client: Client, session: Session) -> list[str]:

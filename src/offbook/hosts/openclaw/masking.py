@@ -9,11 +9,11 @@ from offbook.hosts.openclaw.json5 import Node, parse, written
 
 MASK = "***"
 _SECRET = re.compile(r"token|key|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE)
-_PLACE = re.compile(r"(?:file|path)$", re.IGNORECASE)
+_PLACE = re.compile(r"(?:File|Path|(?:^|[_-])(?:file|path|FILE|PATH))$")
 """Where a secret lies is none."""
 _USER = re.compile(r"(?<=://)[^/@\s\"']+(?=@)")
 _PAIR = re.compile(
-    r"(?P<before>(?P<quote>[\"']?)(?P<name>[\w$.-]+)(?P=quote)\s*[:=]\s*)"
+    r"(?<![\w$.-])(?P<before>(?P<quote>[\"']?)(?P<name>[\w$.-]{1,80})(?P=quote)\s*[:=]\s*)"
     r"(?P<value>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[^\s,{}\[\]\"']{8,})"
 )
 """A name and its value where no reader sees them: in a comment, or under a name that stands there twice."""

@@ -1,4 +1,4 @@
-"""Did the last turns go through Offbook? What the host wrote, what the plugin says, what is stored: pure findings.
+"""Did the last turns go through Offbook? What the host wrote against what is stored: pure findings.
 
 A host whose plugin is blocked, or whose context engine is not ours, goes on without a word. So nothing here trusts the
 configuration alone: the transcripts of the host are what is compared.
@@ -6,22 +6,20 @@ configuration alone: the transcripts of the host are what is compared.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from offbook.doctor.finding import FAULTS_SHOWN, Finding
-from offbook.hosts.openclaw.changes import PLUGIN, Level
+from offbook.hosts.openclaw.changes import PLUGIN
 from offbook.hosts.openclaw.checks import CONVERSATION, ENGINE_SLOT, setting
+from offbook.hosts.openclaw.commands import Commands
 from offbook.hosts.openclaw.report import Report
+from offbook.hosts.openclaw.told import INSPECT, RESTART, USUAL
 from offbook.hosts.openclaw.transcripts import Session
 
 AROUND_A_TURN = timedelta(seconds=30)
 """The user's message is written, and the turn prepared, within moments of each other, in either order."""
-RESTART = "openclaw gateway restart"
-INSPECT = "openclaw plugins inspect offbook --runtime"
-_PRIVATE = re.compile(r"agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -40,77 +38,7 @@ class Compared:
         return sum(entry.entry_id in self.missing for entry in self.session.last_turn)
 
 
-def is_private(session_key: str) -> bool:
-    """The plugin does not record these, and nobody asked it to."""
-    return _PRIVATE.fullmatch(session_key.strip()) is not None
-
-
-def check_gateway(report: Report | None, level: Level, *, is_running: bool) -> list[Finding]:
-    """Is the plugin loaded, at the level that is configured, and may it see turns?"""
-    if report is None:
-        mend = f"start the gateway, or {RESTART}; then {INSPECT} says why it does not load"
-        return [Finding(check="gateway", level="fail", what="the plugin was never started by a gateway", mend=mend)]
-    findings: list[Finding] = []
-    if report.level != level:
-        what = f"the gateway runs the plugin at level {report.level}, the file says {level}"
-        findings.append(Finding(check="gateway", level="fail", what=what, mend=RESTART))
-    if report.permissions.conversation is False:
-        what = "the host blocks the plugin's hooks: it may not see turns"
-        findings.append(Finding(check="gateway", level="fail", what=what, mend=setting(CONVERSATION, True)))
-    if not is_running:
-        what = f"the gateway that last loaded the plugin (process {report.pid}) does not run here"
-        findings.append(Finding(check="gateway", level="warn", what=what, mend="openclaw gateway start"))
-    if findings:
-        return findings
-    host = f"OpenClaw {report.host.version or 'of unknown version'}, process {report.pid}"
-    return [Finding(check="gateway", level="ok", what=f"{host}, runs plugin {report.plugin} at level {level}")]
-
-
-def check_reached(report: Report) -> Finding:
-    """What the plugin sees of the provider, which need not be what we see from here."""
-    seen = report.provider
-    if seen.ok is False:
-        mend = "is it another endpoint, home or token than here? See plugins.entries.offbook.config"
-        what = f"the plugin does not reach {seen.endpoint}: {seen.error or 'no reason told'}"
-        return Finding(check="reached", level="fail", what=what, mend=mend)
-    told = "has reached" if seen.ok else "has not asked yet at"
-    return Finding(check="reached", level="ok", what=f"the plugin {told} {seen.endpoint}")
-
-
-def check_delivery(report: Report) -> list[Finding]:
-    """What is on its way, and what did not make it."""
-    capture = report.capture
-    findings: list[Finding] = []
-    if capture.refused:
-        mend = "see offbook/outbox/refused.jsonl in the host's state folder, and the provider's log"
-        what = f"the provider refused {capture.refused:,} messages for good"
-        findings.append(Finding(check="delivery", level="fail", what=what, mend=mend))
-    if capture.turned_away:
-        mend = "offbook serve; the plugin then fetches them from the transcripts, and so does `offbook import openclaw`"
-        what = f"the outbox was full: {capture.turned_away:,} messages did not fit"
-        findings.append(Finding(check="delivery", level="warn", what=what, mend=mend))
-    if capture.waiting:
-        mend = "they are delivered once the provider answers: offbook serve"
-        what = f"{capture.waiting:,} messages wait in the outbox ({capture.waiting_bytes:,} bytes)"
-        findings.append(Finding(check="delivery", level="warn", what=what, mend=mend))
-    what = f"{capture.delivered:,} of {capture.messages:,} messages since the gateway started"
-    return findings or [Finding(check="delivery", level="ok", what=what)]
-
-
-def check_problems(report: Report) -> Finding:
-    if not report.problems:
-        return Finding(check="problems", level="ok", what="the plugin tells of none")
-    newest = sorted(report.problems, key=lambda each: each.at.timestamp() if each.at else 0.0)[-FAULTS_SHOWN:]
-    lines = [
-        f"{each.at:%Y-%m-%d %H:%M:%SZ} " * bool(each.at)
-        + f"{each.what}: {each.detail}"
-        + f" (×{each.times})" * (each.times > 1)
-        for each in reversed(newest)
-    ]
-    return Finding(check="problems", level="warn", what="\n".join(lines), mend="`openclaw logs` has what came before")
-
-
-def check_last_turns(compared: Sequence[Compared], report: Report | None) -> list[Finding]:
+def check_last_turns(compared: Sequence[Compared], report: Report | None, commands: Commands = USUAL) -> list[Finding]:
     """Of each agent: is its last turn stored, all of it?"""
     if not compared:
         mend = "say something to an agent, then run this again"
@@ -118,10 +46,10 @@ def check_last_turns(compared: Sequence[Compared], report: Report | None) -> lis
     newest: dict[str, Compared] = {}
     for each in compared:  # newest first
         newest.setdefault(each.session.agent_id, each)
-    return [_of_last_turn(each, report) for each in newest.values()]
+    return [_of_last_turn(each, report, commands) for each in newest.values()]
 
 
-def _of_last_turn(compared: Compared, report: Report | None) -> Finding:
+def _of_last_turn(compared: Compared, report: Report | None, commands: Commands) -> Finding:
     session, lacks = compared.session, compared.lacks_of_last_turn
     turn = len(session.last_turn)
     where = f"of {session.agent_id} in {session.session_key}" + f" at {session.last_at:%Y-%m-%d %H:%M:%SZ}" * bool(
@@ -131,24 +59,23 @@ def _of_last_turn(compared: Compared, report: Report | None) -> Finding:
         return Finding(check="last turn", level="ok", what=f"{where}: all {turn} messages are stored")
     what = f"{where}: {lacks} of {turn} messages are not stored"
     if report is not None and report.capture.waiting:
-        return Finding(check="last turn", level="warn", what=what, mend="they wait in the outbox: offbook serve")
+        return Finding(check="last turn", level="warn", what=what, mend=f"they wait in the outbox: {commands.serve}")
     if _is_before(session, report):
-        mend = (
-            "it was before the plugin ran: `offbook import openclaw` brings it; else say something, and run this again"
-        )
+        mend = f"it was before the plugin ran: `{commands.import_all}` brings it; "
+        mend += "else say something, and run this again"
         return Finding(check="last turn", level="warn", what=what, mend=mend)
-    mend = f"{INSPECT}; `offbook import openclaw` brings what is missing"
+    mend = f"{INSPECT}; `{commands.import_all}` brings what is missing"
     return Finding(check="last turn", level="fail", what=what, mend=mend)
 
 
-def check_history(compared: Sequence[Compared]) -> list[Finding]:
+def check_history(compared: Sequence[Compared], commands: Commands = USUAL) -> list[Finding]:
     """What the host has and Offbook has not, beside the last turns."""
     lacking = [each for each in compared if len(each.missing) > each.lacks_of_last_turn]
     host = sum(len(each.session.entries) for each in compared)
     stored = sum(each.stored for each in compared)
     told = f"{stored:,} of {host:,} messages of the last {len(compared)} sessions are stored"
     if lacking:
-        return [Finding(check="history", level="warn", what=told, mend="offbook import openclaw")]
+        return [Finding(check="history", level="warn", what=told, mend=commands.import_all)]
     return [Finding(check="history", level="ok", what=told)] if compared else []
 
 

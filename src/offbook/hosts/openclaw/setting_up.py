@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from offbook.hosts.openclaw.changes import ENTRY, PLUGIN, SLOTS, Plan, Wishes, planned
-from offbook.hosts.openclaw.config_file import ConfigFile, backups, diff, read
-from offbook.hosts.openclaw.editing import edited, value_at
+from offbook.errors import InvalidInput
+from offbook.hosts.openclaw import config_file
+from offbook.hosts.openclaw.changes import ENTRY, INJECTION, PLUGIN, SLOTS, Wishes, planned
+from offbook.hosts.openclaw.checks import level_of
+from offbook.hosts.openclaw.config_file import ConfigFile, backups, diff, hindrance, read
+from offbook.hosts.openclaw.editing import MISSING, edited, value_at
+from offbook.hosts.openclaw.includes import resolved
+from offbook.hosts.openclaw.plan import Plan
 from offbook.hosts.openclaw.plugin_folder import chosen_folder, installed_copy, loaded_copies, memory_folder
 
 _READ_ONLY = ("OPENCLAW_CONFIG_READONLY", "OPENCLAW_NIX_MODE")
@@ -23,9 +29,9 @@ class Prepared:
     plan: Plan
     text: str
 
-    @property
-    def diff(self) -> list[str]:
-        return diff(self.file, self.text)
+    def diff(self, *, context: int = 2) -> list[str]:
+        """For people to see: without secrets."""
+        return diff(self.file, self.text, context=context)
 
 
 def prepare(
@@ -35,47 +41,75 @@ def prepare(
     environ: Mapping[str, str],
     *,
     plugin: str | None = None,
-    memory_slot: bool = False,
+    memory_slot: bool | None = None,
 ) -> Prepared:
     """`plugin`: the folder that was named. Raises InvalidInput, NotFound, OSError."""
     file = read(path)
-    loaded = loaded_copies(file.config, file.path.parent)
+    config = resolved(file.config, file.path.parent)
+    if not isinstance(config, dict):
+        raise InvalidInput(f"{path} comes to no object, with what it includes: mend that first")
+    loaded = loaded_copies(config, file.path.parent)
     installed = installed_copy(state) if plugin is None else None
     is_loaded = any(copy.plugin == PLUGIN for copy in loaded)
     if wishes.level == "off":
         wishes = replace(wishes, plugin_folder=None if installed is not None and not is_loaded else "")
     elif installed is None or is_loaded:
         wishes = replace(wishes, plugin_folder=chosen_folder(plugin, loaded))
-    if memory_slot and wishes.level != "off":
+    if memory_slot is False:
+        wishes = replace(wishes, memory_folder=MISSING)
+    elif memory_slot and wishes.level != "off":
         named = wishes.plugin_folder
         folder = installed.folder if installed is not None else Path(named or "").expanduser()
         wishes = replace(wishes, memory_folder=memory_folder(file.path.parent / folder))
-    wishes = replace(wishes, slots_before=_slots_before(file.path))
-    plan = planned(file.config, wishes, {copy.written: copy.plugin for copy in loaded if copy.written is not None})
+    before = _before(file.path)
+    wishes = replace(wishes, slots_before=before.slots, injection_before=before.injection)
+    our_paths = {copy.written: copy.plugin for copy in loaded if copy.written is not None}
+    plan = planned(config, wishes, our_paths, file.config)
+    if plan.changes and (why := hindrance(file.path)) is not None:
+        plan.obstacles.append(why)
     for variable in _READ_ONLY:
         if plan.changes and environ.get(variable) == "1":
             plan.obstacles.append(f"{variable}=1 says that the file is not to be written: change it where it is made")
     return Prepared(file, plan, file.text if plan.obstacles else edited(file.text, plan.edits))
 
 
-def _slots_before(path: Path) -> dict[str, Any]:
-    """Who had each slot when we last did not: from the backups."""
-    found: dict[str, Any] = {}
-    for config in backups(path):
+def write(prepared: Prepared, at: datetime) -> Path:
+    """Returns the backup. Raises OffbookError, OSError."""
+    backup = config_file.replace(prepared.file, prepared.text, at)
+    config_file.thin_out(prepared.file.path, _before(prepared.file.path).told_by)
+    return backup
+
+
+@dataclass
+class _Before:
+    """What stood there when we had not written it: from the backups, and from which of them."""
+
+    slots: dict[str, Any] = field(default_factory=dict)
+    injection: Any = None
+    told_by: set[Path] = field(default_factory=set)
+
+
+def _before(path: Path) -> _Before:
+    found = _Before()
+    for backup, config in backups(path):
         for slot, plugin in SLOTS.items():
             holder = value_at(config, ("plugins", "slots", slot))
-            if holder != plugin:
-                found.setdefault(slot, holder)
+            if holder != plugin and slot not in found.slots:
+                found.slots[slot] = holder
+                found.told_by.add(backup)
+        if found.injection is None and level_of(config) not in ("recall", "hot-swap"):
+            found.injection = value_at(config, INJECTION)
+            found.told_by.add(backup)
     return found
 
 
-def next_steps(prepared: Prepared) -> list[str]:
-    """What to do after it is written."""
-    if value_at(prepared.file.config, ("gateway", "reload", "mode")) == "off":
+def next_steps(prepared: Prepared, doctor: str) -> list[str]:
+    """What to do after it is written. `doctor`: how to call the one that looks at this very host."""
+    if value_at(prepared.plan.config, ("gateway", "reload", "mode")) == "off":
         take = "gateway.reload.mode is off, so run: openclaw gateway restart"
     else:
         take = "a running gateway takes it by itself, within seconds; if it does not: openclaw gateway restart"
     steps = [take, "check the file with: openclaw config validate"]
     if value_at(prepared.plan.config, (*ENTRY, "enabled")) is True:
-        steps.append("then say something to an agent, and: offbook openclaw doctor")
+        steps.append(f"then say something to an agent, and: {doctor}")
     return steps

@@ -67,6 +67,17 @@ def test_off_undoes_it_all(level: Level) -> None:
 def test_off_without_us_changes_nothing() -> None:
     assert planned(HOST, Wishes("off", plugin_folder=""), {}).changes == []
     assert planned({}, Wishes("off"), {}).changes == []
+    empty: dict[str, Any] = {"plugins": {"entries": {}, "load": {"paths": []}, "slots": {}}, "mcp": {"servers": {}}}
+    assert planned(empty, Wishes("off", plugin_folder=""), {}).changes == []
+
+
+def test_what_a_higher_level_needed_goes_with_it() -> None:
+    hooks = ("plugins", "entries", "offbook", "hooks", "allowPromptInjection")
+    there = after(HOST, "recall")
+    assert value_at(after(there, "capture", injection_before=MISSING), hooks) is MISSING
+    assert value_at(after(there, "capture", injection_before=False), hooks) is False
+    assert value_at(after(there, "capture", injection_before=True), hooks) is True
+    assert value_at(after(there, "capture"), hooks) is True  # nobody knows whose it is
 
 
 def test_what_the_host_installed_is_turned_off_and_kept() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import errno
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from offbook.errors import InvalidInput, NotFound, OffbookError
-from offbook.hosts.openclaw.config_file import ConfigFile, config_path, diff, read, replace, state_folder
+from offbook.hosts.openclaw.config_file import ConfigFile, config_path, diff, hindrance, read, replace, thin_out
 from offbook.hosts.openclaw.includes import resolved
+from offbook.portability.openclaw.places import state_folder
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -29,7 +32,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         read(path)
     for content in (b"[]", b"\xff", b"{"):
         path.write_bytes(content)
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInput, match=re.escape(str(path))):
             read(path)
 
 
@@ -62,6 +65,44 @@ def test_what_somebody_else_wrote_meanwhile_stays(tmp_path: Path) -> None:
     with pytest.raises(OffbookError, match="run it again"):
         replace(file, '{"ours": 1}', AT)
     assert path.read_text() == '{"theirs": 1}'
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_protected_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "openclaw.json"
+    path.write_text("{}")
+    assert hindrance(path) is None
+    path.chmod(0o444)
+    with pytest.raises(OffbookError, match=r"chmod u\+w"):
+        replace(read(path), '{"a": 2}', AT)
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("{}", [path])
+    path.chmod(0o644)
+    monkeypatch.setattr("os.access", lambda asked, mode: asked == path)
+    assert str(tmp_path) in (hindrance(path) or "")
+
+
+def test_a_file_that_is_a_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "openclaw.json"
+    path.write_text("{}")
+    really = Path.replace
+
+    def busy(self: Path, target: Path) -> Path:
+        if target == path:
+            raise OSError(errno.EBUSY, "Device or resource busy", str(path))
+        return really(self, target)
+
+    monkeypatch.setattr(Path, "replace", busy)
+    with pytest.raises(OffbookError, match="mount the folder"):
+        replace(read(path), '{"a": 2}', AT)
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("{}", [path])
+
+
+def test_the_newest_backups_are_kept_and_what_is_needed(tmp_path: Path) -> None:
+    path = tmp_path / "openclaw[1].json"
+    path.write_text("{}")
+    made = [replace(read(path), "{}", AT + timedelta(seconds=number)) for number in range(13)]
+    thin_out(path, {made[1]})
+    assert sorted(each for each in tmp_path.iterdir() if each != path) == [made[1], *made[3:]]
 
 
 def test_line_ends_stay(tmp_path: Path) -> None:
@@ -72,7 +113,7 @@ def test_line_ends_stay(tmp_path: Path) -> None:
 
 def test_the_difference_names_the_file() -> None:
     file = ConfigFile(Path("/x/openclaw.json"), "{\n}\n", {})
-    assert diff(file, "{\n  1\n}\n")[:2] == ["--- openclaw.json (now)", "+++ openclaw.json (then)"]
+    assert diff(file, "{\n  a: 1\n}\n")[:2] == ["--- openclaw.json (now)", "+++ openclaw.json (then)"]
     assert diff(file, file.text) == []
 
 

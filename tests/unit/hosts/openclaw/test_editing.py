@@ -60,6 +60,14 @@ def test_as_the_host_itself_writes_it() -> None:
     assert new == json.dumps(applied(applied(config, edits[0]), edits[1]), indent=2)
 
 
+def test_one_kind_of_line_end_stays_one_kind() -> None:
+    text = FILE.replace("\n", "\r\n")
+    edits = [Edit(("plugins", "entries", "b"), {"enabled": True}), Edit(("gateway",), MISSING)]
+    assert edited(text, edits) == edited(FILE, edits).replace("\n", "\r\n")
+    mixed = FILE.replace("\n", "\r\n", 1)
+    assert edited(mixed, [Edit(("gateway", "port"), 2)]) == mixed.replace("port: 1", "port: 2")
+
+
 def test_missing_is_not_null() -> None:
     assert value_at({"a": None}, ("a",)) is None
     assert value_at({"a": None}, ("a", "b")) is MISSING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -36,6 +37,17 @@ def test_json_means_what_it_means_to_json() -> None:
 
 def test_the_last_of_two_names_counts() -> None:
     assert parse('{"a": 1, "b": 2, "a": 3}').value == {"b": 2, "a": 3}
+
+
+def test_many_items_take_as_much_time_as_they_are_many() -> None:
+    def seconds(items: int) -> float:
+        text = "[" + "1," * items + "]"
+        started = time.process_time()
+        parse(text)
+        return time.process_time() - started
+
+    few = min(seconds(2_000) for _ in range(3))
+    assert min(seconds(20_000) for _ in range(2)) < 40 * few  # ten times as many; a hundred times where it is squared
 
 
 @pytest.mark.parametrize(

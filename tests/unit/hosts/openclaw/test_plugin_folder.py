@@ -62,6 +62,16 @@ def test_what_the_host_installed_elsewhere(tmp_path: Path) -> None:
     assert installed_copy(tmp_path) == Copy("offbook", elsewhere, None)
 
 
+def test_reading_the_records_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    connection = apsw.Connection(str(tmp_path / "state" / "openclaw.sqlite"))
+    connection.pragma("journal_mode", "wal")
+    connection.execute("CREATE TABLE config_machine_state (state_key TEXT, value_json TEXT)")
+    connection.close()
+    installed_copy(tmp_path)
+    assert [each.name for each in (tmp_path / "state").iterdir()] == ["openclaw.sqlite"]
+
+
 def test_records_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "openclaw.sqlite").write_bytes(b"none" * 1000)

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.hosts.openclaw import proof
+from offbook.client.endpoint import Endpoint
+from offbook.hosts.openclaw import proof, told
+from offbook.hosts.openclaw.commands import Commands
 from offbook.hosts.openclaw.report import Report
 from offbook.hosts.openclaw.transcripts import Entry, Session
 
@@ -21,6 +23,7 @@ def report(**parts: Any) -> Report:
         "plugin": "0.1.0",
         "pid": 1,
         "startedAt": START,
+        "savedAt": TURN,
         "level": "hot-swap",
         "host": {"version": "2026.9.6"},
         "provider": {"endpoint": "unix:/s", "ok": True},
@@ -100,33 +103,86 @@ def test_what_cannot_be_read() -> None:
 
 
 def test_the_gateway() -> None:
-    assert proof.check_gateway(report(), "hot-swap", is_running=True)[0].level == "ok"
-    (found,) = proof.check_gateway(None, "hot-swap", is_running=False)
+    assert told.check_gateway(report(), "hot-swap", now=TURN, is_alive=True)[0].level == "ok"
+    (found,) = told.check_gateway(None, "hot-swap", now=TURN, is_alive=False)
     assert (found.level, "plugins inspect" in (found.mend or "")) == ("fail", True)
-    (found,) = proof.check_gateway(report(), "recall", is_running=True)
+    (found,) = told.check_gateway(report(), "recall", now=TURN, is_alive=True)
     assert (found.level, found.mend) == ("fail", "openclaw gateway restart")
-    (found,) = proof.check_gateway(report(permissions={"conversation": False}), "hot-swap", is_running=True)
+    blocked = report(permissions={"conversation": False})
+    (found,) = told.check_gateway(blocked, "hot-swap", now=TURN, is_alive=True)
     assert (found.level, "allowConversationAccess true" in (found.mend or "")) == ("fail", True)
-    (found,) = proof.check_gateway(report(), "hot-swap", is_running=False)
+    (found,) = told.check_gateway(report(savedAt=None), "hot-swap", now=TURN, is_alive=False)
     assert found.level == "warn"
 
 
+def test_a_gateway_that_fell_silent() -> None:
+    """The number of its process may be another program's by now, and in a container it means nothing."""
+    later = TURN + timedelta(seconds=121)
+    for is_alive in (True, False):
+        (found,) = told.check_gateway(report(), "hot-swap", now=later, is_alive=is_alive)
+        assert (found.level, "2026-01-31 12:05:00Z" in found.what) == ("warn", True)
+    (found,) = told.check_gateway(report(), "hot-swap", now=later - timedelta(seconds=1), is_alive=False)
+    assert (found.level, "not seen from here" in found.what) == ("ok", True)
+
+
 def test_what_the_plugin_reaches() -> None:
-    assert proof.check_reached(report()).level == "ok"
-    found = proof.check_reached(report(provider={"ok": False, "error": "no such token"}))
+    assert told.check_reached(report()).level == "ok"
+    found = told.check_reached(report(provider={"ok": False, "error": "no such token"}))
     assert (found.level, "no such token" in found.what) == ("fail", True)
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "asked", "level"),
+    [
+        ("unix:/s", "unix:///s", "ok"),
+        ("unix:///s", "/s", "ok"),
+        ("unix:/a%20b", "unix:///a%2520b", "ok"),
+        ("unix:/other", "unix:///s", "fail"),
+        ("http://localhost:1", "http://localhost:1/prefix", "ok"),
+        ("https://h", "https://h:443", "ok"),
+        ("http://h:1", "http://h:2", "fail"),
+        ("http://h:1", "unix:///s", "fail"),
+        ("nonsense", "unix:///s", "fail"),
+    ],
+)
+def test_a_plugin_that_delivers_elsewhere(endpoint: str, asked: str, level: str) -> None:
+    found = told.check_reached(report(provider={"endpoint": endpoint}), Endpoint.parse(asked))
+    assert found.level == level
+    if level == "fail":
+        assert endpoint in found.what
+        assert str(Endpoint.parse(asked)) in found.what
+
+
+def test_a_plugin_that_asked_nobody_yet() -> None:
+    found = told.check_reached(report(provider={"endpoint": "", "ok": None}), Endpoint.parse("/s"))
+    assert (found.level, found.what) == ("ok", "the plugin has asked nobody yet")
+
+
+def test_commands_name_what_is_not_usual() -> None:
+    named = Commands("SERVE", "IMPORT")
+    waiting = report(capture={"waiting": 1, "turnedAway": 1})
+    mends = [finding.mend or "" for finding in told.check_delivery(waiting, named)]
+    assert ["SERVE" in mend for mend in mends] == [True, True]
+    assert "IMPORT" in mends[0]
+    found = [
+        *proof.check_last_turns([compared(5)], waiting, named),
+        *proof.check_last_turns([compared(5, at=START - timedelta(hours=1))], report(), named),
+        *proof.check_last_turns([compared(5)], report(), named),
+        *proof.check_history([compared(0)], named),
+    ]
+    assert ["SERVE" in (each.mend or "") or "IMPORT" in (each.mend or "") for each in found] == [True] * 4
+
+
 def test_delivery() -> None:
-    assert proof.check_delivery(report())[0].level == "ok"
-    bad = proof.check_delivery(report(capture={"refused": 1, "turnedAway": 2, "waiting": 3}))
+    assert told.check_delivery(report())[0].level == "ok"
+    bad = told.check_delivery(report(capture={"refused": 1, "turnedAway": 2, "waiting": 3}))
     assert [finding.level for finding in bad] == ["fail", "warn", "warn"]
 
 
 def test_problems() -> None:
-    assert proof.check_problems(report()).level == "ok"
-    told = [{"at": TURN + timedelta(seconds=n), "what": f"w{n}", "detail": "d", "times": n} for n in range(1, 9)]
-    found = proof.check_problems(report(problems=told))
+    assert told.check_problems(report()).level == "ok"
+    troubles = [{"at": TURN + timedelta(seconds=n), "what": f"w{n}", "detail": "d", "times": n} for n in range(1, 9)]
+    found = told.check_problems(report(problems=troubles))
     assert found.level == "warn"
     assert found.what.splitlines()[0] == "2026-01-31 12:05:08Z w8: d (×8)"
     assert len(found.what.splitlines()) == 5
@@ -161,8 +217,3 @@ def test_a_turn_before_the_gateway_started_proves_nothing() -> None:
     for newest in (before, None):
         assert proof.check_recalled(report(turns={"last": None}), newest).level == "warn"
         assert proof.check_engine(report(engine={"last": None}), newest)[0].level == "warn"
-
-
-def test_private_sessions() -> None:
-    assert proof.is_private("agent:main:dashboard:incognito-1")
-    assert not proof.is_private("agent:main:dashboard:1")

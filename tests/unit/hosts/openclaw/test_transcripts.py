@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from offbook.hosts.openclaw.transcripts import newest_sessions
+from offbook.portability.openclaw.database import Database
+from offbook.portability.openclaw.events import Event
 from tests.unit.hosts.openclaw.hosted import transcript
+
+
+class Message(dict[str, Any]):
+    """One that can be watched."""
 
 
 def test_the_newest_first_and_so_many_of_each_agent(tmp_path: Path) -> None:
@@ -21,6 +32,25 @@ def test_the_newest_first_and_so_many_of_each_agent(tmp_path: Path) -> None:
     ]
     assert [(entry.entry_id, entry.role) for entry in sessions[3].entries] == [("s1", "user"), ("s2", "assistant")]
     assert sessions[3].agent_id == "second"
+
+
+def test_what_was_said_is_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    transcript(tmp_path, "main", {"k": [(f"m{n}", "user") for n in range(5)]})
+    alive: list[weakref.ref[Message]] = []
+    most = 0
+
+    def events(*_: object) -> Iterator[Event]:
+        nonlocal most
+        for number in range(5):
+            message = Message(role="user")
+            alive.append(weakref.ref(message))
+            yield Event(str(number), message, None, 1, "w")
+            del message
+            most = max(most, sum(each() is not None for each in alive))
+
+    monkeypatch.setattr(Database, "events", events)
+    ((session,), _) = newest_sessions(tmp_path, 3)
+    assert (len(session.entries), most) == (5, 1)
 
 
 def test_reading_leaves_nothing_behind(tmp_path: Path) -> None:
