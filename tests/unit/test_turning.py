@@ -630,7 +630,9 @@ async def test_a_task_that_was_taken_back_is_not_handed_over(tmp_path: Path) -> 
 async def test_a_session_begun_anew_on_purpose_is_another_conversation(tmp_path: Path) -> None:
     """A host's `/new`: the agent has nothing of before in front of it, however short ago it was said."""
     async with plain_memory(tmp_path) as memory:
-        await say(memory, "chat", user("The canoe is red and lies behind the boathouse."), assistant("A red canoe, noted."))
+        await say(
+            memory, "chat", user("The canoe is red and lies behind the boathouse."), assistant("A red canoe, noted.")
+        )
         await caught_up(memory)
         before = await prepared(memory, "Where was the canoe, and which colour?", "chat")
         assert "This conversation" in before.recall

@@ -2,8 +2,8 @@
  * takes the place of the one in use, with no model call. It never throws, for the host puts an engine that does aside. */
 import { isPrivate } from "./capture.js";
 import { ProviderError } from "./client.js";
+import { VERSION } from "./report.js";
 import { assembled, estimatedTokens, reportedTokens, windowOf } from "./window.js";
-const VERSION = "0.1.0";
 const THRESHOLD = 0.85;
 /** The host compacts by itself where less than this is left: a quarter of the window, at most 20,000 tokens. Ours comes before. */
 const HOST_RESERVE = { share: 0.25, most: 20_000 };
@@ -15,9 +15,9 @@ const REST_MS = 30_000;
 const TARGET = 0.4;
 const MOST_OVERHEAD = 0.7;
 const LEAST_STEP = 0.1;
-const FULL = 0.95;
 const CHARS_PER_TOKEN = 4;
 const COMMIT_DEADLINE_MS = 400;
+const CATCHING_UP_MS = 250;
 export function engine(running) {
     return {
         info: {
@@ -51,7 +51,7 @@ async function assemble(runtime, request) {
         const reported = reportedTokens(request.messages, state.window?.swappedAt ?? 0);
         if (reported > 0)
             state.overhead = Math.max(0, reported - estimatedTokens(messages));
-        const used = Math.max(reported, estimatedTokens(messages) + state.overhead);
+        const used = Math.max(reported, estimatedTokens(messages) + state.overhead) + pendingTokens(request);
         state.used = used;
         if (isDue(used, windowTokens(state), state.leftAfterSwap) && (await swapped(runtime, state, used))) {
             lay(runtime, state, request.messages);
@@ -72,15 +72,18 @@ async function assemble(runtime, request) {
 }
 async function compact(runtime, request) {
     if (!runtime)
-        return { ok: false, compacted: false, reason: "Offbook is not running in this process" };
+        return hostsOwn(undefined, request);
     const state = runtime.sessions.of(request.sessionKey, request.sessionId);
     if (!state.isWindowTold)
         state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
     const before = request.currentTokenCount ?? state.used;
-    const conversation = before - state.overhead;
-    if (before > 0 && conversation <= (windowTokens(state) - state.overhead) * TARGET) {
-        const reason = `nothing to compact: the conversation takes about ${Math.round(conversation)} tokens`; // words that the host knows
-        return { ok: true, compacted: false, reason };
+    const conversation = Math.round(before - state.overhead);
+    const isSmall = before > 0 && conversation <= (windowTokens(state) - state.overhead) * TARGET;
+    const isJustDone = state.leftAfterSwap > 0 && before < state.leftAfterSwap + windowTokens(state) * LEAST_STEP;
+    if (isSmall || (isJustDone && before < windowTokens(state) * THRESHOLD)) {
+        // In words that the host knows: it asks again and again otherwise, and each swap costs the provider's cache.
+        const reason = isSmall ? "nothing to compact" : "already compacted";
+        return { ok: true, compacted: false, reason: `${reason}: the conversation takes about ${conversation} tokens` };
     }
     const answer = isPrivate(request.sessionKey) ? undefined : await swapped(runtime, state, before, true);
     if (!answer)
@@ -90,18 +93,20 @@ async function compact(runtime, request) {
 }
 /** Where Offbook cannot, the host summarises by itself: slower, and never not at all. */
 async function hostsOwn(runtime, request) {
-    runtime.report.fellBack(request.sessionKey);
+    if (!isPrivate(request.sessionKey))
+        runtime?.report.fellBack(request.sessionKey);
     try {
         const core = "openclaw/plugin-sdk/core"; // resolved by the host for its plugins
         const { delegateCompactionToRuntime } = (await import(core));
         return await delegateCompactionToRuntime(request);
     }
     catch (error) {
-        runtime.report.problem("neither Offbook nor the host could compact", `${request.sessionKey}: ${String(error)}`);
+        runtime?.report.problem("neither Offbook nor the host could compact", `${request.sessionKey}: ${String(error)}`);
         return { ok: false, compacted: false, reason: `Offbook did not answer, and the host's own compaction failed: ${String(error)}` };
     }
 }
-/** The turn is on disk when this answers: at the provider where it is there, in the outbox where it is not. */
+/** The turn is on disk when this answers: at the provider where it is there, in the outbox where it is not. What could not be
+ * taken in time is in the host's transcript, which is read on from where it was read last. */
 async function commitTurn(runtime, request) {
     const sessionKey = request.sessionKey ?? request.sessionId;
     if (!runtime || isPrivate(sessionKey))
@@ -149,7 +154,7 @@ async function coldStart(runtime, state, messages) {
 function lay(runtime, state, messages) {
     if (!state.handed)
         return;
-    state.window = windowOf(state.handed, messages, state.hostSessionId, state.handed.at);
+    state.window = windowOf(state.handed, messages, state.handed.at);
     delete state.handed;
     state.leftAfterSwap = estimatedTokens(assembled(messages, state.window, state.memory)) + state.overhead;
     runtime.sessions.save(state);
@@ -164,16 +169,22 @@ function noteWindow(state, request) {
         return;
     state.contextWindow = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? state.contextWindow;
 }
+/** What the turn that runs has said and seen so far: the host takes it off the budget, and adds it behind our messages. */
+function pendingTokens({ tokenBudget, runtimeSettings }) {
+    const whole = runtimeSettings?.limits?.promptTokenBudget;
+    return whole && tokenBudget ? Math.max(0, whole - tokenBudget) : 0;
+}
 /** Take the context that stands by; undefined where it could not be had in time. */
 async function swapped(runtime, state, used, force = false) {
     if (!force && Date.now() < state.restUntil)
         return undefined;
     const { settings, report, provider } = runtime;
-    // The conversation has what instructions and tools leave of the window; without that a swap would hardly make room.
-    const overhead = Math.min(state.overhead, windowTokens(state) * MOST_OVERHEAD);
+    // The conversation has what instructions, tools and memory leave of the window; else a swap would hardly make room.
+    const stable = Math.ceil(state.memory.length / CHARS_PER_TOKEN); // the next generation's is about as long
+    const overhead = Math.min(state.overhead + stable, windowTokens(state) * MOST_OVERHEAD);
     try {
-        await runtime.capture.settled(state.sessionKey, settings.callDeadlineMs / 2);
-        await runtime.courier.idle(settings.callDeadlineMs / 2); // what is said last belongs into it; what is late follows it anyway
+        await runtime.capture.settled(state.sessionKey, CATCHING_UP_MS);
+        await runtime.courier.idle(CATCHING_UP_MS); // what is said last belongs into it; what is late follows it anyway
         const answer = await provider.call("swap", {
             sessionId: state.sessionKey,
             usedTokens: Math.max(0, Math.round(used - overhead)),
@@ -214,7 +225,7 @@ function windowTokens(state) {
 export function isDue(used, window, leftAfterSwap) {
     if (used < dueAt(window))
         return false;
-    return leftAfterSwap === 0 || used >= Math.min(leftAfterSwap + window * LEAST_STEP, window * FULL);
+    return leftAfterSwap === 0 || used >= Math.min(leftAfterSwap + window * LEAST_STEP, window * THRESHOLD);
 }
 export function dueAt(window) {
     const reserve = Math.min(window * HOST_RESERVE.share, HOST_RESERVE.most);

@@ -1,3 +1,10 @@
+/** The host's own `memory_search`, enriched where it finds little.
+ *
+ * `before_tool_call` fails closed, so nothing is waited for there: the question is sent off, and the search runs
+ * beside it. What came back is added to the result before the model reads it, by the host's tool result middleware; the
+ * transcript keeps the same. By default the model reaches the search through the host's Tool Search, so the result to
+ * change is that of the tool around it, whose id stands in the id of the search. */
+import { isPrivate } from "./capture.js";
 const SEARCH = "memory_search";
 /** The search itself, and the tools of Tool Search that call others. */
 const WITH_RESULT = [SEARCH, "tool_call", "tool_search_code"];
@@ -55,7 +62,7 @@ export function registerEnrichment(api, memory, settings, report) {
 function askAhead(memory, event, context, problem) {
     const query = typeof event.params?.query === "string" ? event.params.query.trim() : "";
     const id = event.toolCallId ?? context.toolCallId;
-    if (!query || !id || !context.sessionKey)
+    if (!query || !id || !context.sessionKey || isPrivate(context.sessionKey))
         return;
     const body = { sessionId: context.sessionKey, agentId: context.agentId ?? null, query };
     const answer = memory.call("enrich", body, QUESTION_MS).catch((error) => {

@@ -4,18 +4,32 @@ import { isPrivate } from "./capture.js";
 const GOES_ON = new Set(["compaction", "shutdown", "restart"]);
 const TOLD_TWICE_MS = 5_000;
 const SESSIONS_KEPT = 1_000;
+/** A transcript that cannot be read so long keeps nothing from being told. */
+const READ_MS = 5_000;
 export function registerLifecycle(api, running) {
     const ended = new Map();
+    /** The last word on each session that is still to be said. */
+    const telling = new Map();
+    /** Behind what was said until now, results of tools included, and behind what was told of the session before. */
     function tell(verb, sessionKey, more = {}, agentId) {
         const runtime = running();
         if (!runtime || !sessionKey || isPrivate(sessionKey))
             return;
-        runtime.outbox.add({ verb, body: { sessionId: sessionKey, ...(agentId ? { agentId } : {}), ...more } });
-        runtime.courier.wake();
+        const item = { verb, body: { sessionId: sessionKey, ...(agentId ? { agentId } : {}), ...more } };
+        const isRead = within(runtime.capture.readAgain(sessionKey), READ_MS);
+        const told = Promise.all([isRead, telling.get(sessionKey)]).then(() => {
+            if (telling.get(sessionKey) === told)
+                telling.delete(sessionKey);
+            const current = running() ?? runtime; // it may have been started anew meanwhile
+            if (!current.outbox.add(item))
+                current.report.problem("the outbox is full", `${verb} of ${sessionKey} is not told`);
+            current.courier.wake();
+        });
+        telling.set(sessionKey, told);
     }
     /** `/new` and `/reset` are told by two hooks, shortly after each other, in either order. */
     function end(hook, sessionKey, reason, agentId) {
-        if (!sessionKey || GOES_ON.has(reason))
+        if (!sessionKey || isPrivate(sessionKey) || GOES_ON.has(reason))
             return;
         const last = ended.get(sessionKey);
         ended.delete(sessionKey);
@@ -47,4 +61,9 @@ export function registerLifecycle(api, running) {
     api.on("subagent_ended", (event) => {
         tell("hooks/session-end", event.targetSessionKey, { reason: `subagent ${event.outcome ?? event.reason ?? "ended"}` });
     });
+}
+async function within(work, longestMs) {
+    let timer;
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, longestMs)));
+    await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -127,7 +127,7 @@ function hit(entry) {
 function line({ seq, receivedAt, message }) {
     const blocks = typeof message.content === "string" ? [{ text: message.content }] : message.content;
     const words = blocks.map(({ text }) => (typeof text === "string" ? text : "")).join(" ");
-    return `${seq} [${receivedAt}] ${message.role}: ${quoted(words, 4 * SNIPPET_CHARS)}`;
+    return `${seq} [${message.ts ?? receivedAt}] ${message.role}: ${quoted(words, 4 * SNIPPET_CHARS)}`;
 }
 function failed(error) {
     return { results: [], provider: "offbook", status: "error", error: trouble(error) };

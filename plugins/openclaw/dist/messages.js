@@ -12,6 +12,8 @@ export function wireMessage(entryId, message, hostSessionId) {
     }
     if (message.isError === true)
         meta.isError = true;
+    if (message.__openclaw?.contextFreeCommand === true)
+        meta.isCommand = true;
     if (!role)
         meta.hostRole = message.role;
     if (hostSessionId)

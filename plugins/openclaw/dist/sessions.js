@@ -1,12 +1,14 @@
 /** What is known of each session of the host's beside its messages, kept on disk: the window a swap left, the memory section
  * that stays the same between swaps, the last turns that were committed. Made anew by a swap where a file is lost. */
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 const SESSIONS_KEPT = 256;
 const TURNS_KEPT = 16;
+const DAYS_KEPT = 60;
 export function openSessions(folder, warn) {
     const kept = new Map();
+    removeOld(folder);
     const path = (sessionKey) => join(folder, `${createHash("sha256").update(sessionKey).digest("hex").slice(0, 32)}.json`);
     function of(sessionKey, hostSessionId) {
         const state = kept.get(sessionKey) ?? read(path(sessionKey), sessionKey);
@@ -18,18 +20,17 @@ export function openSessions(folder, warn) {
             kept.delete(oldest);
         }
         if (hostSessionId && state.hostSessionId !== hostSessionId) {
+            // A key that had another transcript was given a new one on purpose; one that had none may have lost it.
+            state.isColdStartDone = state.hostSessionId !== "";
             if (state.hostSessionId)
-                delete state.window;
-            if (state.hostSessionId)
-                state.memory = "";
+                forget(state);
             state.hostSessionId = hostSessionId;
-            state.isColdStartDone = false;
         }
         return state;
     }
     function save(state) {
         const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow, leftAfterSwap } = state;
-        const committed = state.committed.slice(-TURNS_KEPT);
+        const committed = (state.committed = state.committed.slice(-TURNS_KEPT));
         const file = path(sessionKey);
         try {
             mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -53,14 +54,32 @@ export function openSessions(folder, warn) {
     }
     function ended(sessionKey) {
         const state = of(sessionKey);
-        delete state.window;
-        delete state.handed;
-        state.memory = "";
-        state.leftAfterSwap = 0;
+        forget(state);
         state.begunAnew = true;
         save(state);
     }
     return { of, save, ended };
+}
+/** Each subagent and each timer has a key of its own: what nobody came back to for long is let go. */
+function removeOld(folder) {
+    try {
+        for (const name of readdirSync(folder)) {
+            const file = join(folder, name);
+            if (Date.now() - statSync(file).mtimeMs > DAYS_KEPT * 86_400_000)
+                unlinkSync(file);
+        }
+    }
+    catch {
+        // no folder yet
+    }
+}
+/** What was shown of a conversation that is no longer this one. */
+function forget(state) {
+    delete state.window;
+    delete state.handed;
+    state.memory = "";
+    state.leftAfterSwap = 0;
+    state.used = 0;
 }
 function read(file, sessionKey) {
     const fresh = {

@@ -1,3 +1,5 @@
+/** The host's own transcript of a session, through the host's own reader. */
+import { GONE } from "./capture.js";
 import { detached } from "./detached.js";
 const EVENTS_PER_PAGE = 500;
 const LARGEST_PAGE_BYTES = 64 * 1024 * 1024;
@@ -5,8 +7,9 @@ const LARGEST_PAGE_BYTES = 64 * 1024 * 1024;
 const MOST_RESETS = 3;
 /** Resolved by the host for its plugins; there is no such package beside us. */
 const READER = "openclaw/plugin-sdk/session-transcript-runtime";
-export async function* transcriptPages(place, cursor) {
-    const reader = (await import(READER));
+/** Throws where the transcript is not there, or not read to its end: what was told of it is not lost by that. */
+export async function* transcriptPages(place, cursor, hostReader) {
+    const reader = hostReader ?? (await import(READER));
     let at = cursor;
     let maxBytes;
     let resets = 0;
@@ -24,8 +27,12 @@ export async function* transcriptPages(place, cursor) {
             at = page.cursor;
             continue;
         }
-        if (page.kind !== "page" || page.cursor === undefined)
-            return;
+        if (page.kind === "missing")
+            throw gone(place);
+        if (page.kind === "reset")
+            throw new Error(`it was replaced ${resets + 1} times while it was read`);
+        if (page.cursor === undefined)
+            throw new Error("the host's reader gave no cursor");
         const events = page.events ?? [];
         if (events.length === 0 && page.requiredBytes !== undefined && maxBytes === undefined) {
             if (page.requiredBytes > LARGEST_PAGE_BYTES)
@@ -39,6 +46,11 @@ export async function* transcriptPages(place, cursor) {
         if (!page.hasMore)
             return;
     }
+}
+function gone({ sessionId }) {
+    const error = new Error(`the host has no transcript of ${sessionId}`);
+    error.name = GONE;
+    return error;
 }
 function isEntry(event) {
     return event.type === "message" && !!event.id && !!event.message;

@@ -13,9 +13,9 @@ export function print(message) {
 /** The messages to show: the section of memory that stays between swaps, what the last swap left, and the host's messages. */
 export function assembled(messages, window, memory) {
     const theirs = withoutOurs(messages);
-    const cut = window?.cut ? theirs.findIndex((message) => print(message) === window.cut) : -1;
-    const isWindowed = window !== undefined && (cut >= 0 || window.cut === "");
-    const shown = theirs.slice(cut >= 0 ? cut : isWindowed ? leadingRestored(theirs, window) : 0);
+    const from = window === undefined ? -1 : firstShown(theirs, window);
+    const isWindowed = window !== undefined && from >= 0;
+    const shown = theirs.slice(Math.max(from, 0));
     const own = [memory, isWindowed ? window.memory : ""].filter((text) => text.trim() !== "").join("\n\n");
     const restored = isWindowed ? window.restored : [];
     const rest = [...restored, ...(isWindowed ? shown.map((message) => shortenedAs(message, window)) : shown)];
@@ -26,23 +26,34 @@ export function assembled(messages, window, memory) {
     return rest.length > 0 && rest[0]?.role !== "user" ? [...leading, said("user", GOES_ON, rest[0]), ...rest] : [...leading, ...rest];
 }
 /** What a swap's answer means for the host's messages: where they go on, and what stands for those before. */
-export function windowOf(swapped, messages, hostSessionId, now) {
+export function windowOf(swapped, messages, now) {
     const known = new Map(messages.map((message) => [print(message), message]));
-    const verbatim = swapped.messages.filter((message) => message.id).map((wire) => ({ wire, host: hostMessage(wire) }));
-    const first = verbatim.findIndex(({ host }) => print(host) !== "" && known.has(print(host)));
+    const results = new Map(messages.filter(({ role }) => role === "toolResult").map((message) => [message.timestamp, message]));
+    const verbatim = swapped.messages.filter((message) => message.id).map((wire) => {
+        const host = hostMessage(wire);
+        // A long result comes back shortened, as words about it: then only its time tells which it was.
+        return { host, theirs: known.get(print(host)) ?? (print(host) === "" ? undefined : results.get(host.timestamp)) };
+    });
+    const first = verbatim.findIndex(({ theirs }) => theirs !== undefined && theirs.role !== "toolResult");
     const kept = first < 0 ? [] : verbatim.slice(first);
     const shortened = {};
-    for (const { host } of kept) {
-        const whole = chars(known.get(print(host)));
-        if (whole >= WORTH_SHORTENING_CHARS && chars(host) < whole * SHORTENED_BELOW)
-            shortened[print(host)] = host.content;
+    for (const { host, theirs } of kept) {
+        const isShorter = chars(theirs) >= WORTH_SHORTENING_CHARS && chars(host) < chars(theirs) * SHORTENED_BELOW;
+        // A call stays whole, or its result would stand there without it.
+        if (theirs && isShorter && theirs.role !== "assistant")
+            shortened[print(theirs)] = plainBlocks(theirs, host);
     }
+    const restored = (first < 0 ? verbatim : verbatim.slice(0, first)).filter(({ theirs }) => theirs === undefined).map(({ host }) => host);
+    const older = restored.filter(isBefore(messages[0]));
+    const last = messages.at(-1);
+    // All that is kept word for word is of the turn that runs: the memory stands for everything the host has.
+    const isAllHidden = first < 0 && older.length === 0 && verbatim.length > 0 && last !== undefined && print(last) !== "";
     return {
-        hostSessionId,
         generation: swapped.generation,
         memory: swapped.messages.filter((message) => !message.id).map((message) => plain(message.content)).join("\n\n"),
-        restored: (first < 0 ? verbatim : verbatim.slice(0, first)).map(({ host }) => host).filter(isBefore(messages[0])),
-        cut: kept[0] ? print(kept[0].host) : "",
+        restored: older,
+        cut: kept[0]?.theirs ? print(kept[0].theirs) : "",
+        ...(isAllHidden ? { after: print(last) } : {}),
         shortened,
         swappedAt: now,
     };
@@ -121,9 +132,20 @@ function withoutOurs(messages) {
         return messages;
     return messages.slice(plain(messages[2]?.content).endsWith(GOES_ON) ? 3 : 2);
 }
-function leadingRestored(messages, { restored }) {
+/** From where on the host's messages are shown; -1 where the window is of other messages than these. */
+function firstShown(messages, { cut, after, restored }) {
+    if (cut !== "")
+        return messages.findIndex((message) => print(message) === cut);
+    if (after !== undefined) {
+        // Within the turn our own answer comes back, which has none of them.
+        return messages.findIndex((message) => print(message) === after) + 1;
+    }
     const isThere = restored[0] !== undefined && messages[0] !== undefined && print(messages[0]) === print(restored[0]);
     return isThere ? restored.length : 0;
+}
+/** The shortened words, in the shape of the message they stand for. */
+function plainBlocks(theirs, host) {
+    return theirs.role === "toolResult" ? [{ type: "text", text: plain(host.content) }] : host.content;
 }
 function shortenedAs(message, window) {
     const content = window.shortened[print(message)];

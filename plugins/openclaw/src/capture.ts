@@ -40,14 +40,14 @@ export interface Capture {
   read(place: Place): Promise<void>;
   /** Read on what is known of a session, if anything is. Never rejects. */
   readAgain(sessionKey: string): Promise<void>;
-  /** Read on the sessions spoken in lately, one after the other: what an earlier process did not come to. */
+  /** Read on the sessions spoken in lately, one after the other, where an earlier process was not stopped but killed. */
   catchUp(): Promise<void>;
   /** Read on those that were left unfinished: there was no room, or the transcript could not be read. */
   readUnfinished(): Promise<void>;
   /** Wait until all that was told of a session is in the outbox; false where that takes longer. */
   settled(sessionKey: string, deadlineMs: number): Promise<boolean>;
-  /** From now on nothing is read but what is asked for; resolves when nothing is being read. */
-  stop(): Promise<void>;
+  /** From now on nothing is read but what is asked for. Resolves when nothing is being read, with the keys left unfinished. */
+  stop(): Promise<string[]>;
 }
 
 /** Thrown by a reader: there is no such transcript. */
@@ -237,7 +237,7 @@ export function capture(
   }
 
   async function catchUp(): Promise<void> {
-    for (const { sessionKey } of cursors.spokenSince(Date.now() - CAUGHT_UP_MS)) {
+    for (const { sessionKey } of cursors.openSince(Date.now() - CAUGHT_UP_MS)) {
       if (isStopping) return;
       // One that was told of meanwhile is being read, what was before it included.
       if (!sessions.has(sessionKey)) await readAgain(sessionKey);
@@ -250,9 +250,10 @@ export function capture(
     for (const state of [...unfinished]) if (!isStopping) await look(state);
   }
 
-  async function stop(): Promise<void> {
+  async function stop(): Promise<string[]> {
     isStopping = true;
     while (reads.size > 0) await Promise.allSettled(reads);
+    return [...unfinished].map((state) => state.place.sessionKey);
   }
 
   async function settled(sessionKey: string, deadlineMs: number): Promise<boolean> {

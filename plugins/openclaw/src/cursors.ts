@@ -19,6 +19,8 @@ interface Kept {
   at: number;
   /** Whom it was read for: another one may know nothing of it. */
   endpoint: string;
+  /** It was read to its end by one that was stopped. What was said since was said with nobody there to record it. */
+  isClosed?: true;
 }
 
 export interface Cursors {
@@ -31,12 +33,12 @@ export interface Cursors {
   readTo(place: Place, cursor: string | undefined): void;
   /** There is no such transcript any more. */
   forget(place: Place): void;
-  /** The places spoken in since then, the latest first. */
-  spokenSince(at: number): Place[];
+  /** The places spoken in since then that nobody has closed, the latest first. */
+  openSince(at: number): Place[];
   /** All that is known now is on disk when this resolves; it never rejects. */
   save(): Promise<void>;
-  /** Saves for the last time. */
-  close(): Promise<void>;
+  /** Saves for the last time. All were read to their end but those under these keys. */
+  close(unfinished: readonly string[]): Promise<void>;
 }
 
 /** `flush` brings to the disk what was read. */
@@ -84,9 +86,9 @@ export function openCursors(
     changed();
   }
 
-  function spokenSince(at: number): Place[] {
+  function openSince(at: number): Place[] {
     return newest(sessions)
-      .filter(([, kept]) => kept.at >= at)
+      .filter(([, kept]) => kept.at >= at && !kept.isClosed)
       .map(([sessionKey, { agentId, sessionId }]) => ({ agentId, sessionKey, sessionId }));
   }
 
@@ -123,12 +125,14 @@ export function openCursors(
     }
   }
 
-  async function close(): Promise<void> {
+  async function close(unfinished: readonly string[]): Promise<void> {
     isClosed = true;
+    isChanged = true;
+    for (const [key, kept] of sessions) if (kept.cursor !== undefined && !unfinished.includes(key)) kept.isClosed = true;
     await save();
   }
 
-  return { of, placeOf, spoken, readTo, forget, spokenSince, save, close };
+  return { of, placeOf, spoken, readTo, forget, openSince, save, close };
 }
 
 function newest(sessions: Map<string, Kept>): [string, Kept][] {

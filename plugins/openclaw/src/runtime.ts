@@ -152,9 +152,9 @@ function start(
     await within(Promise.allSettled([jobs?.stop(), delivered, taken.stop()]), STOP_MS - LAST_READS_MS);
     unsubscribe(); // until here what is said was taken, so that little falls between this and the next one
     const last = async (): Promise<void> => {
-      await taken.stop();
+      const unfinished = await taken.stop();
       await new Promise(setImmediate); // what waited to be told behind a read is told
-      await cursors.close();
+      await cursors.close(unfinished);
     };
     await within(last(), Math.max(LAST_READS_MS, ends - performance.now()));
     outbox.close();

@@ -18,19 +18,35 @@ test("places and cursors outlive the process, for the same transcript only", asy
   const cursors = openCursors(path, HERE, ignore, assert.fail);
   cursors.spoken(PLACE);
   cursors.readTo(PLACE, "c7");
-  await cursors.close();
+  await cursors.close([]);
   assert.equal(statSync(path).mode & 0o777, 0o600);
   const again = openCursors(path, HERE, ignore, assert.fail);
   assert.equal(again.of(PLACE), "c7");
   assert.equal(again.of({ ...PLACE, sessionId: "two" }), undefined);
   assert.deepEqual(again.placeOf(PLACE.sessionKey), PLACE);
-  assert.deepEqual(again.spokenSince(Date.now() - 60_000), [PLACE]);
-  assert.deepEqual(again.spokenSince(Date.now() + 60_000), []);
   again.forget({ ...PLACE, sessionId: "two" });
   assert.equal(again.of(PLACE), "c7");
   again.forget(PLACE);
-  await again.close();
+  await again.close([]);
   assert.equal(openCursors(path, HERE, ignore, assert.fail).placeOf(PLACE.sessionKey), undefined);
+});
+
+test("after a kill the places spoken in are open, after a stop those only that were left unfinished", async (t) => {
+  const path = join(folderFor(t), "cursors.json");
+  const cursors = openCursors(path, HERE, ignore, assert.fail);
+  for (const number of [1, 2, 3]) cursors.spoken(keyed(number));
+  for (const number of [1, 2]) cursors.readTo(keyed(number), "c1");
+  await cursors.save();
+  const open = () => openCursors(path, HERE, ignore, assert.fail).openSince(Date.now() - 60_000).map((place) => place.sessionKey);
+  assert.deepEqual(open().sort(), ["agent:main:1", "agent:main:2", "agent:main:3"]);
+  assert.deepEqual(openCursors(path, HERE, ignore, assert.fail).openSince(Date.now() + 60_000), []);
+  await cursors.close(["agent:main:2"]);
+  assert.deepEqual(open().sort(), ["agent:main:2", "agent:main:3"]);
+  const next = openCursors(path, HERE, ignore, assert.fail);
+  next.spoken(keyed(1));
+  await next.save();
+  assert.equal(next.of(keyed(1)), "c1");
+  assert.ok(open().includes("agent:main:1"), "spoken in again");
 });
 
 test("another provider is told of the places, and compared with from the beginning", async (t) => {
@@ -38,10 +54,10 @@ test("another provider is told of the places, and compared with from the beginni
   const cursors = openCursors(path, HERE, ignore, assert.fail);
   cursors.spoken(PLACE);
   cursors.readTo(PLACE, "c7");
-  await cursors.close();
+  await cursors.save();
   const there = openCursors(path, "unix:/there/offbook.sock", ignore, assert.fail);
   assert.equal(there.of(PLACE), undefined);
-  assert.deepEqual(there.spokenSince(0), [PLACE]);
+  assert.deepEqual(there.openSince(0), [PLACE]);
   there.readTo(PLACE, "c1");
   assert.equal(there.of(PLACE), "c1");
 });
@@ -103,7 +119,7 @@ test("the newest thousand are kept", async (t) => {
     cursors.spoken(keyed(number));
   }
   cursors.spoken(keyed(3)); // spoken in again
-  await cursors.close();
+  await cursors.close([]);
   const kept = JSON.parse(readFileSync(path, "utf8"));
   assert.equal(Object.keys(kept).length, 1_000);
   assert.ok(kept["agent:main:3"] && kept["agent:main:1009"] && !kept["agent:main:0"]);
@@ -122,6 +138,6 @@ test("a file that is torn or strange is as good as none", (t) => {
   const path = join(folderFor(t), "cursors.json");
   for (const text of ["{\"agent:main:chat\": {\"agen", "null", "[]", "{\"agent:main:chat\": {\"cursor\": 7}, \"b\": null}"]) {
     writeFileSync(path, text);
-    assert.deepEqual(openCursors(path, HERE, ignore, assert.fail).spokenSince(0), []);
+    assert.deepEqual(openCursors(path, HERE, ignore, assert.fail).openSince(0), []);
   }
 });
