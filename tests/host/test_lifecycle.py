@@ -148,7 +148,7 @@ def test_compact_is_answered_at_once_and_the_context_is_smaller(
     gateway: Gateway, rpc: Rpc, model: ScriptedModel, provider: OffbookProvider
 ) -> None:
     key = "agent:main:compacted"
-    for turn in range(5):
+    for turn in range(6):
         gateway.turn("compacted", long_text(turn))
     before = model.turns()[-1]
     since = len(model.requests)

@@ -53,7 +53,9 @@ async function assemble(runtime, request) {
             state.overhead = Math.max(0, reported - estimatedTokens(messages));
         const used = Math.max(reported, estimatedTokens(messages) + state.overhead) + pendingTokens(request);
         state.used = used;
-        if (isDue(used, windowTokens(state), state.leftAfterSwap) && (await swapped(runtime, state, used))) {
+        const isWindowKnown = state.isWindowTold || state.looks > 1;
+        const isWanted = isWindowKnown && isDue(used, windowTokens(state), state.leftAfterSwap);
+        if (isWanted && (await swapped(runtime, state, used))) {
             lay(runtime, state, request.messages);
             messages = assembled(request.messages, state.window, state.memory);
         }
@@ -159,15 +161,18 @@ function lay(runtime, state, messages) {
     state.leftAfterSwap = estimatedTokens(assembled(messages, state.window, state.memory)) + state.overhead;
     runtime.sessions.save(state);
 }
-/** The first call of a turn has no prompt, and is given less than the window. What the model's answer tells holds, until there is
- * another model. */
+/** The first call of a turn is given about half of the window, so the first that is ever seen tells too little. What the model's
+ * answer tells holds, also over a restart, until there is another model. */
 function noteWindow(state, request) {
-    if (request.model && state.model && request.model !== state.model)
-        [state.contextWindow, state.isWindowTold] = [0, false];
+    if (request.model && state.model && request.model !== state.model) {
+        [state.contextWindow, state.isWindowTold, state.looks] = [0, false, 0];
+    }
     state.model = request.model ?? state.model;
-    if (state.isWindowTold || request.prompt === undefined)
+    state.looks += 1;
+    if (state.isWindowTold)
         return;
-    state.contextWindow = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? state.contextWindow;
+    const budget = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? 0;
+    state.contextWindow = Math.max(state.contextWindow, budget);
 }
 /** What the turn that runs has said and seen so far: the host takes it off the budget, and adds it behind our messages. */
 function pendingTokens({ tokenBudget, runtimeSettings }) {

@@ -29,7 +29,7 @@ export function openSessions(folder, warn) {
         return state;
     }
     function save(state) {
-        const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow, leftAfterSwap } = state;
+        const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow, leftAfterSwap, model } = state;
         const committed = (state.committed = state.committed.slice(-TURNS_KEPT));
         const file = path(sessionKey);
         try {
@@ -44,6 +44,7 @@ export function openSessions(folder, warn) {
                 begunAnew,
                 contextWindow,
                 leftAfterSwap,
+                model,
             };
             writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
             renameSync(`${file}.new`, file);
@@ -90,6 +91,7 @@ function read(file, sessionKey) {
         begunAnew: false,
         contextWindow: 0,
         isWindowTold: false,
+        looks: 0,
         overhead: 0,
         used: 0,
         leftAfterSwap: 0,
@@ -98,7 +100,7 @@ function read(file, sessionKey) {
     };
     try {
         const found = JSON.parse(readFileSync(file, "utf8"));
-        return found.sessionKey === sessionKey ? { ...fresh, ...found } : fresh;
+        return found.sessionKey === sessionKey ? { ...fresh, ...found, isWindowTold: found.contextWindow > 0 } : fresh;
     }
     catch {
         return fresh; // none yet, or one that was torn: a swap makes it anew

@@ -29,7 +29,6 @@ interface AssembleRequest {
   messages: HostMessage[];
   tokenBudget?: number;
   model?: string;
-  prompt?: string;
   runtimeSettings?: { limits?: { promptTokenBudget?: number | null } };
 }
 
@@ -87,7 +86,9 @@ async function assemble(
     if (reported > 0) state.overhead = Math.max(0, reported - estimatedTokens(messages));
     const used = Math.max(reported, estimatedTokens(messages) + state.overhead) + pendingTokens(request);
     state.used = used;
-    if (isDue(used, windowTokens(state), state.leftAfterSwap) && (await swapped(runtime, state, used))) {
+    const isWindowKnown = state.isWindowTold || state.looks > 1;
+    const isWanted = isWindowKnown && isDue(used, windowTokens(state), state.leftAfterSwap);
+    if (isWanted && (await swapped(runtime, state, used))) {
       lay(runtime, state, request.messages);
       messages = assembled(request.messages, state.window, state.memory);
     }
@@ -185,13 +186,17 @@ function lay(runtime: Running, state: SessionState, messages: readonly HostMessa
   runtime.sessions.save(state);
 }
 
-/** The first call of a turn has no prompt, and is given less than the window. What the model's answer tells holds, until there is
- * another model. */
+/** The first call of a turn is given about half of the window, so the first that is ever seen tells too little. What the model's
+ * answer tells holds, also over a restart, until there is another model. */
 function noteWindow(state: SessionState, request: AssembleRequest): void {
-  if (request.model && state.model && request.model !== state.model) [state.contextWindow, state.isWindowTold] = [0, false];
+  if (request.model && state.model && request.model !== state.model) {
+    [state.contextWindow, state.isWindowTold, state.looks] = [0, false, 0];
+  }
   state.model = request.model ?? state.model;
-  if (state.isWindowTold || request.prompt === undefined) return;
-  state.contextWindow = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? state.contextWindow;
+  state.looks += 1;
+  if (state.isWindowTold) return;
+  const budget = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? 0;
+  state.contextWindow = Math.max(state.contextWindow, budget);
 }
 
 /** What the turn that runs has said and seen so far: the host takes it off the budget, and adds it behind our messages. */

@@ -24,9 +24,11 @@ export interface SessionState {
   contextWindow: number;
   /** Tokens in use right after the last swap; 0 where there was none. */
   leftAfterSwap: number;
+  model?: string;
   // ── of this process only ──
   isWindowTold: boolean;
-  model?: string;
+  /** How often a context was put together. */
+  looks: number;
   /** Tokens that the model reports beside the messages: instructions, tools, what comes to mind. */
   overhead: number;
   /** Tokens in use at the last look. */
@@ -46,6 +48,7 @@ type Kept = Pick<
   | "begunAnew"
   | "contextWindow"
   | "leftAfterSwap"
+  | "model"
 >;
 
 export interface Sessions {
@@ -79,7 +82,7 @@ export function openSessions(folder: string, warn: (text: string) => void): Sess
   }
 
   function save(state: SessionState): void {
-    const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow, leftAfterSwap } = state;
+    const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow, leftAfterSwap, model } = state;
     const committed = (state.committed = state.committed.slice(-TURNS_KEPT));
     const file = path(sessionKey);
     try {
@@ -94,6 +97,7 @@ export function openSessions(folder: string, warn: (text: string) => void): Sess
         begunAnew,
         contextWindow,
         leftAfterSwap,
+        model,
       };
       writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
       renameSync(`${file}.new`, file);
@@ -142,6 +146,7 @@ function read(file: string, sessionKey: string): SessionState {
     begunAnew: false,
     contextWindow: 0,
     isWindowTold: false,
+    looks: 0,
     overhead: 0,
     used: 0,
     leftAfterSwap: 0,
@@ -150,7 +155,7 @@ function read(file: string, sessionKey: string): SessionState {
   };
   try {
     const found = JSON.parse(readFileSync(file, "utf8")) as Kept;
-    return found.sessionKey === sessionKey ? { ...fresh, ...found } : fresh;
+    return found.sessionKey === sessionKey ? { ...fresh, ...found, isWindowTold: found.contextWindow > 0 } : fresh;
   } catch {
     return fresh; // none yet, or one that was torn: a swap makes it anew
   }

@@ -49,7 +49,7 @@ function world(folder = mkdtempSync(join(tmpdir(), "offbook-engine-"))) {
   return { engine: engine(() => runtime), asked, problems, state, sessions, folder };
 }
 
-const request = (messages, more = {}) => ({ sessionId: "host", sessionKey: KEY, messages, tokenBudget: 8_000, model: "m", prompt: "next", ...more });
+const request = (messages, more = {}) => ({ sessionId: "host", sessionKey: KEY, messages, tokenBudget: 8_000, model: "m", ...more });
 
 test("below the threshold nothing is asked and nothing changed", async () => {
   const { engine, asked, state } = world();
@@ -62,6 +62,7 @@ test("below the threshold nothing is asked and nothing changed", async () => {
 test("at the threshold the context that stands by is taken, once, and stays until it grew again", async () => {
   const { engine, asked, state } = world();
   const messages = (state.log = conversation(60));
+  await engine.assemble(request([]));
   const first = await engine.assemble(request(messages));
   assert.equal(asked.filter(({ verb }) => verb === "swap").length, 1);
   assert.equal(first.messages[0].content, BOUNDARY);
@@ -79,6 +80,7 @@ test("what instructions and tools take is not part of what a swap may fill", asy
   const { engine, asked, state } = world();
   const messages = (state.log = conversation(20));
   messages.at(-1).usage = { input: 6_500, output: 20 };
+  await engine.assemble(request([]));
   await engine.assemble(request(messages));
   const { body } = asked.find(({ verb }) => verb === "swap");
   assert.ok(body.contextWindow < 5_000, `${body.contextWindow}`);
@@ -88,6 +90,7 @@ test("what instructions and tools take is not part of what a swap may fill", asy
 test("a window survives the process", async () => {
   const { engine, state, folder } = world();
   const messages = (state.log = conversation(60));
+  await engine.assemble(request([]));
   const before = await engine.assemble(request(messages));
   const after = world(folder);
   const answer = await after.engine.assemble(request(messages));
@@ -98,8 +101,10 @@ test("a window survives the process", async () => {
 
 test("where nobody answers, the host's own messages are shown, and the next turns do not ask again at once", async () => {
   const { engine, asked, state, problems } = world();
-  state.isAway = true;
   const messages = (state.log = conversation(60));
+  await engine.assemble(request([]));
+  state.isAway = true;
+  asked.length = 0;
   assert.deepEqual((await engine.assemble(request(messages))).messages, messages);
   assert.deepEqual((await engine.assemble(request(messages))).messages, messages);
   assert.equal(asked.length, 1);
@@ -146,11 +151,19 @@ test("a session begun anew shows nothing of before; one whose transcript is lost
   assert.equal(shown.at(-1).timestamp, messages[9].timestamp);
 });
 
-test("the first call of a turn, which is given half the window, decides nothing", async () => {
-  const { engine, asked, state } = world();
+test("the first call ever, which is given half the window, decides nothing; after a restart the window is known", async () => {
+  const { engine, asked, state, folder } = world();
   const messages = (state.log = conversation(40));
-  await engine.assemble(request(messages, { prompt: undefined, tokenBudget: 3_000 }));
+  await engine.assemble(request(messages, { tokenBudget: 3_000 }));
   assert.deepEqual(asked, []);
+  await engine.assemble(request(messages));
+  assert.deepEqual(asked, []); // 40 short turns are nothing for 8,000 tokens
+  await engine.commitTurn({ advancementKey: "t", sessionId: "host", sessionKey: KEY });
+  const after = world(folder);
+  after.state.log = messages;
+  await after.engine.assemble(request(messages, { tokenBudget: 3_000 }));
+  await after.engine.assemble(request(messages, { tokenBudget: 3_000 }));
+  assert.deepEqual(after.asked, []);
 });
 
 test("where a conversation is small already, compacting says so", async () => {
