@@ -63,6 +63,11 @@ def long_text(turn: int) -> str:
     return "".join(WORDS.format(turn=turn, line=line) for line in range(80))
 
 
+def said_before(request: Request) -> int:
+    """Characters of the conversation up to the turn that runs."""
+    return sum(len(text_of(message)) for message in conversation(request)[:-1])
+
+
 def audited(provider: OffbookProvider, key: str, verb: str) -> list[dict[str, Any]]:
     """The details of all events of a session with this verb."""
     report = provider.ask("audit", agentId="main", sessionId=key, limit=1_000)
@@ -148,7 +153,7 @@ def test_compact_is_answered_at_once_and_the_context_is_smaller(
     gateway: Gateway, rpc: Rpc, model: ScriptedModel, provider: OffbookProvider
 ) -> None:
     key = "agent:main:compacted"
-    for turn in range(6):
+    for turn in range(5):
         gateway.turn("compacted", long_text(turn))
     before = model.turns()[-1]
     since = len(model.requests)
@@ -160,13 +165,14 @@ def test_compact_is_answered_at_once_and_the_context_is_smaller(
         model.delay_seconds = 0.0
     assert time.monotonic() - started < 30.0
     assert len(model.requests) == since
-    (swap,) = audited(provider, key, "swap")
-    assert swap["swapped"] is True
+    swaps = audited(provider, key, "swap")
+    assert [swap["swapped"] for swap in swaps] == [True], swaps
     assert not any(row["event"]["type"] == "compaction" for row in events(gateway, key))
 
     gateway.turn("compacted", "And what is next?")
     (after,) = model.turns(since)
-    assert after.prompt_tokens < before.prompt_tokens
+    # Without the words of the turn itself: the first after a swap brings twice as much to mind.
+    assert said_before(after) < said_before(before)
     told = re.search(r"Compacted \(([\d.]+)(k?) → ([\d.]+)(k?)\)", shown)
     assert told, shown
     tokens_before, tokens_after = (float(told[at]) * (1_000 if told[at + 1] else 1) for at in (1, 3))

@@ -12,9 +12,9 @@ import { startDaemon } from "./daemon.js";
 import { hostModelJobs } from "./jobs.js";
 import { openOutbox } from "./outbox.js";
 import { openReport } from "./report.js";
+import { isRunning } from "./runs.js";
 import { openSessions } from "./sessions.js";
 import { transcriptPages } from "./transcript.js";
-import { isRunning } from "./turns.js";
 const NAME = Symbol.for("offbook.openclaw.running");
 const CHECK_EVERY_MS = 30_000;
 /** The host gives a service 5 s to make room for the next one. */

@@ -2,23 +2,11 @@
  * the context. The system prompt is not rewritten from turn to turn. */
 import { isPrivate } from "./capture.js";
 import { ProviderError } from "./client.js";
+import { begin } from "./runs.js";
 import { estimatedTokens, reportedTokens } from "./window.js";
 const LONGEST_PROMPT_CHARS = 16_000;
 /** The provider answers with what it has by then; the rest is for the way. */
 const ON_THE_WAY_MS = 100;
-/** A run that began earlier is one whose end nobody told. */
-const LONGEST_RUN_MS = 10 * 60 * 1_000;
-/** Whether a run is going on; those that are too old to be are forgotten. */
-export function isRunning(runs, now) {
-    for (const [runId, startedAt] of runs)
-        if (now - startedAt > LONGEST_RUN_MS)
-            runs.delete(runId);
-    return runs.size > 0;
-}
-function begin(runs, runId, now) {
-    isRunning(runs, now);
-    runs.set(runId, runs.get(runId) ?? now); // a run builds more than one prompt
-}
 export function registerTurns(api, running) {
     api.on("before_prompt_build", async (event, context) => {
         const runtime = running();

@@ -7,7 +7,7 @@
  */
 import type { Provider } from "./client.js";
 import type { Cursors } from "./cursors.js";
-import type { HostMessage, TranscriptUpdate } from "./host.js";
+import type { HostMessage, Place, TranscriptUpdate } from "./host.js";
 import { wireMessage } from "./messages.js";
 import type { Outbox } from "./outbox.js";
 import type { Report } from "./report.js";
@@ -27,12 +27,6 @@ export interface TranscriptPage {
 
 /** Reads a session's transcript page by page, behind the cursor or from its beginning. */
 export type ReadTranscript = (session: Place, cursor: string | undefined) => AsyncIterable<TranscriptPage>;
-
-export interface Place {
-  agentId: string;
-  sessionKey: string;
-  sessionId: string;
-}
 
 export interface Capture {
   take(update: TranscriptUpdate): void;

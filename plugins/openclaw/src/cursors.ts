@@ -5,7 +5,7 @@
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Place } from "./capture.js";
+import type { Place } from "./host.js";
 
 const SESSIONS_KEPT = 1_000;
 const SAVE_EVERY_MS = 2_000;

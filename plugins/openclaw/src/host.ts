@@ -33,8 +33,15 @@ export interface HostMessage {
   [key: string]: unknown;
 }
 
+/** Whose transcript it is. */
+export interface Place {
+  agentId: string;
+  sessionKey: string;
+  sessionId: string;
+}
+
 export interface TranscriptUpdate {
-  target?: { agentId: string; sessionId: string; sessionKey: string };
+  target?: Place;
   agentId?: string;
   sessionId?: string;
   sessionKey?: string;

@@ -13,10 +13,10 @@ import type { HostApi, Logger, ServiceContext } from "./host.js";
 import { hostModelJobs, type HostModelJobs } from "./jobs.js";
 import { openOutbox, type Outbox } from "./outbox.js";
 import { openReport, type Report } from "./report.js";
+import { isRunning } from "./runs.js";
 import { openSessions, type Sessions } from "./sessions.js";
 import type { Settings } from "./settings.js";
 import { transcriptPages } from "./transcript.js";
-import { isRunning } from "./turns.js";
 
 export interface Running {
   readonly settings: Settings;

@@ -1,7 +1,7 @@
 /** The host's own transcript of a session, through the host's own reader. */
-import { GONE, type Place, type TranscriptEntry, type TranscriptPage } from "./capture.js";
+import { GONE, type TranscriptEntry, type TranscriptPage } from "./capture.js";
 import { detached } from "./detached.js";
-import type { HostMessage } from "./host.js";
+import type { HostMessage, Place } from "./host.js";
 
 const EVENTS_PER_PAGE = 500;
 const LARGEST_PAGE_BYTES = 64 * 1024 * 1024;

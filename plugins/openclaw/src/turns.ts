@@ -3,6 +3,7 @@
 import { isPrivate } from "./capture.js";
 import { ProviderError } from "./client.js";
 import type { HostApi, HostMessage, TurnContext } from "./host.js";
+import { begin } from "./runs.js";
 import type { Running } from "./runtime.js";
 import { estimatedTokens, reportedTokens } from "./window.js";
 import type { PreparedTurn } from "./wire.js";
@@ -10,8 +11,6 @@ import type { PreparedTurn } from "./wire.js";
 const LONGEST_PROMPT_CHARS = 16_000;
 /** The provider answers with what it has by then; the rest is for the way. */
 const ON_THE_WAY_MS = 100;
-/** A run that began earlier is one whose end nobody told. */
-const LONGEST_RUN_MS = 10 * 60 * 1_000;
 
 interface PromptEvent {
   prompt?: string;
@@ -27,17 +26,6 @@ interface OutputEvent {
 interface Injected {
   appendContext?: string;
   appendSystemContext?: string;
-}
-
-/** Whether a run is going on; those that are too old to be are forgotten. */
-export function isRunning(runs: Map<string, number>, now: number): boolean {
-  for (const [runId, startedAt] of runs) if (now - startedAt > LONGEST_RUN_MS) runs.delete(runId);
-  return runs.size > 0;
-}
-
-function begin(runs: Map<string, number>, runId: string, now: number): void {
-  isRunning(runs, now);
-  runs.set(runId, runs.get(runId) ?? now); // a run builds more than one prompt
 }
 
 export function registerTurns(api: HostApi, running: () => Running | undefined): void {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { registerEnrichment } from "../dist/enrich.js";
-import { isRunning, registerTurns } from "../dist/turns.js";
+import { isRunning } from "../dist/runs.js";
+import { registerTurns } from "../dist/turns.js";
 
 const HIDDEN = "agent:main:dashboard:incognito-7f";
 const MINUTE_MS = 60_000;
