@@ -16,6 +16,7 @@ const TARGET = 0.4;
 const MOST_OVERHEAD = 0.7;
 const LEAST_STEP = 0.1;
 const CHARS_PER_TOKEN = 4;
+const RECOVERIES = new Set(["overflow", "timeout", "timeout_recovery"]);
 const COMMIT_DEADLINE_MS = 400;
 const CATCHING_UP_MS = 250;
 export function engine(running) {
@@ -82,7 +83,9 @@ async function compact(runtime, request) {
     const conversation = Math.round(before - state.overhead);
     const isSmall = before > 0 && conversation <= (windowTokens(state) - state.overhead) * TARGET;
     const isJustDone = state.leftAfterSwap > 0 && before < state.leftAfterSwap + windowTokens(state) * LEAST_STEP;
-    if (isSmall || (isJustDone && before < windowTokens(state) * THRESHOLD)) {
+    // Where the model's provider has refused the prompt, no estimate of ours says otherwise.
+    const isRefused = RECOVERIES.has(request.runtimeContext?.trigger ?? "");
+    if (!isRefused && (isSmall || (isJustDone && before < windowTokens(state) * THRESHOLD))) {
         // In words that the host knows: it asks again and again otherwise, and each swap costs the provider's cache.
         const reason = isSmall ? "nothing to compact" : "already compacted";
         return { ok: true, compacted: false, reason: `${reason}: the conversation takes about ${conversation} tokens` };

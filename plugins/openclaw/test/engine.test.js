@@ -173,6 +173,8 @@ test("where a conversation is small already, compacting says so", async () => {
   assert.deepEqual([answer.ok, answer.compacted], [true, false]);
   assert.match(answer.reason, /^nothing to compact/);
   assert.deepEqual(asked, []);
+  const refused = { sessionId: "host", sessionKey: KEY, force: true, runtimeContext: { trigger: "overflow" } };
+  assert.equal((await engine.compact(refused)).compacted, true); // the model's provider knows better
 });
 
 test("what the running turn has seen so far counts, and a swap that just was is not repeated", async () => {
