@@ -58,8 +58,10 @@ _COMMAND = re.compile(
     r"/(?:(?:swap-(?:status|dashboard|promote|cross)|offbook)(?:[ \t][^\n]{0,400})?"
     r"|(?:new|reset|compact|status|help|commands|stop|model|usage)\s*)\Z"
 )
-# How the host answers the commands that begin a conversation anew; other answers to commands are marked by it.
+# How the host answers the commands that begin a conversation anew, and how our plugin signs its answers; those to other
+# commands are marked by the host.
 _HOST_ANSWERS = re.compile(r"✅ (?:New session started|Session reset)\.")
+_SIGNATURE = "\n— Offbook"
 _HOST_SPEAKS = "gateway-injected"
 """The model's name under which the host writes what it says itself."""
 _LOOK_UPS = frozenset({"memory_recall", "memory_expand", "memory_search", "memory_get"})
@@ -125,7 +127,8 @@ def _tool_called(block: Block) -> str:
 def _kind_by_marker(message: Message, said: str) -> str | None:
     if (message.meta or {}).get("isCommand") is True:
         return COMMAND
-    if message.role == "assistant" and message.model == _HOST_SPEAKS and _HOST_ANSWERS.match(said):
+    is_by_host = message.role == "assistant" and message.model == _HOST_SPEAKS
+    if is_by_host and (_HOST_ANSWERS.match(said) or said.endswith(_SIGNATURE)):
         return COMMAND
     if said[:1] not in _MARKERS_BEGIN_WITH and _HEARTBEAT_TOKEN not in said and message.meta is None:
         return None

@@ -4,6 +4,7 @@ after the restart; the log is then the host's own transcript, entry by entry."""
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,12 @@ def with_tools(request: Request) -> Text | ToolCalls:
     if not tool_results(request) and len(request.messages) % 4 == 0:
         return ToolCalls([ToolCall("swap_status", {})])
     return Text(f"Answer number {request.prompt_tokens}.")
+
+
+def reported(gateway: Gateway) -> dict[str, Any]:
+    """What the plugin tells of itself, at most once a second."""
+    report: dict[str, Any] = json.loads((gateway.state / "offbook" / "report.json").read_text())
+    return report
 
 
 def assert_the_same(gateway: Gateway, provider: OffbookProvider, key: str) -> list[Entry]:
@@ -55,10 +62,11 @@ def test_a_conversation_goes_on_without_the_provider(
             gateway.turn("killed", f"This is turn number {turn} of a conversation about lighthouses.").seconds
         )
         if turn == 7:
-            report = json.loads((gateway.state / "offbook" / "report.json").read_text())
-            assert report["capture"]["waiting"] > 0
-            assert report["turns"]["failed"] > 0  # and the reason is there to see
-            assert "offbook.sock" in (report["turns"]["last"]["error"] or "")
+            gateway.wait_until(
+                lambda: reported(gateway)["capture"]["waiting"] > 0, 10, "the report tells of the outbox"
+            )
+            assert reported(gateway)["turns"]["failed"] > 0  # and the reason is there to see
+            assert "offbook.sock" in (reported(gateway)["turns"]["last"]["error"] or "")
     assert max(seconds[5:10]) < LONGEST_TURN_SECONDS
     entries = assert_the_same(gateway, provider, key)
     assert sum(entry.message["role"] == "user" for entry in entries) == 15

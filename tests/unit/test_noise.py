@@ -228,6 +228,9 @@ def test_what_the_host_answers_to_a_command_is_not_remembered() -> None:
     began = Message(role="assistant", content="✅ New session started.", model="gateway-injected")
     assert noise_kind(began) == "command"
     assert noise_kind(msgspec.structs.replace(began, model="other")) is None
+    ours = Message(role="assistant", content="They told you: the canoe is red.\n— Offbook", model="gateway-injected")
+    assert noise_kind(ours) == "command"
+    assert noise_kind(msgspec.structs.replace(ours, model="other")) is None
 
 
 @pytest.mark.parametrize("name", ["memory_recall", "offbook__memory_expand", "memory_search", "swap_dashboard"])

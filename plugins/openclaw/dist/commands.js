@@ -2,6 +2,9 @@
 import { ASK_DEADLINE_MS, bounded, callerOf, minute, numbered, quoted, topicLines, trouble, } from "./answers.js";
 import { statusLines } from "./dashboard.js";
 import { cross, dashboardText, promote, recall } from "./tools.js";
+/** The host keeps what a command answers in the transcript. By this line Offbook knows it for its own words, which are not to be
+ * remembered (`noise.py` has the same). */
+const SIGNATURE = "— Offbook";
 const MOST_TOLD = 12;
 const TOLD_CHARS = 240;
 const HELP = `Offbook, the agent's memory:
@@ -26,7 +29,7 @@ export function registerCommands(api, memory, agents, report) {
         requireAuth: true,
         handler: async (context) => {
             const text = await answer((context.args ?? "").trim(), callerOf(context, agents())).catch(trouble);
-            return { text: bounded(text) };
+            return { text: `${bounded(text)}\n${SIGNATURE}` };
         },
     });
     const status = async (_words, caller) => {

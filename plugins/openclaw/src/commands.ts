@@ -8,6 +8,10 @@ import type { CommandContext, HostApi } from "./host.js";
 import { cross, dashboardText, promote, recall } from "./tools.js";
 import type { ContinuityState } from "./wire.js";
 
+/** The host keeps what a command answers in the transcript. By this line Offbook knows it for its own words, which are not to be
+ * remembered (`noise.py` has the same). */
+const SIGNATURE = "— Offbook";
+
 type Answer = (words: string, caller: Caller) => Promise<string>;
 
 /** What `/offbook` reads of report.json; all of it may be missing. */
@@ -54,7 +58,7 @@ export function registerCommands(
       requireAuth: true,
       handler: async (context: CommandContext) => {
         const text = await answer((context.args ?? "").trim(), callerOf(context, agents())).catch(trouble);
-        return { text: bounded(text) };
+        return { text: `${bounded(text)}\n${SIGNATURE}` };
       },
     });
   const status: Answer = async (_words, caller) => {

@@ -147,7 +147,7 @@ test("recall tells a person, and not the agent", async () => {
 
 test("topics and state", async () => {
   const { memory, say } = world({ state: STATE, topics: { topics: STATE.topics } });
-  assert.match(await say("/offbook topics"), /^- “gateway port”: 2 mentions, last .* ago, keeps coming back$/);
+  assert.match(await say("/offbook topics"), /^- “gateway port”: 2 mentions, last .* ago, keeps coming back\n— Offbook$/);
   const text = await say("/offbook state");
   assert.match(text, /This session: 1 exchange, since 2026-11-10 10:00 UTC\./);
   assert.match(text, /- goal: “Move the gateway”/);
