@@ -27,6 +27,7 @@ FACT = "My sister Ottilie keeps forty-one beehives behind the old mill in Tarn."
 INVOICE = "The quarterly invoice of the harbour office is 7320 euros."
 ANSWER = "Noted, thank you for telling me."
 ASKED = "How many beehives does my sister keep?"
+SIGNATURE = "\n— Offbook"
 CHAT = "agent:main:chat"
 COMMANDS = ("swap-status", "swap-dashboard", "swap-promote", "swap-cross", "offbook")
 # A line that only `swap_status` and `/swap-status` write.
@@ -93,7 +94,8 @@ def command(rpc: Rpc, model: ScriptedModel, text: str, key: str = CHAT) -> str:
     since = len(model.requests)
     answer = rpc.say(key, text).text
     assert len(model.requests) == since
-    return answer
+    assert answer.endswith(SIGNATURE)  # by which it is known for ours, and not remembered
+    return answer.removesuffix(SIGNATURE)
 
 
 def numbers(text: str, row: str) -> list[int]:
