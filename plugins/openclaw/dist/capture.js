@@ -1,4 +1,5 @@
 import { wireMessage } from "./messages.js";
+import { within } from "./within.js";
 /** Thrown by a reader: there is no such transcript. */
 export const GONE = "TranscriptGone";
 const INCOGNITO = /^agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+$/u;
@@ -191,11 +192,7 @@ export function capture(outbox, wake, provider, readTranscript, cursors, report)
     }
     async function settled(sessionKey, deadlineMs) {
         const reading = sessions.get(sessionKey)?.reading;
-        if (!reading)
-            return true;
-        let timer;
-        const late = new Promise((resolve) => (timer = setTimeout(() => resolve(false), deadlineMs)));
-        return Promise.race([reading.then(() => true), late]).finally(() => clearTimeout(timer));
+        return !reading || ((await within(reading.then(() => true), deadlineMs)) ?? false);
     }
     return { take, read, readAgain, catchUp, readUnfinished, settled, stop };
 }

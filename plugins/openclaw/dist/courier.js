@@ -4,6 +4,7 @@
  * aside, so that those behind it arrive.
  */
 import { ProviderError } from "./client.js";
+import { within } from "./within.js";
 const BATCH_MESSAGES = 100;
 const BATCH_BYTES = 1024 * 1024;
 /** Nobody waits for a delivery; a provider that is busy with an import may take this long. */
@@ -209,9 +210,4 @@ export function courier(outbox, provider, report) {
         report.outbox(outbox);
     }
     return { wake, idle, stop };
-}
-async function within(work, longestMs) {
-    let timer;
-    const late = new Promise((resolve) => (timer = setTimeout(resolve, longestMs)));
-    await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -5,6 +5,7 @@
  * transcript keeps the same. By default the model reaches the search through the host's Tool Search, so the result to
  * change is that of the tool around it, whose id stands in the id of the search. */
 import { isPrivate } from "./capture.js";
+import { within } from "./within.js";
 const SEARCH = "memory_search";
 /** The search itself, and the tools of Tool Search that call others. */
 const WITH_RESULT = [SEARCH, "tool_call", "tool_search_code"];
@@ -120,13 +121,4 @@ function hitsIn(value, depth) {
 function said(hit) {
     const { snippet, text } = (hit ?? {});
     return String(snippet ?? text ?? "");
-}
-function within(answer, ms) {
-    return new Promise((resolve) => {
-        const timer = setTimeout(() => resolve(undefined), ms);
-        void answer.then((value) => {
-            clearTimeout(timer);
-            resolve(value);
-        });
-    });
 }

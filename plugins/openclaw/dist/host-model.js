@@ -1,3 +1,4 @@
+import { plainText } from "./text.js";
 /** What the host's model made of a job. The reason of a failure is in our words: its own may quote the conversation. */
 export async function written(complete, job, isOnlyAgent, withinMs, stopping) {
     const late = AbortSignal.timeout(Math.max(1, Math.floor(withinMs)));
@@ -33,7 +34,7 @@ export async function written(complete, job, isOnlyAgent, withinMs, stopping) {
 /** The job's messages in their roles, without a system prompt. */
 function requestFor(job, isOnlyAgent, signal) {
     return {
-        messages: job.messages.map(({ role, content }) => ({ role, content: plain(content) })),
+        messages: job.messages.map(({ role, content }) => ({ role, content: plainText(content) })),
         maxTokens: job.maxOutputTokens,
         purpose: "offbook.summary",
         signal,
@@ -66,11 +67,6 @@ export function withoutLooseEnd(text) {
     const ends = [...text.matchAll(/[.!?…](?=\s)|\n/g)].map((match) => match.index + 1);
     const last = ends.at(-1) ?? 0;
     return last > text.length / 2 ? text.slice(0, last) : text;
-}
-function plain(content) {
-    if (typeof content === "string")
-        return content;
-    return content.map(({ text }) => (typeof text === "string" ? text : "")).join("\n");
 }
 /** What is promised, or undefined once the signal says stop. */
 export function until(promised, signal) {

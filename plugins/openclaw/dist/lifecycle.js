@@ -1,5 +1,6 @@
 /** Where sessions and their contexts begin and end. Each goes through the outbox, behind the messages that came before it. */
 import { isPrivate } from "./capture.js";
+import { within } from "./within.js";
 /** The host writes on in another file, or stops for a while: the conversation is the same. */
 const GOES_ON = new Set(["compaction", "shutdown", "restart"]);
 const TOLD_TWICE_MS = 5_000;
@@ -61,9 +62,4 @@ export function registerLifecycle(api, running) {
     api.on("subagent_ended", (event) => {
         tell("hooks/session-end", event.targetSessionKey, { reason: `subagent ${event.outcome ?? event.reason ?? "ended"}` });
     });
-}
-async function within(work, longestMs) {
-    let timer;
-    const late = new Promise((resolve) => (timer = setTimeout(resolve, longestMs)));
-    await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -120,10 +120,6 @@ export function openReport(folder, about, now = () => new Date()) {
         conversationAllowed: noted((allowed) => {
             data.permissions.conversation = allowed;
         }),
-        agent: noted((agentId) => {
-            if (!data.agents.includes(agentId))
-                data.agents.push(agentId);
-        }),
         problem: noted(problem),
         save,
         snapshot: () => structuredClone(data),

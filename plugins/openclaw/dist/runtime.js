@@ -15,6 +15,7 @@ import { openReport } from "./report.js";
 import { isRunning } from "./runs.js";
 import { openSessions } from "./sessions.js";
 import { transcriptPages } from "./transcript.js";
+import { within } from "./within.js";
 const NAME = Symbol.for("offbook.openclaw.running");
 const CHECK_EVERY_MS = 30_000;
 /** The host gives a service 5 s to make room for the next one. */
@@ -132,11 +133,6 @@ function start(api, settings, agents, folder, outbox, log) {
         if (shared[NAME] === mine)
             delete shared[NAME];
     };
-}
-async function within(work, longestMs) {
-    let timer;
-    const late = new Promise((resolve) => (timer = setTimeout(resolve, longestMs)));
-    await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 /** C9: the host's own model writes the summaries, where the user wants that. */
 function modelJobs(api, settings, memory, agents, report, log, isBusy) {

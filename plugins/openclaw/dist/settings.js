@@ -1,17 +1,18 @@
 /** What the user set in `plugins.entries.offbook.config`, with our defaults. */
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { textOf } from "./text.js";
 export const LEVELS = ["off", "capture", "recall", "hot-swap"];
 export function settingsOf(config, environment = process.env) {
     const given = config ?? {};
-    const home = expanded(text(given.home) ?? environment.OFFBOOK_HOME ?? join(homedir(), ".offbook"));
+    const home = expanded(textOf(given.home) ?? environment.OFFBOOK_HOME ?? join(homedir(), ".offbook"));
     return {
         level: levelOf(given),
         home,
-        endpoint: text(given.endpoint) ?? environment.OFFBOOK_URL ?? `unix://${join(home, "offbook.sock")}`,
-        tokenFile: expanded(text(given.tokenFile) ?? join(home, "token")),
+        endpoint: textOf(given.endpoint) ?? environment.OFFBOOK_URL ?? `unix://${join(home, "offbook.sock")}`,
+        tokenFile: expanded(textOf(given.tokenFile) ?? join(home, "token")),
         startDaemon: given.startDaemon === true,
-        command: text(given.command) ?? "offbook",
+        command: textOf(given.command) ?? "offbook",
         turnDeadlineMs: number(given.turnDeadlineMs) ?? 600,
         callDeadlineMs: number(given.callDeadlineMs) ?? 1500,
         outboxBytes: (number(given.outboxMegabytes) ?? 64) * 1024 * 1024,
@@ -25,9 +26,6 @@ function levelOf(given) {
     if (given.storeOnly === true)
         return "capture";
     return LEVELS.find((level) => level === given.level) ?? "off";
-}
-function text(value) {
-    return typeof value === "string" && value.trim() ? value.trim() : undefined;
 }
 function number(value) {
     return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : undefined;

@@ -1,6 +1,7 @@
 /** The agent's own tools. Each is made for its caller, so that it reads and changes only that agent's memory. */
 import { ASK_DEADLINE_MS, bounded, callerOf, crossing, everyStatus, expansion, PAGE_MESSAGES, pinning, quoted, recollection, trouble, } from "./answers.js";
 import { dashboard, statusLines } from "./dashboard.js";
+import { textOf } from "./text.js";
 /** Messages shown on each side of an entry. */
 const BESIDE = 2;
 const MOST_PLACES = 5_000;
@@ -169,7 +170,4 @@ function placeOfEntry(agentId, entryId) {
         return `That is agent ${entry.agentId}'s: memory_recall shows all that can be seen.`;
     const { firstSeq, lastSeq } = entry.span;
     return { sessionId: entry.sessionId, firstSeq: Math.max(1, firstSeq - BESIDE), lastSeq: lastSeq + BESIDE };
-}
-export function textOf(value) {
-    return typeof value === "string" && value.trim() ? value.trim() : undefined;
 }

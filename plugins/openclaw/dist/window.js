@@ -1,3 +1,4 @@
+import { plainText } from "./text.js";
 export const BOUNDARY = "(What came before this point is in your memory. You recall it:)";
 export const GOES_ON = "(The conversation goes on from here.)";
 const SHORTENED_BELOW = 0.9;
@@ -50,7 +51,7 @@ export function windowOf(swapped, messages, now) {
     const isAllHidden = first < 0 && older.length === 0 && verbatim.length > 0 && last !== undefined && print(last) !== "";
     return {
         generation: swapped.generation,
-        memory: swapped.messages.filter((message) => !message.id).map((message) => plain(message.content)).join("\n\n"),
+        memory: swapped.messages.filter((message) => !message.id).map((message) => plainText(message.content)).join("\n\n"),
         restored: older,
         cut: kept[0]?.theirs ? print(kept[0].theirs) : "",
         ...(isAllHidden ? { after: print(last) } : {}),
@@ -128,9 +129,9 @@ function said(role, text, before) {
 }
 /** Without what an earlier call of the same turn put before them. */
 function withoutOurs(messages) {
-    if (!plain(messages[0]?.content).endsWith(BOUNDARY))
+    if (!plainText(messages[0]?.content).endsWith(BOUNDARY))
         return messages;
-    return messages.slice(plain(messages[2]?.content).endsWith(GOES_ON) ? 3 : 2);
+    return messages.slice(plainText(messages[2]?.content).endsWith(GOES_ON) ? 3 : 2);
 }
 /** From where on the host's messages are shown; -1 where the window is of other messages than these. */
 function firstShown(messages, { cut, after, restored }) {
@@ -145,16 +146,11 @@ function firstShown(messages, { cut, after, restored }) {
 }
 /** The shortened words, in the shape of the message they stand for. */
 function plainBlocks(theirs, host) {
-    return theirs.role === "toolResult" ? [{ type: "text", text: plain(host.content) }] : host.content;
+    return theirs.role === "toolResult" ? [{ type: "text", text: plainText(host.content) }] : host.content;
 }
 function shortenedAs(message, window) {
     const content = window.shortened[print(message)];
     return content === undefined ? message : { ...message, content };
-}
-function plain(content) {
-    if (typeof content === "string")
-        return content;
-    return (content ?? []).map((block) => (typeof block.text === "string" ? block.text : "")).join("\n");
 }
 function chars(message) {
     if (message === undefined)

@@ -11,6 +11,7 @@ import type { HostMessage, Place, TranscriptUpdate } from "./host.js";
 import { wireMessage } from "./messages.js";
 import type { Outbox } from "./outbox.js";
 import type { Report } from "./report.js";
+import { within } from "./within.js";
 
 export interface TranscriptEntry {
   id: string;
@@ -252,10 +253,7 @@ export function capture(
 
   async function settled(sessionKey: string, deadlineMs: number): Promise<boolean> {
     const reading = sessions.get(sessionKey)?.reading;
-    if (!reading) return true;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), deadlineMs)));
-    return Promise.race([reading.then(() => true as const), late]).finally(() => clearTimeout(timer));
+    return !reading || ((await within(reading.then(() => true), deadlineMs)) ?? false);
   }
 
   return { take, read, readAgain, catchUp, readUnfinished, settled, stop };

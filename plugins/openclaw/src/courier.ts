@@ -7,6 +7,7 @@ import { ProviderError, type Provider } from "./client.js";
 import type { Outbox, Waiting } from "./outbox.js";
 import type { Report } from "./report.js";
 import type { Answers, OnMessage, Requests } from "./wire.js";
+import { within } from "./within.js";
 
 const BATCH_MESSAGES = 100;
 const BATCH_BYTES = 1024 * 1024;
@@ -223,10 +224,4 @@ export function courier(outbox: Outbox, provider: Provider, report: Report): Cou
   }
 
   return { wake, idle, stop };
-}
-
-async function within(work: Promise<void>, longestMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, longestMs)));
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -9,6 +9,7 @@ import type { Provider } from "./client.js";
 import type { Block, HostApi, TurnContext } from "./host.js";
 import type { Settings } from "./settings.js";
 import type { Enrichment, Sparseness } from "./wire.js";
+import { within } from "./within.js";
 
 const SEARCH = "memory_search";
 /** The search itself, and the tools of Tool Search that call others. */
@@ -157,14 +158,4 @@ function hitsIn(value: unknown, depth: number): unknown[] | undefined {
 function said(hit: unknown): string {
   const { snippet, text } = (hit ?? {}) as { snippet?: unknown; text?: unknown };
   return String(snippet ?? text ?? "");
-}
-
-function within<T>(answer: Promise<T>, ms: number): Promise<T | undefined> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(undefined), ms);
-    void answer.then((value) => {
-      clearTimeout(timer);
-      resolve(value);
-    });
-  });
 }

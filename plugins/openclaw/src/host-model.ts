@@ -1,5 +1,6 @@
 /** One summary, written by the host's own model: the request, its deadline, and what is made of the answer. */
 import type { CompletionResult } from "./host.js";
+import { plainText } from "./text.js";
 import type { HostUsage, Job } from "./wire.js";
 
 export interface CompletionRequest {
@@ -50,7 +51,7 @@ export async function written(
 /** The job's messages in their roles, without a system prompt. */
 function requestFor(job: Job, isOnlyAgent: boolean, signal: AbortSignal): CompletionRequest {
   return {
-    messages: job.messages.map(({ role, content }) => ({ role, content: plain(content) })),
+    messages: job.messages.map(({ role, content }) => ({ role, content: plainText(content) })),
     maxTokens: job.maxOutputTokens,
     purpose: "offbook.summary",
     signal,
@@ -85,11 +86,6 @@ export function withoutLooseEnd(text: string): string {
   const ends = [...text.matchAll(/[.!?…](?=\s)|\n/g)].map((match) => match.index + 1);
   const last = ends.at(-1) ?? 0;
   return last > text.length / 2 ? text.slice(0, last) : text;
-}
-
-function plain(content: Job["messages"][number]["content"]): string {
-  if (typeof content === "string") return content;
-  return content.map(({ text }) => (typeof text === "string" ? text : "")).join("\n");
 }
 
 /** What is promised, or undefined once the signal says stop. */

@@ -3,6 +3,7 @@ import { isPrivate } from "./capture.js";
 import type { HostApi, TurnContext } from "./host.js";
 import type { Running } from "./runtime.js";
 import type { Verb } from "./wire.js";
+import { within } from "./within.js";
 
 /** The host writes on in another file, or stops for a while: the conversation is the same. */
 const GOES_ON = new Set(["compaction", "shutdown", "restart"]);
@@ -82,10 +83,4 @@ export function registerLifecycle(api: HostApi, running: () => Running | undefin
   api.on("subagent_ended", (event: Subagent): void => {
     tell("hooks/session-end", event.targetSessionKey, { reason: `subagent ${event.outcome ?? event.reason ?? "ended"}` });
   });
-}
-
-async function within(work: Promise<void>, longestMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, longestMs)));
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -91,7 +91,6 @@ export interface Report {
   /** The host's own way was taken in the place of ours. */
   fellBack(sessionKey: string): void;
   conversationAllowed(allowed: boolean | null): void;
-  agent(agentId: string): void;
   problem(what: string, detail: string): void;
   /** Soon, at most once a second. Every change asks for it by itself. */
   save(): void;
@@ -220,9 +219,6 @@ export function openReport(folder: string, about: About, now: () => Date = () =>
     }),
     conversationAllowed: noted((allowed: boolean | null) => {
       data.permissions.conversation = allowed;
-    }),
-    agent: noted((agentId: string) => {
-      if (!data.agents.includes(agentId)) data.agents.push(agentId);
     }),
     problem: noted(problem),
     save,

@@ -17,6 +17,7 @@ import { isRunning } from "./runs.js";
 import { openSessions, type Sessions } from "./sessions.js";
 import type { Settings } from "./settings.js";
 import { transcriptPages } from "./transcript.js";
+import { within } from "./within.js";
 
 export interface Running {
   readonly settings: Settings;
@@ -161,12 +162,6 @@ function start(
     report.close();
     if (shared[NAME] === mine) delete shared[NAME];
   };
-}
-
-async function within(work: Promise<unknown>, longestMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, longestMs)));
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 /** C9: the host's own model writes the summaries, where the user wants that. */

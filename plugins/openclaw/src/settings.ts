@@ -1,6 +1,7 @@
 /** What the user set in `plugins.entries.offbook.config`, with our defaults. */
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { textOf } from "./text.js";
 
 export const LEVELS = ["off", "capture", "recall", "hot-swap"] as const;
 export type Level = (typeof LEVELS)[number];
@@ -24,14 +25,14 @@ export interface Settings {
 
 export function settingsOf(config: Record<string, unknown> | undefined, environment = process.env): Settings {
   const given = config ?? {};
-  const home = expanded(text(given.home) ?? environment.OFFBOOK_HOME ?? join(homedir(), ".offbook"));
+  const home = expanded(textOf(given.home) ?? environment.OFFBOOK_HOME ?? join(homedir(), ".offbook"));
   return {
     level: levelOf(given),
     home,
-    endpoint: text(given.endpoint) ?? environment.OFFBOOK_URL ?? `unix://${join(home, "offbook.sock")}`,
-    tokenFile: expanded(text(given.tokenFile) ?? join(home, "token")),
+    endpoint: textOf(given.endpoint) ?? environment.OFFBOOK_URL ?? `unix://${join(home, "offbook.sock")}`,
+    tokenFile: expanded(textOf(given.tokenFile) ?? join(home, "token")),
     startDaemon: given.startDaemon === true,
-    command: text(given.command) ?? "offbook",
+    command: textOf(given.command) ?? "offbook",
     turnDeadlineMs: number(given.turnDeadlineMs) ?? 600,
     callDeadlineMs: number(given.callDeadlineMs) ?? 1500,
     outboxBytes: (number(given.outboxMegabytes) ?? 64) * 1024 * 1024,
@@ -44,10 +45,6 @@ function levelOf(given: Record<string, unknown>): Level {
   if (given.enabled === false) return "off";
   if (given.storeOnly === true) return "capture";
   return LEVELS.find((level) => level === given.level) ?? "off";
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === "string" && value.trim() ? value.trim() : undefined;
 }
 
 function number(value: unknown): number | undefined {

@@ -6,6 +6,7 @@ import {
 import type { Provider } from "./client.js";
 import { dashboard, statusLines } from "./dashboard.js";
 import type { HostApi, Tool, ToolContext } from "./host.js";
+import { textOf } from "./text.js";
 import type { ExpandedSpan, MemoryEntry } from "./wire.js";
 
 /** Messages shown on each side of an entry. */
@@ -192,8 +193,4 @@ function placeOfEntry(agentId: string, entryId: string): ExpandedSpan | string {
   if (entry.agentId !== agentId) return `That is agent ${entry.agentId}'s: memory_recall shows all that can be seen.`;
   const { firstSeq, lastSeq } = entry.span;
   return { sessionId: entry.sessionId, firstSeq: Math.max(1, firstSeq - BESIDE), lastSeq: lastSeq + BESIDE };
-}
-
-export function textOf(value: unknown): string | undefined {
-  return typeof value === "string" && value.trim() ? value.trim() : undefined;
 }

@@ -4,6 +4,7 @@
  * turn. So a cut is found by what a message carries itself (role, time, call), and building twice gives the same twice.
  */
 import type { Block, HostMessage } from "./host.js";
+import { plainText } from "./text.js";
 import type { Message } from "./wire.js";
 
 /** What a swap left: memory for what is before the cut, and the cut. Kept on disk, for it outlives the process. */
@@ -80,7 +81,7 @@ export function windowOf(
   const isAllHidden = first < 0 && older.length === 0 && verbatim.length > 0 && last !== undefined && print(last) !== "";
   return {
     generation: swapped.generation,
-    memory: swapped.messages.filter((message) => !message.id).map((message) => plain(message.content)).join("\n\n"),
+    memory: swapped.messages.filter((message) => !message.id).map((message) => plainText(message.content)).join("\n\n"),
     restored: older,
     cut: kept[0]?.theirs ? print(kept[0].theirs) : "",
     ...(isAllHidden ? { after: print(last) } : {}),
@@ -163,8 +164,8 @@ function said(role: "user" | "assistant", text: string, before: HostMessage | un
 
 /** Without what an earlier call of the same turn put before them. */
 function withoutOurs(messages: readonly HostMessage[]): readonly HostMessage[] {
-  if (!plain(messages[0]?.content).endsWith(BOUNDARY)) return messages;
-  return messages.slice(plain(messages[2]?.content).endsWith(GOES_ON) ? 3 : 2);
+  if (!plainText(messages[0]?.content).endsWith(BOUNDARY)) return messages;
+  return messages.slice(plainText(messages[2]?.content).endsWith(GOES_ON) ? 3 : 2);
 }
 
 /** From where on the host's messages are shown; -1 where the window is of other messages than these. */
@@ -180,17 +181,12 @@ function firstShown(messages: readonly HostMessage[], { cut, after, restored }: 
 
 /** The shortened words, in the shape of the message they stand for. */
 function plainBlocks(theirs: HostMessage, host: HostMessage): HostMessage["content"] {
-  return theirs.role === "toolResult" ? [{ type: "text", text: plain(host.content) }] : host.content;
+  return theirs.role === "toolResult" ? [{ type: "text", text: plainText(host.content) }] : host.content;
 }
 
 function shortenedAs(message: HostMessage, window: Window): HostMessage {
   const content = window.shortened[print(message)];
   return content === undefined ? message : { ...message, content };
-}
-
-function plain(content: Message["content"] | HostMessage["content"]): string {
-  if (typeof content === "string") return content;
-  return (content ?? []).map((block) => (typeof block.text === "string" ? block.text : "")).join("\n");
 }
 
 function chars(message: HostMessage | undefined): number {

@@ -17,7 +17,7 @@ test("the version is that of the package", () => {
 
 test("what happened is in the file, soon and whole", async (t) => {
   const folder = join(folderFor(t), "new");
-  const report = openReport(folder, ABOUT);
+  const report = openReport(folder, { ...ABOUT, agents: ["main", "other"] });
   report.captured("agent:main:a", "e1");
   report.captured("agent:main:a", "e2");
   report.delivered(2);
@@ -33,8 +33,6 @@ test("what happened is in the file, soon and whole", async (t) => {
   report.fellBack("s");
   report.refused();
   report.conversationAllowed(false);
-  report.agent("main");
-  report.agent("other");
   assert.equal(existsSync(join(folder, "report.json")), false, "nothing is written in the way of the caller");
   await until(() => existsSync(join(folder, "report.json")));
   const found = saved(folder);
