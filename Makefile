@@ -1,11 +1,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
+DEPENDENCIES := $(VENV)/.dependencies
+LIVE := $(VENV)/.live
+# What the wheel is made of. With the folders: where a file was deleted, its folder is newer.
+SOURCES := setup.py MANIFEST.in $(shell find src plugins/openclaw -not -path '*/node_modules*' -not -path '*/__pycache__*' -not -path '*.egg-info*' 2> /dev/null)
+# Without what an earlier build left: a module that was deleted would be in the wheel again.
+REMAKE := rm -rf build/lib build/bdist.* && $(PIP)
+FUZZER := tests/acceptance/test_fuzz.py
 # Of two that run beside each other, one is printed after the other; make 3 cannot.
 SYNCED := $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync=target)
 
-.PHONY: run test check unit host plugin bench docs clean
+.PHONY: run test check unit host plugin bench docs site wheel develop clean
 
 ## run: set everything up and start the provider
 run: $(READY)
@@ -17,13 +25,17 @@ test: check
 	@$(MAKE) --no-print-directory --jobs=2 $(SYNCED) unit host
 
 check: $(READY)
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs/site
+	$(BIN)/ruff format --check src tests benchmarks docs/site
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The fuzzer by itself: schemathesis sends far less where tests are given to several processes. All of them give way to the
+# host, which takes longest and has but one thread.
 unit: $(READY)
-	$(BIN)/python -m pytest --ignore=tests/host
+	nice -n 5 $(BIN)/python -m pytest $(FUZZER)
+	nice -n 5 $(BIN)/python -m pytest --ignore=tests/host --ignore=tests/unit --ignore=$(FUZZER) --numprocesses=2 --dist=loadfile
+	nice -n 5 $(BIN)/python -m pytest tests/unit --numprocesses=2
 
 ## host: the proofs on the real, pinned OpenClaw, which is installed into .venv first (850 MB)
 host: $(READY)
@@ -38,16 +50,34 @@ plugin: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(BENCH)
 
+## wheel: build the wheel, and try it in a fresh environment with only what it declares (`make test` does, too)
+wheel: $(READY)
+	$(BIN)/python -m pytest tests/wheel
+
+## site: the documentation as pages, into build/site
+site: $(READY)
+	$(BIN)/python -m mkdocs build --strict --quiet
+
 ## docs: write the reference pages again from the code (a test compares them)
 docs: $(READY)
 	$(BIN)/python -m offbook.reference
 
+## develop: from now on .venv runs the sources as they lie here, not the wheel that is built from them (`make clean` ends it)
+develop: $(DEPENDENCIES)
+	@$(PIP) --no-deps --editable .
+	@touch $(LIVE) $(READY)
+
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
 
-$(READY): pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing Offbook into $(VENV) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+# The wheel is built, installed and tested, as its users have it: what it lacks is missing here, too.
+$(READY): $(DEPENDENCIES) $(SOURCES)
+	@test -f $(LIVE) || test -z "$$(find $(SOURCES) -prune -newer $(DEPENDENCIES))" || ($(REMAKE) --no-deps --force-reinstall . && touch $(DEPENDENCIES))
 	@$(BIN)/offbook --home $(VENV)/no-data model status > /dev/null || echo "The embedding model came damaged or not at all."
 	@touch $(READY)
+
+$(DEPENDENCIES): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing Offbook into $(VENV) …"
+	@if test -f $(LIVE); then $(PIP) --editable '.[dev]'; else $(REMAKE) '.[dev]'; fi
+	@touch $(DEPENDENCIES)

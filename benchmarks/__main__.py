@@ -24,14 +24,18 @@ from benchmarks import (
     disk_full,
     durability,
     facts_kept,
+    forgetting,
     hot_swap,
     indexing,
+    portability,
     prepare_turn,
     prompt_prefix,
+    proxy,
     quality,
     recall,
     record,
     start,
+    startup,
     token_estimate,
 )
 from benchmarks.machine import file_system_of, machine
@@ -50,6 +54,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         durability,
         disk_full,
         start,
+        startup,
         backup,
         quality,
         recall,
@@ -62,6 +67,9 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         prompt_prefix,
         cache_economy,
         token_estimate,
+        forgetting,
+        portability,
+        proxy,
     )
 }
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
-from itertools import count
 from pathlib import Path
-from typing import NamedTuple
 
 from benchmarks.bare_sqlite import BareSqlite
-from benchmarks.exchange import BlockingConnection, request
+from benchmarks.paced import PacedWriter, Samples
 from benchmarks.provider import OFFBOOK, environ_of, running_in
 from benchmarks.results import Bar, Findings
 from benchmarks.run import Run
@@ -25,46 +22,6 @@ CONTENT = text("backup", KILOBYTE)
 LONGEST_SECONDS = 900
 
 
-class Samples(NamedTuple):
-    """Milliseconds."""
-
-    provider: list[float]
-    bare: list[float]
-
-    def add(self, other: Samples) -> None:
-        self.provider.extend(other.provider)
-        self.bare.extend(other.bare)
-
-
-class PacedWriter:
-    """One message every five milliseconds, and one row of bare SQLite right after it: what the machine and the
-    disk do to anybody shows in both."""
-
-    def __init__(self, socket: Path, bare: BareSqlite) -> None:
-        self._connection = BlockingConnection(socket)
-        self._bare = bare
-        self._numbers = count()
-
-    def write_while(self, is_wanted: Callable[[], bool]) -> Samples:
-        taken = Samples([], [])
-        due = time.perf_counter()
-        while is_wanted():
-            message = {"id": f"paced-{next(self._numbers)}", "role": "user", "content": CONTENT}
-            sent = request("onMessage", {"sessionId": "paced", "agentId": AGENT, "message": message})
-            due = max(due + 1 / PACE_PER_SECOND, time.perf_counter())
-            time.sleep(max(0.0, due - time.perf_counter()))
-            started = time.perf_counter()
-            answer = self._connection.exchange(sent)
-            taken.provider.append((time.perf_counter() - started) * 1_000)
-            taken.bare.extend(micros / 1_000 for micros in self._bare.insert(1, CONTENT))
-            assert answer.status == 200, answer
-        return taken
-
-    def write_for(self, seconds: float) -> Samples:
-        until = time.monotonic() + seconds
-        return self.write_while(lambda: time.monotonic() < until)
-
-
 def measure(run: Run) -> Findings:
     messages = run.choose(100_000, 1_000_000)
     home = store_with(run, messages)
@@ -72,7 +29,7 @@ def measure(run: Run) -> Findings:
     took: list[float] = []
     bare = BareSqlite(run.folder / "beside-backup")
     with running_in(home) as daemon:
-        writer = PacedWriter(daemon.socket, bare)
+        writer = PacedWriter(daemon.socket, bare, agent_id=AGENT, content=CONTENT, per_second=PACE_PER_SECOND)
         writer.write_for(1)
         for number in range(run.choose(1, 2)):
             run.say(f"backup {number + 1}")

@@ -10,8 +10,7 @@ from offbook import AsyncClient, open_memory               # the same, async; or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # type checkers know the name; `typing` would be nearly all of what this import costs
 if TYPE_CHECKING:
     from offbook.client.blocking_hot_swap import BlockingHotSwapSession
     from offbook.client.clients import AsyncClient, Client

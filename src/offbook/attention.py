@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from offbook.content import text_of
+from offbook.content import own_text, text_of
 from offbook.continuity.anchors.fold import anchors_of
 from offbook.continuity.replacing.corrections import correction_in
 from offbook.continuity.telling.handover import LastTime
 from offbook.continuity.topics.fold import merged, topics_of
+from offbook.lessons import LESSONS_SESSION
 from offbook.protocols import ANY_SEQ, Store
 from offbook.session_notes import Thread, thread_of, working_state
 from offbook.settings import Settings
@@ -72,8 +73,9 @@ class Attention:
 
     async def newest(self, agent_id: str) -> list[Session]:
         """The newest sessions that something was said in, the one written to last first."""
-        sessions = await self._store.sessions(agent_id, limit=SESSIONS_LOOKED_AT)
-        return [session for session in sessions if session.last_seq]
+        sessions = await self._store.sessions(agent_id, limit=SESSIONS_LOOKED_AT + 1)
+        spoken = [session for session in sessions if session.session_id != LESSONS_SESSION]
+        return [session for session in spoken[:SESSIONS_LOOKED_AT] if session.last_seq]
 
     async def threads(self, sessions: Sequence[Session]) -> list[tuple[Session, Thread]]:
         found = await asyncio.gather(*(thread_of(self._store, _scope(session)) for session in sessions))
@@ -176,7 +178,7 @@ def _is_said(one: LoggedMessage) -> bool:
 
 def _last_words(newest_first: Sequence[LoggedMessage]) -> str:
     """What the user said last; nothing where that took something back, which is not to be told again."""
-    said = next((text_of(one.message.content) for one in newest_first if _is_said(one)), "")
+    said = next((own_text(one.message.content) for one in newest_first if _is_said(one)), "")
     correction = correction_in(said, "user")
     return "" if correction is not None and correction.kind == "retract" else said
 

@@ -3,7 +3,8 @@
 The contract's own blocks are `text`, `tool-call {id, name, arguments}`, `tool-result {toolCallId, content}`,
 `image` and `file`; any other object is kept as it is. Beside them this reads what hosts send unchanged:
 OpenClaw (`toolCall`, `toolResult`, `thinking`), Anthropic (`tool_use`, `tool_result`, `source`), OpenAI chat
-(`tool_calls`, `image_url`, `input_audio`) and OpenAI responses (`input_text`, `function_call`, `reasoning`).
+(`tool_calls`, `image_url`, `input_audio`) and OpenAI responses (`input_text`, `function_call`, `custom_tool_call`,
+`reasoning`).
 """
 
 from __future__ import annotations
@@ -27,9 +28,23 @@ BEGINNING_CHARS = 400
 TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
 REASONING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
 CALL_TYPES = frozenset(
-    {"tool-call", "toolCall", "tool_call", "tool_use", "server_tool_use", "mcp_tool_use", "function_call", "function"}
+    {
+        "tool-call",
+        "toolCall",
+        "tool_call",
+        "tool_use",
+        "server_tool_use",
+        "mcp_tool_use",
+        "function_call",
+        "custom_tool_call",
+        "function",
+    }
 )
-RESULT_TYPES = frozenset({"tool-result", "toolResult", "tool_result", "function_call_output"})
+HOLDERS = ("function", "custom")
+"""Where OpenAI's chat dialect keeps what is called, under the name of its kind."""
+RESULT_TYPES = frozenset(
+    {"tool-result", "toolResult", "tool_result", "function_call_output", "custom_tool_call_output"}
+)
 IMAGE_TYPES = frozenset({"image", "image_url", "input_image", "image_file"})
 FILE_TYPES = frozenset({"file", "input_file", "document", "audio", "input_audio", "video", "media"})
 
@@ -48,6 +63,12 @@ _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*+={0,2}[\r\n]*")
 _BASE64_OR_URL_SAFE = re.compile(r"[A-Za-z0-9+/_\r\n-]*+={0,2}[\r\n]*")
 BINARY_STAND_IN = re.compile(r"\[(?:([^\s\],]+), )?([\d,]+) bytes kept outside the log, sha256 ")
+_OUTSIDE = " kept outside the log, sha256 "
+# Bounded, since it is looked for in texts of any kind.
+_STAND_IN = re.compile(
+    r"\[(?:[^\s\],]{1,200}, )?[\d,]{1,20} (?:bytes|characters) kept outside the log, sha256 [0-9a-f]{12}…\]"
+    r"(?: The beginning:)?"
+)
 _SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？]|\n")
 
 
@@ -58,6 +79,15 @@ def text_of(content: Content) -> str:
     return "\n".join(text for block in content if (text := block_text(block)))
 
 
+def own_text(content: Content) -> str:
+    """The same without our stand-ins: their words are nobody's. Of what they stand for, the beginning is left."""
+    return without_stand_ins(text_of(content))
+
+
+def without_stand_ins(text: str) -> str:
+    return _STAND_IN.sub("", text) if _OUTSIDE in text else text
+
+
 def block_text(block: Block) -> str | None:
     """The text of a text block; None for every other block."""
     kind, text = block.get("type"), block.get("text")
@@ -66,7 +96,14 @@ def block_text(block: Block) -> str | None:
 
 
 def is_call(block: Block) -> bool:
-    return _type(block) in CALL_TYPES
+    # Hosts name blocks of their own `custom` too.
+    return _type(block) in CALL_TYPES or (_type(block) == "custom" and isinstance(block.get("custom"), dict))
+
+
+def call_fields(block: Block) -> Block:
+    """The name and the arguments of a call among its fields, wherever its dialect keeps them."""
+    held = next((block[kind] for kind in HOLDERS if isinstance(block.get(kind), dict)), None)
+    return block if held is None else {**block, **held}
 
 
 def is_result(block: Block) -> bool:
@@ -128,8 +165,7 @@ def _render_block(block: Block, nesting: int) -> str:
 
 
 def _render_call(block: Block) -> str:
-    function = block.get("function")
-    holder = {**block, **function} if isinstance(function, dict) else block
+    holder = call_fields(block)
     name, arguments = first_of(holder, NAME_KEYS) or "?", first_of(holder, ARGUMENT_KEYS)
     if isinstance(arguments, str):  # OpenAI sends them as JSON in a string
         try:

@@ -12,10 +12,12 @@ import ssl
 import stat
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import structlog
 
+from offbook.care import Piece
 from offbook.embedded import open_parts
 from offbook.errors import SettingsError, StoreReadOnly
 from offbook.home import Home, TokenBook
@@ -28,6 +30,7 @@ from offbook.surfaces.listener import Listener
 from offbook.surfaces.metrics import Metrics
 from offbook.types import Value
 from offbook.version import VERSION
+from offbook.worker.maintenance import Task
 
 GRACE_SECONDS = 5
 """How long a stop waits for requests under way."""
@@ -51,8 +54,9 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
     check_binding(settings)
     _leave_room_for_answers()
     home.check_socket_path()
-    async with open_parts(home, settings) as (memory, store):
+    async with open_parts(home, settings, tasks=[_backups(home, settings)]) as (memory, store):
         home.owner_token()
+        await _reach_backups(home, settings, memory, store)
         listeners = _Listeners(home, settings, memory, store)
         stop = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
@@ -70,6 +74,24 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
             memory.stop_waiting()
             await listeners.close()
     log.info("stopped", action="daemon.stopped")
+
+
+async def _reach_backups(home: Home, settings: Settings, memory: Memory, store: SqliteStore) -> None:
+    from offbook.backup.forgetting import Backups
+
+    memory.reaches(Backups(home, settings, store, key=await store.installation_key()))
+
+
+def _backups(home: Home, settings: Settings) -> Task:
+    hours, keep = settings.backup.every_hours, settings.backup.keep
+    every = None if hours is None else timedelta(hours=hours)
+
+    async def run(_agent_id: str) -> Piece:
+        from offbook.backup import keep_backing_up  # none is made by most, and then it is not loaded
+
+        return Piece() if every is None else await keep_backing_up(home, every, keep)
+
+    return Task("backup", per_agent=False, run=run)
 
 
 def _leave_room_for_answers() -> None:
@@ -95,7 +117,13 @@ class _Listeners:
         self._home = home
         self._settings = settings
         self._memory = memory
-        self._metrics = Metrics(VERSION, lambda: store.queued_writes)
+        maintenance = memory.maintenance
+        self._metrics = Metrics(
+            VERSION,
+            lambda: store.queued_writes,
+            maintenance=maintenance.health,
+            failures=lambda: maintenance.failures,
+        )
         self._tokens = TokenBook(home)
         self._listeners: list[Listener] = []
 

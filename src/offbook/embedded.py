@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from offbook.client.outbox_erasing import Outboxes
 from offbook.errors import StoreError
 from offbook.home import Home, Lock, home_folder
 from offbook.memory import Memory
@@ -19,6 +20,7 @@ from offbook.settings import Settings, load
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
 from offbook.worker.background import Background
+from offbook.worker.maintenance import Task
 
 
 @asynccontextmanager
@@ -36,8 +38,11 @@ async def open_memory(
 
 
 @asynccontextmanager
-async def open_parts(home: Home, settings: Settings) -> AsyncIterator[tuple[Memory, SqliteStore]]:
-    """Memory and the store beneath it: lock taken, file opened and migrated; all let go at the end."""
+async def open_parts(
+    home: Home, settings: Settings, *, tasks: Sequence[Task] = ()
+) -> AsyncIterator[tuple[Memory, SqliteStore]]:
+    """Memory and the store beneath it: lock taken, file opened and migrated; all let go at the end. `tasks` of
+    maintenance are those that need more than a memory."""
     home.prepare()
     lock = Lock(home)
     try:
@@ -57,10 +62,14 @@ async def open_parts(home: Home, settings: Settings) -> AsyncIterator[tuple[Memo
                 models=home.models,
                 summaries=home.summaries,
                 frame_key=frame_key,
+                tasks=tasks,
+                folder=home.folder,
             )
             background.start()
             try:
-                yield Memory(store, blobs, settings, frame_key=frame_key, background=background), store
+                memory = Memory(store, blobs, settings, frame_key=frame_key, background=background)
+                memory.reaches(Outboxes(home, store, default_agent=settings.default_agent))
+                yield memory, store
             finally:
                 await background.close()
         finally:

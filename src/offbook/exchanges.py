@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from offbook.content import render, text_of
+from offbook.content import own_text, render
 from offbook.continuity.telling.recall_section import Ranked
 from offbook.continuity.telling.told import Recalled
 from offbook.deadline import Deadline
@@ -175,7 +175,7 @@ def _answer(page: Sequence[LoggedMessage]) -> Beside | None:
         if one.message.role == "user":
             break
         if one.message.role == "assistant" and one.entry.noise is None and _is_own(one.message):
-            text = text_of(one.message.content).strip()
+            text = own_text(one.message.content).strip()
             if text and not is_denial(text, "assistant") and not is_boilerplate(text):
                 found = Beside(text, one.seq, one.message.name)
     return found
@@ -184,7 +184,7 @@ def _answer(page: Sequence[LoggedMessage]) -> Beside | None:
 def _question(page: Sequence[LoggedMessage]) -> Beside | None:
     for one in reversed(page):
         if one.message.role == "user" and one.entry.noise is None and _is_own(one.message):
-            text = text_of(one.message.content).strip()
+            text = own_text(one.message.content).strip()
             return Beside(text, one.seq, one.message.name, is_theirs=True) if text else None
     return None
 

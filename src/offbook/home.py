@@ -46,6 +46,10 @@ class Home:
         self.models = self.folder / "models"
         self.indexes = self.folder / "index"
         self.summaries = self.folder / "summaries"
+        self.wiki = self.folder / "wiki"
+        self.wiki_state = self.folder / "wiki-state"
+        self.backups = self.folder / "backups"
+        self.receipts = self.folder / "receipts"
         self.config = self.folder / "config.toml"
         self.unfinished_restore = self.folder / "restore.json"
 

@@ -8,6 +8,7 @@ turn, which has a deadline, does not wait for the event beyond it.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,14 +20,21 @@ import msgspec
 from offbook import ingest
 from offbook.attention import Attention
 from offbook.audit import end_is_whole
+from offbook.care import MaintenanceReport
 from offbook.contexts import Contexts
 from offbook.entries import CrossSearch, Pinned, Reach, Recollection
+from offbook.erasures import ForgetCheck, ForgetReceipt, KeptReceipt
 from offbook.errors import NotFound, WrongShape
 from offbook.followers import Followers
 from offbook.intake import HEAVY_CHARS, Intake
+from offbook.judging import Judging
+from offbook.lessons import LESSONS_SESSION, Lesson, LessonKind, LessonPage, LessonStatus, Verdict
+from offbook.lifecycle.erasure import SHORTEST_MATCHING_CHARS, folded
+from offbook.lifecycle.receipts import in_a_line
 from offbook.log_reading import LogReader
 from offbook.protocols import PARENT_NOTE, Blobs, Store
-from offbook.recollection import Recollections
+from offbook.recollection import CROSS, Recollections, place_of_entry
+from offbook.records import ExportPage, Followed, Imported, Record
 from offbook.redact import redact_text
 from offbook.scope import checked_key, checked_text, resolve_agent, resolve_scope
 from offbook.settings import Settings, as_document
@@ -41,6 +49,7 @@ from offbook.summaries import (
     Usage,
 )
 from offbook.swapping import what_was_shown
+from offbook.transfer import Transfer
 from offbook.turning import Turning
 from offbook.turns import AnchorList, ContinuityState, Enrichment, PreparedTurn, SettingsView, TopicList
 from offbook.types import (
@@ -66,17 +75,27 @@ from offbook.types import (
     Scope,
     SessionGaps,
     Status,
+    TaskHealth,
     TierHours,
     now,
     session_event,
 )
 from offbook.version import VERSION
 from offbook.worker.background import Background
+from offbook.worker.forgetting.elsewhere import Elsewhere
+from offbook.worker.forgetting.meant import Meant
+from offbook.worker.maintenance import Maintenance
 
 EVENTS_VERIFIED = 1_000
 """How much of the chain the `audit` verb verifies: as much as it can show. All of it: `offbook audit --verify`."""
 SESSIONS_IN_STATUS = 20
+MOST_RECEIPTS = 1_000
+"""Of those that are listed: years of daily retention."""
 LONGEST_WAIT_SECONDS = 60.0
+BY_HAND = Caller(name="wiki")
+"""Whoever edits the files of the data folder."""
+A_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,39}")
+"""As hosts name why a session ends: `idle`, `reset`."""
 CLAIM_PAUSE_SECONDS = 0.1
 """How often a host that waits for a job is looked for one."""
 
@@ -93,9 +112,12 @@ class Memory:
         self._intake = Intake(blobs, settings, frame_key)
         self._log_reader = LogReader(store, blobs)
         self._contexts = Contexts(store, self._log_reader)
+        self._judging = Judging(store, self._take)
+        background.caring.judge = self._judged_by_hand
         self._recollections = Recollections(store, settings, background)
         self._attention = Attention(store, settings)
         self._turning = Turning(store, blobs, settings, background, self._recollections, self._attention, frame_key)
+        self._transfer = Transfer(store, settings, self._log_reader, self._intake)
         self._followers = Followers()
 
     # ── who is meant ──
@@ -363,6 +385,104 @@ class Memory:
         await self._store.record(agent_id, AuditDraft(verb="config", actor=by.name))
         return SettingsView(agent_id=agent_id, settings=as_document(self._settings.for_agent(agent_id)))
 
+    # ── lessons ──
+
+    async def lessons(
+        self,
+        agent_id: str,
+        *,
+        kind: LessonKind | None = None,
+        statuses: Sequence[LessonStatus] | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        by: Caller = EMBEDDED,
+    ) -> LessonPage:
+        """What was learnt from what was said, the newest first, with how sure it is and where it was said."""
+        return await self._judging.lessons(agent_id, kind=kind, statuses=statuses, before=before, limit=limit, by=by)
+
+    async def judge_lesson(
+        self, agent_id: str, lesson_id: str, verdict: Verdict, text: str | None = None, *, by: Caller = EMBEDDED
+    ) -> Lesson:
+        """Accept a lesson, reject it, or say in `text` what it should say. The background never changes what a person
+        has judged."""
+        judged = await self._judging.judge(agent_id, lesson_id, verdict, text, by=by)
+        self._reader.forget(agent_id)
+        self._background.slots.forget(agent_id)
+        return judged
+
+    async def _judged_by_hand(self, agent_id: str, lesson_id: str, verdict: Verdict, text: str | None) -> None:
+        """In the wiki."""
+        await self.judge_lesson(agent_id, lesson_id, verdict, text, by=BY_HAND)
+
+    # ── forgetting ──
+
+    async def forget(
+        self,
+        agent_id: str,
+        *,
+        entry_ids: Sequence[str] | None = None,
+        session_id: str | None = None,
+        matching: str | Sequence[str] | None = None,
+        reason: str = "",
+        dry_run: bool = False,
+        by: Caller = EMBEDDED,
+    ) -> ForgetReceipt:
+        """Forget messages for good, with everything that came of them, and prove it: those named, those of a session,
+        or those that say something. With `dry_run`: what that would touch."""
+        given = {"entryIds": entry_ids, "sessionId": session_id, "matching": matching}
+        named = [name for name, value in given.items() if value is not None]
+        if len(named) != 1:
+            raise WrongShape(f"say what is meant by one of `entryIds`, `sessionId`, `matching`, not by {len(named)}")
+        checked_text(reason, "reason")
+        said = None if matching is None else (matching,) if isinstance(matching, str) else tuple(matching)
+        for each in said or ():
+            checked_text(each, "matching")
+            if len(folded(each)) < SHORTEST_MATCHING_CHARS:
+                raise WrongShape(f"`matching` is shorter than {SHORTEST_MATCHING_CHARS} characters: say more of it")
+            if folded(each) in folded(reason):
+                raise WrongShape("`reason` repeats what is to be forgotten, and is kept: give another")
+        reason, _ = redact_text(reason)
+        places = frozenset(map(place_of_entry, entry_ids)) if entry_ids is not None else None
+        meant = Meant(entry_places=places, session_id=self._checked(session_id), matching=said)
+        return await self._background.caring.forgets.forget(agent_id, meant, reason=reason, by=by, dry_run=dry_run)
+
+    def reaches(self, elsewhere: Elsewhere) -> None:
+        """Files beside the store that forgetting is to reach, too."""
+        self._background.caring.forgets.forgetting.elsewhere.append(elsewhere)
+
+    async def verify_forgotten(
+        self, receipt: ForgetReceipt, *, matching: str | None = None, by: Caller = EMBEDDED
+    ) -> ForgetCheck:
+        """Look everywhere for what the receipt says is gone. Grows with history."""
+        if receipt.agent_id not in await self._store.agents():
+            raise NotFound(f"there is no agent {receipt.agent_id!r} here: ask the provider that gave the receipt")
+        if matching is not None:
+            checked_text(matching, "matching")
+            if len(folded(matching)) < SHORTEST_MATCHING_CHARS:
+                raise WrongShape(f"`matching` is shorter than {SHORTEST_MATCHING_CHARS} characters: say more of it")
+        check = await self._background.caring.forgets.forgetting.check(receipt, matching)
+        details = {"receipt": receipt.id[:64], "genuine": check.is_genuine, "residue": len(check.residue)}
+        await self._store.record(receipt.agent_id, AuditDraft(verb="forget/verify", actor=by.name, details=details))
+        return check
+
+    async def forget_receipt(self, agent_id: str, receipt_id: str) -> ForgetReceipt:
+        """One that the store keeps, to be verified."""
+        for _, receipt in await self._store.receipts(agent_id):
+            if receipt.id == receipt_id:
+                if receipt.unfinished is None:
+                    return receipt
+                raise NotFound(f"{receipt_id} has no receipt yet: it broke off, and is finished at the next start")
+        raise NotFound(f"agent {agent_id!r} has no receipt {receipt_id!r}: `offbook forget --receipts` lists them")
+
+    async def forget_receipts(self, agent_id: str, *, by: Caller = EMBEDDED) -> list[KeptReceipt]:
+        """Those that the store keeps, the newest first: also of what was forgotten by rule, or after a crash."""
+        if agent_id not in await self._store.agents():
+            raise NotFound(f"there is no agent {agent_id!r} here: `offbook status` lists them")
+        kept = [in_a_line(receipt) for _, receipt in reversed(await self._store.receipts(agent_id))]
+        event = AuditDraft(verb="forget/verify", actor=by.name, details={"receipts": len(kept)})
+        await self._store.record(agent_id, event)
+        return kept[:MOST_RECEIPTS]
+
     # ── pins, agents, the index ──
 
     async def pin(
@@ -401,6 +521,53 @@ class Memory:
         )
         return await self._background.rebuild(agent_id, embeddings=embeddings)
 
+    async def maintain(
+        self, agent_id: str, *, tasks: Sequence[str] | None = None, by: Caller = EMBEDDED
+    ) -> MaintenanceReport:
+        """Look after the agent's memory now, and say what was done: all tasks, or those named."""
+        runs = await self._background.caring.maintenance.now(agent_id, tasks)
+        failed = sorted({run.task for run in runs if run.error is not None})
+        details = {"tasks": sorted({run.task for run in runs})} | ({"failed": failed} if failed else {})
+        await self._store.record(agent_id, AuditDraft(verb="maintain", actor=by.name, details=details))
+        return MaintenanceReport(agent_id=agent_id, runs=runs, health=self._task_health(agent_id, by))
+
+    @property
+    def maintenance(self) -> Maintenance:
+        return self._background.caring.maintenance
+
+    def _task_health(self, agent_id: str, by: Caller) -> list[TaskHealth]:
+        """Whoever may act for some agents only does not see how those of others are."""
+        return self._background.caring.maintenance.health(agent_id, with_others=by.agents is None)
+
+    # ── out and in ──
+
+    async def export(
+        self, agent_id: str, *, after: str | None = None, limit: int = 500, by: Caller = EMBEDDED
+    ) -> ExportPage:
+        """Everything the agent has, as records, a page at a time."""
+        return await self._transfer.export(agent_id, after=after, limit=limit, by=by)
+
+    async def import_records(
+        self,
+        agent_id: str,
+        records: Sequence[Record],
+        *,
+        follows: Followed | None = None,
+        done: bool = False,
+        by: Caller = EMBEDDED,
+    ) -> Imported:
+        """Take records of an export, each once, in their order. `follows`: the message given last before them, where
+        they go on with its session. With `done` no more are to come."""
+        await self._background.caring.holding.hold(agent_id)
+        taken = await self._transfer.import_records(agent_id, records, follows=follows, by=by)
+        if done:
+            await self._background.caring.holding.release(agent_id)
+            await self._background.compress(agent_id, None)
+        await self._background.imported(agent_id, taken.scopes, taken.summaries)
+        for scope in taken.scopes:
+            self._followers.wake(scope)
+        return taken.imported
+
     # ── lifecycle ──
 
     async def session_start(
@@ -430,7 +597,8 @@ class Memory:
 
     async def session_end(self, scope: Scope, *, reason: str | None = None, by: Caller = EMBEDDED) -> None:
         reason = redact_text(reason)[0] if reason else None
-        details = {"reason": reason} if reason else {}
+        # The chain is for ever: of a sentence it has none of the words, which can be forgotten.
+        details = {"reason": reason} if reason and A_WORD.fullmatch(reason) else {}
         await self._mark(scope, "end", session_event("hooks/session-end", by, scope, details), reason=reason)
         self._reader.forget(scope.agent_id)
         self._background.notify_session(scope)
@@ -475,7 +643,10 @@ class Memory:
     async def status(self, agent_id: str, *, by: Caller = EMBEDDED) -> Status:
         counts = await self._store.counts(agent_id)
         captures = await self._store.captures(agent_id)
-        sessions = await self._store.sessions(agent_id, limit=SESSIONS_IN_STATUS)
+        newest = await self._store.sessions(agent_id, limit=SESSIONS_IN_STATUS + 1)
+        sessions = [session for session in newest if session.session_id != LESSONS_SESSION][:SESSIONS_IN_STATUS]
+        if await self._store.session(Scope(agent_id=agent_id, session_id=LESSONS_SESSION)) is not None:
+            counts = msgspec.structs.replace(counts, sessions=counts.sessions - 1)  # nobody talked there
         index, tiers = await self._background.status(agent_id)
         holds = await self._store.hold_counts(agent_id)
         ttl = self._settings.for_agent(agent_id).ttl
@@ -504,6 +675,9 @@ class Memory:
             sessions=sessions,
             agents=await self._visible_agents(by),
             hot_hours=TierHours(base=ttl.base_hours, bump=ttl.bump_hours, most=ttl.max_hours),
+            maintenance=self._task_health(agent_id, by),
+            lessons=await self._store.lesson_counts(agent_id),
+            forgets=self._background.caring.forgets.forgetting.times.get(agent_id, 0),
         )
 
     async def audit(
@@ -538,6 +712,9 @@ class Memory:
 
     def _checked(self, session_id: str | None) -> str | None:
         return None if session_id is None else checked_key(session_id, "sessionId", MAX_KEY_BYTES)
+
+    async def _take(self, scope: Scope, messages: Sequence[Message], event: AuditDraft) -> Receipt:
+        return await self._append(scope, await self._intake.entries(scope, messages), event)
 
     async def _append(
         self,
@@ -577,7 +754,11 @@ class Memory:
         return await self._store.messages(scope, after_seq=after_seq, limit=limit)
 
     async def _visible_agents(self, by: Caller) -> list[str]:
-        return [agent for agent in await self._store.agents() if by.may_act_for(agent)]
+        """Those of whom there is anything. A question makes an agent, too, with the event that it was asked: a name
+        that was mistyped is none that anybody has to see."""
+        decided = {name for value in ("on", "off") for name in await self._store.agents_with_note(CROSS, value)}
+        visible = [agent for agent in await self._store.agents() if by.may_act_for(agent)]
+        return [agent for agent in visible if agent in decided or (await self._store.counts(agent)).sessions]
 
     def _gaps(self, agent_id: str) -> SessionGaps:
         session = self._settings.for_agent(agent_id).session

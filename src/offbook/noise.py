@@ -17,9 +17,10 @@ from offbook.content import (
     first_of,
     is_call,
     is_result,
+    strings,
     text_of,
 )
-from offbook.frames import is_framed
+from offbook.frames import A_RECORD, is_framed
 from offbook.types import Block, Message
 
 COMMAND = "command"
@@ -64,9 +65,10 @@ _HOST_ANSWERS = re.compile(r"✅ (?:New session started|Session reset)\.")
 _SIGNATURE = "\n— Offbook"
 _HOST_SPEAKS = "gateway-injected"
 """The model's name under which the host writes what it says itself."""
-_LOOK_UPS = frozenset({"memory_recall", "memory_expand", "memory_search", "memory_get"})
+_LOOK_UPS = frozenset({"memory_recall", "memory_context", "memory_expand", "memory_search", "memory_get"})
 """Ours, and those of the host's memory slot. An MCP client puts the server's name and two underscores before it."""
 _TOOLS_OF_MEMORY = _LOOK_UPS | {"swap_status", "swap_dashboard", "swap_promote", "swap_cross"}
+_RECORD_WITHIN_CHARS = 400
 _CALLS_ANOTHER = "tool_call"
 """The host's tool that calls a tool it does not show; its result begins with the name of that one."""
 _GIVEN_BY_LOOK_UP = re.compile(
@@ -100,11 +102,21 @@ def noise_kind(message: Message) -> str | None:
 
 
 def _is_given_by_memory(message: Message) -> bool:
-    if message.role != "tool" or message.name is None:
+    if message.role != "tool":
         return False
+    if message.name is None:
+        return _begins_as_a_record(message)
     if message.name == _CALLS_ANOTHER:
         return _GIVEN_BY_LOOK_UP.match(text_of(message.content)) is not None
     return message.name.rpartition("__")[2] in _TOOLS_OF_MEMORY
+
+
+def _begins_as_a_record(message: Message) -> bool:
+    """Where a transcript does not say whose result it is: ours begin with words of their own, as text or in JSON."""
+    results = [message.content] if isinstance(message.content, str) else [*message.content]
+    return bool(results) and all(
+        any(A_RECORD in text[:_RECORD_WITHIN_CHARS] for _, text in strings(result)) for result in results
+    )
 
 
 def _only_looks_up(message: Message) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
+from offbook.erasures import ForgetReceipt, KeptText, Lineage
+from offbook.lessons import Lesson, LessonDraft, LessonKind, LessonStatus
+from offbook.records import Admission, SessionPart
 from offbook.summaries import (
     Completion,
     HandedContext,
@@ -174,6 +177,10 @@ class Store(Protocol):
     async def session_number(self, agent_id: str, session_id: str) -> int | None:
         """The store's number of the session, as in `PlacedMessage.session`."""
 
+    async def places(self, scope: Scope, seqs: Sequence[int]) -> list[int]:
+        """Where these messages of a session lie, each once, in the order given; those that are not there are left
+        out."""
+
     # ── vectors: derived, so no audit event ──
 
     async def add_vectors(self, agent_id: str, model: str, vectors: Sequence[VectorRow]) -> None:
@@ -220,6 +227,12 @@ class Store(Protocol):
 
         A link of the same two places is kept as it was first noted. One that leads to itself, to nothing or to
         another agent is left out. The event is recorded only where something was new.
+        """
+
+    async def withdraw_supersessions(self, agent_id: str, note: str, event: AuditDraft) -> int:
+        """Take back every link of the agent's with this note, so that what had given way holds again; returns how many
+        there were. The event is recorded, with that number as `withdrawn`, only where there was one. An empty note is
+        that of all the links nobody asked for: it takes back none.
         """
 
     async def supersessions(self, agent_id: str, places: Sequence[int]) -> list[Supersession]:
@@ -280,6 +293,9 @@ class Store(Protocol):
     async def summary_counts(self, agent_id: str) -> dict[int, int]:
         """How many summaries of each level. Does not grow with history."""
 
+    async def summaries_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Summary]:
+        """The agent's summaries in the order they were made, those made after the one of this id."""
+
     # ── what models were paid for ──
 
     async def completion(self, agent_id: str, fingerprint: str) -> Completion | None: ...
@@ -292,6 +308,78 @@ class Store(Protocol):
 
     async def spent(self, agent_id: str) -> Usage:
         """What the agent's summaries have cost so far. Does not grow with history, but with its days."""
+
+    # ── lessons ──
+
+    async def keep_lessons(
+        self, agent_id: str, drafts: Sequence[LessonDraft], *, replaced: Mapping[str, str], event: AuditDraft
+    ) -> list[Lesson]:
+        """Add what was learnt. One of the same kind and key that is there takes the draft's words, times and places in,
+        unless a person has judged it: then only its times, `last_seen` and places. `replaced` names lessons that no
+        longer hold, by id, and the key of the draft that took their place. Places that are not the agent's are left
+        out. The event is recorded only where something changed; returns what is there now, in the order given."""
+
+    async def lessons(
+        self,
+        agent_id: str,
+        *,
+        kind: LessonKind | None = None,
+        statuses: Sequence[LessonStatus] | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> list[Lesson]:
+        """The agent's lessons, the one of the highest number first, those before the one of this id. Forgotten ones are
+        not there."""
+
+    async def lesson(self, agent_id: str, lesson_id: str) -> Lesson | None: ...
+
+    async def lesson_places(self, agent_id: str, lesson_id: str) -> list[int]:
+        """All places that say it, in order; none for what is unknown."""
+
+    async def judge_lesson(
+        self, agent_id: str, lesson: Lesson, places: Sequence[int], event: AuditDraft | None
+    ) -> None:
+        """Keep a lesson as a person wants it, with the places where that was said beside its own. What was seen of it
+        meanwhile stays. No event where the message that says it brought its own. Not there: `StoreError`."""
+
+    async def lesson_counts(self, agent_id: str) -> dict[str, int]:
+        """How many of each status, without those forgotten. Grows with lessons, not with history."""
+
+    # ── forgetting ──
+
+    async def lineage(self, agent_id: str, places: Sequence[int], *, summaries: Sequence[str] = ()) -> Lineage:
+        """Everything that came of these messages of the agent, but for what was forgotten before; `summaries` names
+        others that are meant, with what merges them. Looks at every message that has large parts."""
+
+    async def erase(
+        self,
+        agent_id: str,
+        lineage: Lineage,
+        rewritten: Mapping[str, SummaryDraft],
+        receipt: ForgetReceipt,
+        event: AuditDraft,
+        lessons: Sequence[Lesson] = (),
+    ) -> tuple[int, AuditEvent]:
+        """Take what was said out of the messages of the lineage, and out of all that came of it: vectors, holds, links,
+        contexts and notes of their sessions, turn memories and answers of models of the agent, its lessons. Summaries
+        get the drafts given for them, under their ids; of its lessons, those in `lessons` are kept as given, with their
+        other sources. A message keeps its place, id, times and hashes; its noise is `forgotten`, and nothing new is
+        kept of it. Returns the number of the receipt, and the event, which gets the number and how many messages."""
+
+    async def erase_stray(self, agent_id: str, rows: Sequence[tuple[str, int]]) -> None:
+        """Remove rows that `kept_texts` named. Derived, so no audit event."""
+
+    def kept_texts(self, agent_id: str) -> AsyncIterator[KeptText]:
+        """Every text of the agent that is kept beside the log, in pages. Grows with history; never on a request path
+        but that of forgetting."""
+
+    async def set_receipt(self, agent_id: str, erasure: int, receipt: ForgetReceipt) -> None: ...
+
+    async def receipts(self, agent_id: str) -> list[tuple[int, ForgetReceipt]]:
+        """What was forgotten, the oldest first, with the numbers."""
+
+    async def purge(self) -> None:
+        """Leave no byte in the store's files of what was removed before. Writes wait meanwhile."""
 
     # ── contexts that were handed out ──
 
@@ -322,6 +410,25 @@ class Store(Protocol):
     async def sessions_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Session]:
         """The agent's sessions in the order they were made, those after the one of this key. For who goes through
         all of them."""
+
+    # ── what another installation exported ──
+
+    async def forgotten_in(self, scope: Scope, *, first_seq: int, last_seq: int) -> int:
+        """How many messages of this stretch were forgotten. Grows with the stretch."""
+
+    async def admit(self, scope: Scope, parts: Sequence[SessionPart], event: AuditDraft) -> list[Admission]:
+        """Put parts of a session in the places they had elsewhere, in order; what became of each.
+
+        What is there stays. A message is added only at the end, right after one that is known to be the same here
+        (given before it, or `Followed`), or as the first of all; one in whose place another is, and all that is given
+        after it, is refused. A pin gets the number it has. One event, which counts what was taken; none where nothing
+        was. All or nothing: whatever is refused is refused without a trace.
+        """
+
+    async def admit_lessons(self, agent_id: str, lessons: Sequence[Lesson], event: AuditDraft) -> list[Admission]:
+        """Keep lessons as they are, under the numbers they have where those are free; what became of each. One of the
+        same kind and key stays. One whose sources are all unknown here, or of which one was forgotten here, is
+        refused. One event, where any was taken."""
 
     # ── for who verifies ──
 
@@ -368,6 +475,9 @@ class Blobs(Protocol):
 
     async def get(self, agent_id: str, sha256: str) -> bytes:
         """What was put. Raises StoreCorrupt where it is missing or does not match its hash."""
+
+    async def drop(self, agent_id: str, sha256: str) -> None:
+        """Let go of what was put. What is not there is gone already."""
 
 
 class Embedder(Protocol):

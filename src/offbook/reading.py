@@ -29,8 +29,9 @@ from offbook.compression.tail import Piece, Tail, fitting, shown, tail_of, verba
 from offbook.continuity.anchors.fold import anchors_of
 from offbook.continuity.anchors.rules import is_certain
 from offbook.continuity.state.working_state import rendered
-from offbook.continuity.telling.anchor_lines import listed
+from offbook.continuity.telling.anchor_lines import listed, still_told
 from offbook.errors import StoreCorrupt
+from offbook.lessons import Lesson, LessonStatus
 from offbook.log_reading import LogReader
 from offbook.pieces import Pieces, aside, read_piece
 from offbook.protocols import Blobs, ExaminedMessage, Store
@@ -62,6 +63,9 @@ SIZES_PREPARED, SIZES_KEPT, LARGEST_PREPARED = 2, 8, 100_000
 LAGGING_SECONDS = 5.0
 SUMMARIES_ACCOUNTED = 200
 MOST_NODES = 512
+JUDGED: tuple[LessonStatus, ...] = ("accepted", "edited", "rejected")
+LESSONS_LOOKED_AT = 200
+"""The newest of those that a person has judged: they say which anchors are not so."""
 
 
 class SessionReader:
@@ -115,6 +119,14 @@ class SessionReader:
         """Something of the agent's has changed that is no message: pins, or what is to be summarised."""
         for key in [key for key in self._kept_contexts if key[0].agent_id == agent_id]:
             del self._kept_contexts[key]
+
+    def forget_words(self, agent_id: str) -> None:
+        """Nothing that was read of the agent's log and summaries is kept: some of it was forgotten for good."""
+        self.forget(agent_id)
+        for key in [key for key in self._kept_texts if key[0] == agent_id]:
+            del self._kept_texts[key]
+        for stretch in [stretch for stretch in self._read_again if stretch[0].agent_id == agent_id]:
+            del self._read_again[stretch]
 
     async def _built(self, scope: Scope, session: Session, max_chars: int) -> Built:
         """Reads as much of the log's end as can fit, and of the summaries."""
@@ -261,7 +273,11 @@ class SessionReader:
         # The same log gives the same bytes: whatever the time is now, and whether a model had looked at it or not.
         kept = anchors_of([(scope.session_id, thread.anchors)], settings, _NEVER) if settings.enabled else []
         sure = [one for one in kept if one.seq < before and is_certain(one.kind, one.text, settings.keywords)]
-        return listed(sure, max_chars)
+        judged: list[Lesson] = []
+        if sure:
+            with suppress(StoreCorrupt):
+                judged = await self._store.lessons(scope.agent_id, statuses=JUDGED, limit=LESSONS_LOOKED_AT)
+        return listed(still_told(sure, judged), max_chars)
 
     def _caps(self, agent_id: str) -> dict[int, int]:
         budget = self._settings.for_agent(agent_id).injection_budget

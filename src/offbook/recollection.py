@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from offbook.content import render, text_of
+from offbook.content import own_text, render, without_stand_ins
 from offbook.continuity.intent import Appetite
 from offbook.entries import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection
 from offbook.errors import WrongShape
@@ -41,8 +41,9 @@ MOST_CROSSED = 16
 """Agents searched at once."""
 MOST_CROSSED_IN_A_TURN = 3
 """A turn has a deadline."""
-NEWEST_LOOKED_AT = 16
-"""For something that was said: tools may have given much since."""
+NEWEST_LOOKED_AT = (16, 128)
+"""For something that was said: tools may have given much since, and the agent may have the first of them before its
+eyes."""
 
 
 class Minded(NamedTuple):
@@ -125,8 +126,16 @@ class Recollections:
         """What comes to mind before a turn (A2, A3, A5, D6). Nothing is recorded here: the turn does that.
 
         What the agent has before its eyes (`is_visible`: messages of the session) comes to mind only where little else
-        does. With `stands_alone` the prompt means something without what was said before it.
+        does, and never for being the newest. With `stands_alone` the prompt means something without what was said
+        before it.
         """
+
+        def is_seen(entry: MemoryEntry) -> bool:
+            return entry.session_id == scope.session_id and is_visible(entry.span.first_seq)
+
+        def is_asked(entry: MemoryEntry) -> bool:
+            return _is_prompt(entry, scope, prompt, prompt_seq)
+
         others = (await self._others(scope.agent_id, by))[0] if await self._is_open(scope.agent_id) else []
         ask = Ask(
             scope=scope,
@@ -138,15 +147,20 @@ class Recollections:
             others=tuple(others[:MOST_CROSSED_IN_A_TURN]),
         )
         found, _ = await self._background.recall(ask)
-        entries = [entry for entry in found.entries if not _is_prompt(entry, scope, prompt, prompt_seq)]
-        seen = [one for one in entries if one.session_id == scope.session_id and is_visible(one.span.first_seq)]
+        entries = [entry for entry in found.entries if not is_asked(entry)]
+        seen = [one for one in entries if is_seen(one)]
         shown = self._chosen([one for one in entries if one not in seen], appetite, budget)
         if len(shown) < LEAST_SHOWN:
             shown += self._chosen(seen, appetite, budget)[: LEAST_SHOWN - len(shown)]
         if shown:
             return Minded([entry for entry in entries if entry.id in shown], found.degraded)
-        newest = await self._newest(scope, prompt, prompt_seq, budget)
+        newest = await self._newest(scope, lambda one: is_seen(one) or is_asked(one), budget)
         return Minded(newest, found.degraded)
+
+    def anticipate(self, agent_id: str, prompt: str) -> None:
+        """`minded` is about to be asked for this."""
+        if len(query_terms(prompt)) >= ENOUGH_TERMS:
+            self._background.anticipate(agent_id, prompt)
 
     def _chosen(self, entries: Sequence[MemoryEntry], appetite: Appetite, budget: int) -> list[str]:
         candidates = [_candidate(entry) for entry in entries]
@@ -160,21 +174,26 @@ class Recollections:
         said = next(
             (one for one in before if one.entry.noise is None and one.message.role in ("user", "assistant")), None
         )
-        text = text_of(said.message.content)[-RECENT_CHARS:] if said else ""
+        text = own_text(said.message.content)[-RECENT_CHARS:] if said else ""
         return f"{prompt}\n{text}" if text else prompt
 
-    async def _newest(self, scope: Scope, prompt: str, prompt_seq: int, budget: int) -> list[MemoryEntry]:
+    async def _newest(self, scope: Scope, is_left_out: Callable[[MemoryEntry], bool], budget: int) -> list[MemoryEntry]:
         """A3: marked, so that nobody takes them for an answer. What was said, not what a tool gave."""
-        newest = await self._background.newest(scope.agent_id, NEWEST_LOOKED_AT)
+        for looked_at in NEWEST_LOOKED_AT:
+            places = await self._background.newest(scope.agent_id, looked_at)
+            found = await self._newest_of(scope, places, is_left_out, budget)
+            if found or len(places) < looked_at:
+                return found
+        return []
+
+    async def _newest_of(
+        self, scope: Scope, newest: Sequence[int], is_left_out: Callable[[MemoryEntry], bool], budget: int
+    ) -> list[MemoryEntry]:
         # What was replaced or taken back does not come to mind, nor do the words that took it back.
         links = await self._store.supersessions(scope.agent_id, newest)
         gone = {link.old_place for link in links} | {link.new_place for link in links if link.kind == RETRACTED}
         found = await self._background.entries_at(scope, [place for place in newest if place not in gone])
-        entries = [
-            entry
-            for entry in found
-            if entry.origin in ("user", "assistant") and not _is_prompt(entry, scope, prompt, prompt_seq)
-        ]
+        entries = [entry for entry in found if entry.origin in ("user", "assistant") and not is_left_out(entry)]
         shown = fallback([_candidate(entry) for entry in entries], budget=budget)
         return [
             msgspec.structs.replace(entry, score=FALLBACK_SCORE, found_by=["recency"])
@@ -221,7 +240,7 @@ class Recollections:
         by: Caller,
     ) -> Pinned:
         if entry_ids is not None:
-            places = await self._among(agent_id, [_place(name) for name in entry_ids], keyword, session_id)
+            places = await self._among(agent_id, [place_of_entry(name) for name in entry_ids], keyword, session_id)
         elif pinned:
             places = await self._meant(agent_id, keyword, session_id)
         else:
@@ -309,7 +328,7 @@ def _places(entries: Sequence[MemoryEntry]) -> list[int]:
     return [place for entry in entries if (place := place_named(entry.id)) is not None]
 
 
-def _place(name: str) -> int:
+def place_of_entry(name: str) -> int:
     place = place_named(name)
     if place is None:
         raise WrongShape(f"{name!r} is no entry's id: take it from the `id` of what `recall` answered")
@@ -317,4 +336,4 @@ def _place(name: str) -> int:
 
 
 def _holds(placed: PlacedMessage, keyword: str) -> bool:
-    return keyword.casefold() in render(placed.logged.message).casefold()
+    return keyword.casefold() in without_stand_ins(render(placed.logged.message)).casefold()

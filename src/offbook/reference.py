@@ -23,6 +23,7 @@ from msgspec import inspect
 import offbook
 from offbook import audit, errors
 from offbook.cli.root import root
+from offbook.reference_events import events_parts
 from offbook.reference_settings import settings_in_effect
 from offbook.reference_shapes import code, fields_table, struct_info, structs_of, table, told_on_the_wire, type_in_words
 from offbook.settings import RESERVED_VARIABLES, SHORT_NAMES, catalogue
@@ -45,6 +46,7 @@ def pages() -> dict[str, str]:
         "errors.md": errors_page(),
         "cli.md": cli_page(),
         "audit.md": audit_page(),
+        "events.md": _page("Events", *events_parts()),
         "openapi.json": openapi_file(),
     }
 
@@ -380,9 +382,9 @@ DETAIL_MEANINGS = {
     "context": "null: nothing was known of the session",
     "parentSessionId": "the session that started this one, as its host named it",
     "bytes": "size of the context the host went on with, as JSON",
-    "reason": "why the session ended, or why contexts were swapped or not",
+    "reason": "why the session ended, why contexts were swapped or not, or why something was forgotten",
     "afterSeq": "what was read begins after this message",
-    "messages": "how many messages were read, or given by `expand`",
+    "messages": "how many messages were read, exported, given by `expand`, or forgotten",
     "limit": "how many events were asked for",
     "swapped": "whether `swap` handed a context over",
     "usedTokens": "tokens that the host said were in use",
@@ -393,8 +395,8 @@ DETAIL_MEANINGS = {
     "level": "level of the summary that was made, or of those that were asked for",
     "id": "id of the summary that was made",
     "again": "true where `compress` was to write summaries again, or did",
-    "dryRun": "whether `compress` was only to say what it would take",
-    "spans": "what the summary stands for: sessions, with the numbers of first and last messages",
+    "dryRun": "whether `compress` or `forget` was only to say what it would take",
+    "spans": "what the summary stands for, or what was forgotten: sessions, with numbers of first and last messages",
     "summarizer": "who wrote it",
     "sourceTokens": "tokens it stands for; in a request, those still to be summarised",
     "tokens": "tokens it has; of a turn, those of both sections",
@@ -413,20 +415,39 @@ DETAIL_MEANINGS = {
     "degraded": "what was unavailable to the turn, and why",
     "topics": "how many topics were shown",
     "anchors": "how many anchors were shown",
-    "sessions": "how many sessions `state` told of",
+    "sessions": "how many sessions `state` told of, or `forget` reached",
+    "lessons": "how many lessons were shown, or imported",
+    "lesson": "id of the lesson that was judged",
+    "verdict": "what was said to it: `accept`, `edit` or `reject`",
+    "added": "lessons that were learnt",
     "at": "as of when, where `recall` was asked for another time than now; the moment that `replay` was asked for",
     "by": "the other agent that was shown these entries",
     "asked": "entries that `pin` or `unpin` meant; message ids that `missing` was asked for",
-    "changed": "those of the entries that were not so before",
+    "changed": "those of the entries that were not so before; of lessons, those that were there and say more now",
     "missing": "how many of those ids the session does not hold",
+    "how": "how what was forgotten was named: `entryIds`, `sessionId`, `matching` or `retention`",
+    "receipt": "id of the receipt of what was forgotten",
+    "erasure": "number of that receipt in the store",
+    "receipts": "how many receipts of what was forgotten there were to list",
+    "genuine": "whether the receipt to be verified was this provider's own, and unchanged",
+    "residue": "how much was found of what should be gone",
     "enabled": "whether the agent's memory and that of others are open to each other from now on",
     "embeddings": "whether `reindex` makes the vectors anew too",
+    "tasks": "what `maintain` ran",
+    "failed": "those of them that failed",
     "seq": "number of the message that replaced others",
-    "replaced": "how many it replaced",
-    "kind": "how it replaced them: `restate`, `correct` or `retract`",
+    "replaced": "how many it replaced; of lessons, how many gave way to others",
+    "withdrawn": "how many messages hold again, since a person took back the edit of a lesson",
+    "kind": "how it replaced them: `restate`, `correct`, `partly`, `retract`, or `correction` by the edit of a lesson",
     "moved": "messages that went to cold storage",
     "through": "when the newest of them had arrived",
     "hot": "messages that were hot before",
+    "records": "how many records were exported, or came to be imported",
+    "taken": "those of them that were new and are kept now",
+    "alreadyThere": "those of them that were there before",
+    "refused": "those of them that did not fit, and were not taken",
+    "marks": "what happened to a session between its messages, and was imported with them",
+    "pins": "messages imported that were pinned",
 }
 """A test runs every verb and looks for a detail that is not told here."""
 

@@ -14,8 +14,10 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from offbook.attention import Attention
+from offbook.continuity.learning.choosing import JUDGED, chosen_lessons
 from offbook.continuity.telling.memory_section import Known, memory_budget, memory_section, pinned_text
 from offbook.errors import StoreCorrupt
+from offbook.lessons import Lesson, LessonStatus
 from offbook.protocols import Store
 from offbook.recent import keep
 from offbook.retrieval.whole import readable
@@ -27,6 +29,10 @@ from offbook.types import AuditEvent, Scope, Session, Span, now
 SUMMARIES_LOOKED_AT = 64
 """Of each level, the newest: as many as its budget could show at the length they aim at, and more."""
 MOST_PINNED = 50
+LESSONS_LOOKED_AT = 200
+"""Of those that a person has judged, and of the others: the newest."""
+LEARNT: tuple[LessonStatus, ...] = ("learnt",)
+REJECTED: tuple[LessonStatus, ...] = ("rejected",)
 SECTIONS_KEPT = 64
 EVENTS_LOOKED_AT = 8
 CHANGES_HANDS = ("hooks/post-compaction", "hooks/session-start")
@@ -89,6 +95,13 @@ class Remembering:
             return None
         keep(self._kept, scope, known, SECTIONS_KEPT)
         return known
+
+    def forget(self, agent_id: str) -> None:
+        """Something of the agent's was forgotten for good: no section that was made before it is shown again."""
+        for scope in [scope for scope in self._kept if scope.agent_id == agent_id]:
+            del self._kept[scope]
+        for key in [key for key in self._handed if key[0].agent_id == agent_id]:
+            del self._handed[key]
 
     async def handed(self, scope: Scope, epoch: Epoch) -> Handed | None:
         """What the agent runs on, where it is ours and the host has not compacted it since."""
@@ -174,14 +187,17 @@ class Remembering:
             for session in await self._attention.newest(scope.agent_id)
             if not (is_handed and session.session_id == scope.session_id)
         ]
-        summaries, threads, states, pinned = await asyncio.gather(
+        summaries, threads, states, pinned, lessons = await asyncio.gather(
             self._summaries(scope, is_handed=is_handed),
             self._attention.threads(sessions),
             self._attention.states(sessions),
             self._pinned(scope, is_handed=is_handed),
+            self._lessons(scope.agent_id),
         )
         anchors = self._attention.anchors_in(scope.agent_id, threads)
-        return Known(summaries=summaries, anchors=anchors, states=states, pinned=pinned)
+        chosen = chosen_lessons(lessons, self._settings.for_agent(scope.agent_id).lessons, now())
+        judged = [one for one in lessons if one.status not in LEARNT]
+        return Known(summaries=summaries, anchors=anchors, states=states, pinned=pinned, lessons=chosen, judged=judged)
 
     async def _summaries(self, scope: Scope, *, is_handed: bool) -> list[Summary]:
         levels = range(1, self._settings.for_agent(scope.agent_id).max_levels + 1)
@@ -190,6 +206,17 @@ class Remembering:
             with suppress(StoreCorrupt):
                 found += await self._store.summaries(scope.agent_id, level=level, limit=SUMMARIES_LOOKED_AT)
         return [one for one in found if not (is_handed and _is_within(one, scope.session_id))]
+
+    async def _lessons(self, agent_id: str) -> list[Lesson]:
+        """What a person has judged also where no lesson is told: it says which anchors are not so."""
+        settings = self._settings.for_agent(agent_id).lessons
+        found: list[Lesson] = []
+        for statuses in (
+            (JUDGED, REJECTED, LEARNT) if settings.enabled and settings.max_injected else (JUDGED, REJECTED)
+        ):
+            with suppress(StoreCorrupt):
+                found += await self._store.lessons(agent_id, statuses=statuses, limit=LESSONS_LOOKED_AT)
+        return found
 
     async def _pinned(self, scope: Scope, *, is_handed: bool) -> Sequence[str]:
         """What was replaced or taken back since is left out: recall tells of it."""

@@ -21,7 +21,7 @@ from offbook.compression.drafts import MOST_READ_CHARS, Source
 from offbook.compression.fit import Digested, digest_chars
 from offbook.compression.particulars import Particular, particulars
 from offbook.compression.spans import Cutter, Stretch
-from offbook.content import REASONING_TYPES, internalise, render
+from offbook.content import REASONING_TYPES, internalise, render, without_stand_ins
 from offbook.errors import StoreCorrupt
 from offbook.protocols import Blobs, Store
 from offbook.settings import Settings
@@ -228,6 +228,10 @@ class Standings:
         """It is read anew when next asked for: something else has summarised of it, or its settings have changed."""
         self._standings.pop(scope, None)
 
+    def forget_agent(self, agent_id: str) -> None:
+        for scope in [scope for scope in self._standings if scope.agent_id == agent_id]:
+            del self._standings[scope]
+
     async def read(self, scope: Scope, first_seq: int, last_seq: int) -> ReadStretch:
         """A stretch of the log that a summary stands for already, read again."""
         readings: list[Reading] = []
@@ -350,6 +354,6 @@ def said_text(message: Message) -> str:
     if not isinstance(content, str) and any(block.get("type") in REASONING_TYPES for block in content):
         kept = [block for block in content if block.get("type") not in REASONING_TYPES]
         message = msgspec.structs.replace(message, content=kept)
-    text = render(message)
+    text = without_stand_ins(render(message))
     most = TOOL_CHARS if message.role == "tool" else SAID_CHARS
     return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"

@@ -90,6 +90,7 @@ class Turning:
         self._remembering = Remembering(store, settings, attention, frame_key)
         self._exchanges = Exchanges(store, blobs)
         self._key = frame_key
+        background.when_forgotten.append(self._remembering.forget)
 
     # ── before a turn ──
 
@@ -119,6 +120,8 @@ class Turning:
         if not self._is_silent(settings, deadline):
             self._note_window(asked, context_window)
             with self._background.answering():
+                if intent in ("plain", "recall"):
+                    self._recollections.anticipate(scope.agent_id, query.text)
                 facts = await deadline.get("session", self._facts(asked))
                 if facts is not None:
                     memory, (recall, entries) = await asyncio.gather(
@@ -132,6 +135,7 @@ class Turning:
             intent=intent,
             degraded=deadline.degraded,
             parts=[*(memory.parts if memory else []), *recall.parts] if explain else [],
+            forgets=self._background.caring.forgets.forgetting.times.get(scope.agent_id),
         )
         await deadline.finish("audit", self._record(asked, turn, memory))
         return turn

@@ -16,7 +16,7 @@ Intent = Literal["recall", "resume", "plain", "brief"]
 too short to search for."""
 Section = Literal["memory", "recall"]
 PartKind = Literal[
-    "summaries", "anchors", "working state", "pinned", "session", "handover", "topics", "recalled", "newest"
+    "summaries", "anchors", "lessons", "working state", "pinned", "session", "handover", "topics", "recalled", "newest"
 ]
 AnchorKind = Literal["identity", "contradiction", "tension"]
 
@@ -139,6 +139,9 @@ class PreparedTurn(Sparse, frozen=True):
     """What was unavailable, and why."""
     parts: list[TurnPart] = msgspec.field(default_factory=list)
     """With `explain`."""
+    forgets: int | None = None
+    """How often something of the agent's was forgotten for good. Another number than before: a host that keeps words of
+    it lets them go."""
 
 
 class Handed(Value, frozen=True):

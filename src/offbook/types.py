@@ -384,6 +384,23 @@ class SummaryStatus(Sparse, frozen=True):
     """Why one of them is not used now."""
 
 
+class TaskHealth(Sparse, frozen=True):
+    """How a task is: when it last worked, and since when it does not."""
+
+    task: str
+    runs: int
+    failures: int
+    """In a row."""
+    did: dict[str, int]
+    """Since the provider started."""
+    last_run: datetime | None = None
+    last_success: datetime | None = None
+    next_run: datetime | None = None
+    error: str | None = None
+    waits: list[str] = []
+    """What waits for a person, the first few: a page to be mended."""
+
+
 class Status(Value, frozen=True):
     agent_id: str
     version: str
@@ -401,6 +418,11 @@ class Status(Value, frozen=True):
     sessions: list[Session]
     agents: list[str]
     hot_hours: TierHours | None = None
+    maintenance: list[TaskHealth] = []
+    lessons: dict[str, int] = {}
+    """How many were learnt, by what became of them."""
+    forgets: int = 0
+    """How often something was forgotten for good."""
 
 
 class AuditReport(Value, frozen=True):

@@ -11,8 +11,10 @@ from msgspec import Meta
 
 from offbook.audit import GENESIS, batch_hash, chain_faults, counts_with, event_hash, message_hash
 from offbook.content import replace, text_of
+from offbook.erasures import FORGOTTEN, ForgottenSpan
 from offbook.errors import StoreCorrupt, StoreError
 from offbook.ingest import fingerprint
+from offbook.lifecycle.erasure import forgotten
 from offbook.protocols import Blobs, ExaminedMessage, Store
 from offbook.types import AuditEvent, AuditHead, Counts, Entry, Fault, LoggedMessage, Scope, Value
 
@@ -52,7 +54,8 @@ async def verify(
 ) -> AsyncIterator[Fault]:
     """Every fault of one agent's chain and log, each with its place; with `blobs`, of its large parts as well.
     `progress` is told how many events are done."""
-    chain, log = _Chain(agent_id), _Log(store, agent_id, blobs)
+    chain = _Chain(agent_id)
+    log = _Log(store, agent_id, blobs, chain.is_forgotten)
     try:
         chain.noted, chain.noted_counts = await store.noted_counts(agent_id)
     except StoreCorrupt as error:
@@ -98,6 +101,8 @@ class _Chain:
         self.noted_counts: Counts | None = None
         self._counts: Counts | None = Counts()
         """None after an event that cannot be counted."""
+        self._forgotten: dict[str, list[tuple[int, int]]] = {}
+        """The stretches of each session that sound events say were forgotten."""
 
     def take(self, row: AuditEvent | Fault, stretches: list[Stretch]) -> Iterator[Fault]:
         if isinstance(row, Fault):
@@ -115,6 +120,8 @@ class _Chain:
         if row.seq == self.noted.seq and self._counts and self.noted_counts not in (None, self._counts):
             yield self._fault("the counts noted with this audit event are not those of the chain", row.seq)
         self.head = AuditHead(seq=row.seq, hash=row.hash)
+        if is_sound and row.verb == "forget":
+            self._note_forgotten(row)
         if row.session_id is not None and (not is_sound or row.details.get("accepted")):
             stored = _stored(row) if is_sound else None
             if is_sound and stored is None:
@@ -127,6 +134,17 @@ class _Chain:
             yield self._fault(f"{what}: events at the end are missing", self.head.seq + 1)
         elif self.noted == GENESIS and self.noted_counts not in (None, Counts()):
             yield self._fault("counts are noted, but no audit event they were noted with", None)
+
+    def is_forgotten(self, session_id: str, seq: int) -> bool:
+        return any(first <= seq <= last for first, last in self._forgotten.get(session_id, ()))
+
+    def _note_forgotten(self, event: AuditEvent) -> None:
+        try:
+            spans = msgspec.convert(event.details.get("spans", []), list[ForgottenSpan])
+        except msgspec.ValidationError:
+            return
+        for span in spans:
+            self._forgotten.setdefault(span.session_id, []).append((span.first_seq, span.last_seq))
 
     def _count(self, event: AuditEvent, *, is_countable: bool) -> None:
         try:
@@ -179,10 +197,15 @@ class _Walk:
 class _Log:
     """One agent's messages, compared with the chain and each with itself."""
 
-    def __init__(self, store: Store, agent_id: str, blobs: Blobs | None) -> None:
+    def __init__(
+        self, store: Store, agent_id: str, blobs: Blobs | None, is_forgotten: Callable[[str, int], bool]
+    ) -> None:
         self._store = store
         self._agent_id = agent_id
         self._blobs = blobs
+        self._is_forgotten = is_forgotten
+        self._erased: list[tuple[str, int]] = []
+        """Messages that say they were forgotten. The event that vouches for it comes later in the chain."""
         self._walks: dict[str, _Walk] = {}
 
     async def compare(self, stretches: list[Stretch]) -> AsyncIterator[Fault]:
@@ -198,7 +221,10 @@ class _Log:
                     yield fault
 
     async def rest(self) -> AsyncIterator[Fault]:
-        """Messages that no event stored."""
+        """Messages that no event stored, and those that were emptied without one that says so."""
+        for session_id, seq in self._erased:
+            if not self._is_forgotten(session_id, seq):
+                yield self._walk(session_id).fault("message was emptied, and no audit event says it was forgotten", seq)
         try:
             for session in await self._store.sessions(self._agent_id, limit=ALL_SESSIONS):
                 self._walk(session.session_id)
@@ -252,6 +278,12 @@ class _Log:
             yield row
             return
         logged = row.logged
+        if logged.entry.noise == FORGOTTEN and not _is_as_hashed(logged):
+            walk.chars = row.chars_through
+            self._erased.append((walk.scope.session_id, seq))
+            if forgotten(logged.message) != logged.message:
+                yield walk.fault("message was altered after it was forgotten", seq)
+            return
         if not _is_as_hashed(logged):
             yield walk.fault("message was altered after it was written", seq)
             return

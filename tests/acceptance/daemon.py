@@ -20,8 +20,9 @@ from typing import Any
 import msgspec
 
 from offbook.client.endpoint import Endpoint
+from tests.ports import free_port
 
-READY_SECONDS = 30.0
+READY_SECONDS = 90.0
 STOP_SECONDS = 20.0
 
 
@@ -140,19 +141,20 @@ def message(text: str = "Hello.", **fields: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def running(environ: Mapping[str, str] | None = None, *, home: Path | None = None) -> Iterator[Daemon]:
+def running(
+    environ: Mapping[str, str] | None = None, *, home: Path | None = None, program: Path | None = None
+) -> Iterator[Daemon]:
     """Starts it, in a folder of its own or in one that was used before, waits until it answers, and stops it however
-    the block ends."""
+    the block ends. `program`: another `offbook` than the one of this environment."""
     # Not pytest's folder: the path of a Unix socket may have 107 bytes only.
     folder = Path(tempfile.mkdtemp(prefix="ob"))
     home, log = home or folder / "home", folder / "log"
-    port = _free_port()
+    port = free_port()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("OFFBOOK_")}
     given = {"OFFBOOK_HOME": str(home), "OFFBOOK_PORT": str(port), **(environ or {})}
+    command: list[str | Path] = [program or Path(sys.executable).with_name("offbook"), "serve"]
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [Path(sys.executable).with_name("offbook"), "serve"], env=inherited | given, stdout=output, stderr=output
-        )
+        process = subprocess.Popen(command, env=inherited | given, stdout=output, stderr=output)
     daemon = Daemon(home, port, process, log)
     try:
         daemon.wait_until_ready()
@@ -164,9 +166,3 @@ def running(environ: Mapping[str, str] | None = None, *, home: Path | None = Non
             process.kill()
             process.wait()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -19,6 +19,7 @@ import pytest
 
 from offbook.client.clients import Client
 from tests.acceptance.daemon import Daemon, running
+from tests.ports import free_port
 
 OFFBOOK = str(Path(sys.executable).with_name("offbook"))
 NOBODY = 65_534
@@ -79,7 +80,7 @@ def start() -> Iterator[Start]:
             text=True,
         )
         started.append(process)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while (ping := offbook(home, "ping")).returncode != 0:
             assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < deadline, ping.stderr
@@ -475,12 +476,8 @@ def test_a_folder_that_cannot_be_written_is_told(is_there: bool, folder: Path) -
 
 
 def test_tls_is_served_with_the_certificate_made_here(folder: Path, start: Start) -> None:
-    import socket
-
     told(folder / "h", "tls-cert", "--out", str(folder))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     pair = ["--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")]
     process = start(folder / "h", "--host", "0.0.0.0", "--port", str(port), *pair)
     url = f"https://localhost:{port}"

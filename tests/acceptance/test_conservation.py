@@ -9,7 +9,7 @@ from benchmarks.trials.conserved import log_faults, shown_faults
 
 from offbook.types import CompressedContext, LogLine, Message, Part, Scope, Span, now
 
-BATCHES = [range(200, 240), range(600, 680)]
+BATCHES = [range(200, 220), range(600, 640)]
 """Of the 10,000 of `python -m benchmarks --only conservation`; these have three and four levels of summaries."""
 
 

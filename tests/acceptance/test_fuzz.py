@@ -14,7 +14,7 @@ from offbook.content import depth
 from offbook.surfaces.openapi import openapi_document
 from tests.acceptance.daemon import Daemon, message, running
 
-EXAMPLES_PER_VERB = 100
+EXAMPLES_PER_VERB = 40
 LONGEST_WAIT_MS = 20
 """`log` waits as long as it is asked to; a fuzzer asks for a minute."""
 LIMITS_IN_BYTES = {"sessionId": 512, "agentId": 128, "id": 512}
@@ -83,6 +83,14 @@ def test_every_request_is_answered_as_documented(case: schemathesis.Case, daemon
             body = _as_can_be_expanded(body)
         if case.path == "/v1/compress" and _is_sound(case):
             body.pop("again", None)  # which needs a model, and none is set here
+        if case.path == "/v1/export" and _is_sound(case):
+            body.pop("after", None)  # which a page before has to give
+        if case.path == "/v1/forget" and _is_sound(case):
+            body = _as_can_be_meant(body)
+        if case.path == "/v1/forget/verify" and _is_sound(case) and body.get("receipt") is not None:
+            body.pop("receiptId", None)  # one of the two
+        if case.path == "/v1/maintain" and _is_sound(case):
+            body.pop("tasks", None)  # which have names
         if case.path in READING_VERBS and _is_sound(case):
             body = _of_what_is_there(body)
         case.body = body
@@ -130,6 +138,14 @@ def _as_can_be_expanded(body: dict[str, Any]) -> dict[str, Any]:
     first_seq, last_seq = sorted((span["firstSeq"], span["lastSeq"]))
     session_id = span.get("sessionId") or body.get("sessionId") or "s"
     return rest | {"span": {"sessionId": session_id, "firstSeq": first_seq, "lastSeq": last_seq}}
+
+
+def _as_can_be_meant(body: dict[str, Any]) -> dict[str, Any]:
+    """One way of naming it, and only told: each that is done takes a second."""
+    rest = {key: value for key, value in body.items() if key not in ("entryIds", "sessionId", "matching")}
+    if body.get("sessionId"):
+        return rest | {"sessionId": body["sessionId"], "dryRun": True}
+    return rest | {"matching": "src/module_7", "reason": "", "dryRun": True}
 
 
 def _of_what_is_there(body: dict[str, Any]) -> dict[str, Any]:

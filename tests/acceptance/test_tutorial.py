@@ -12,7 +12,6 @@ import queue
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from tests.ports import free_port
 
 REPOSITORY = Path(__file__).parents[2]
 BLOCK_SECONDS = 30.0
@@ -34,6 +35,7 @@ HOW_TOS = [
     "pins-tiers-and-ttl",
     "cross-agent",
     "rebuild-the-index",
+    "tokens-for-agents",
 ]
 END = "=== end of block, status "
 
@@ -133,12 +135,6 @@ def shell() -> Iterator[Shell]:
     yield shell
     shell.close()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def check(shell: Shell, page: str, *, shows_everything: bool) -> None:

@@ -39,7 +39,8 @@ BEGINNING = datetime(2024, 1, 1, tzinfo=UTC)
 NOT_IN_THE_CONTRACT = {
     *("cross", "reindex", "log", "missing", "summaries", "compress", "replay"),
     *("jobs/claim", "jobs/complete", "jobs/fail"),
-    *("enrich", "topics", "anchors", "state", "config"),
+    *("forget/verify", "maintain", "export", "import"),
+    *("enrich", "topics", "anchors", "state", "config", "lessons", "lessons/judge"),
 }
 DUE_SHARE, TARGET_SHARE = 0.85, 0.4
 CHARS_PER_TOKEN = 4
@@ -60,6 +61,7 @@ class BrokenProvider:
         """What each stands for, by agent and id."""
         self.stable: dict[Scope, str] = {}
         """The memory section of each session since its last swap."""
+        self.not_gone: dict[tuple[Scope, int], Message] = {}
         self.handed_out: set[str] = set()
         """Sections, which a host may send back."""
         self.messages_ever = self.retries_ever = self.turns_ever = 0
@@ -136,6 +138,8 @@ class BrokenProvider:
                 self.pinned |= {_name(scope, seq) for scope, log in self.log.items() for seq, _ in enumerate(log, 1)}
             if self.defect == "swaps what it refuses" and verb == "swap":
                 self.take(next(reversed(self.log)), 1, 1)
+            if self.defect == "forgets what it refuses" and verb == "forget":
+                self.erase(next(reversed(self.log)), 1)
             raise
 
     # ── the record ──
@@ -408,8 +412,9 @@ class BrokenProvider:
         if self.defect == "expands to half of it" and span.last_seq - first > 100:
             first = span.last_seq // 2
         lines = [
-            SourceLine(session_id=span.session_id, seq=seq, received_at=BEGINNING, message=self.expanded(message))
+            SourceLine(session_id=span.session_id, seq=seq, received_at=BEGINNING, message=self.expanded(known))
             for seq, message in enumerate(log, 1)
+            for known in [self.not_gone.get((Scope(agent_id=agent_id, session_id=span.session_id), seq), message)]
             if first <= seq <= span.last_seq
         ]
         return lines[::-1] if self.defect == "expands backwards" else lines
@@ -592,6 +597,43 @@ class BrokenProvider:
             and (request.keyword is None or request.keyword in str(message.content))
         }
 
+    # ── forgetting ──
+
+    async def forget(self, request: wire.Forget) -> dict[str, Any]:
+        if sum(each is not None for each in (request.entry_ids, request.session_id, request.matching)) != 1:
+            raise WrongShape("one of them")
+        agent_id = self.agent(request)
+        self.chain(agent_id, "forget", request.matching if self.defect == "tells its audit what it forgot" else None)
+        meant = [
+            (scope, seq)
+            for scope, log in self.log.items()
+            for seq, message in enumerate(log, 1)
+            if (scope.agent_id == agent_id or self.defect == "forgets for anybody")
+            and (request.entry_ids is None or _name(scope, seq) in request.entry_ids)
+            and (request.session_id is None or scope.session_id == request.session_id)
+            and (request.matching is None or request.matching in str(message.content))
+        ]
+        if self.defect == "forgets the neighbours":
+            meant += [(scope, seq - 1) for scope, seq in meant if seq > 1]
+        if (not request.dry_run or self.defect == "forgets in a dry run") and self.defect != "forgets nothing":
+            for scope, seq in meant:
+                self.erase(scope, seq)
+        return {} if self.defect == "gives no receipt" else {"receipt": {"messages": len(meant)}}
+
+    def erase(self, scope: Scope, seq: int) -> None:
+        log = self.log[scope]
+        message = log[seq - 1]
+        if self.defect == "expands what it forgot":
+            self.not_gone[scope, seq] = message
+        content: Any = "(gone)"
+        if isinstance(message.content, list) and self.defect != "forgets calls whole":
+            content = [{**block, "arguments": {}} for block in message.content if block.get("type") == "tool-call"]
+        kept_id = None if self.defect == "takes back what it forgot" else message.id
+        log[seq - 1] = Message(role=message.role, content=content, id=kept_id, tool_call_id=message.tool_call_id)
+        self.swaps.pop(scope, None)
+        if self.defect != "minds its old memory":
+            self.stable.clear()
+
     async def status(self, request: wire.GetStatus) -> dict[str, Any]:
         agent_id = self.agent(request)
         self.chain(agent_id, "status")
@@ -630,6 +672,7 @@ class BrokenProvider:
             ("records no audits", "audit"),
             ("records no recalls", "recall"),
             ("records no turns", "prepareTurn"),
+            ("records no forgetting", "forget"),
         ):
             return
         chain = self.chains.setdefault("all" if self.defect == "keeps one chain for all" else agent_id, [])

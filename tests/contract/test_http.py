@@ -20,6 +20,14 @@ from offbook.surfaces.wire import SHAPES
 from tests.acceptance.daemon import Daemon, Reply, assert_problem, bearer, message, running
 
 PATHS = ["/v1/ping", "/v1/openapi.json", "/metrics", "/v1/noSuchVerb", "/"]
+MOVED: list[dict[str, Any]] = [
+    {"type": "agent", "agentId": "x"},
+    {"type": "session", "sessionId": "moved", "startedAt": "2026-01-01T00:00:00Z"},
+    {"type": "message", "sessionId": "moved", "seq": 1, "message": message(ts="2026-01-01T00:00:00Z")},
+    {"type": "mark", "sessionId": "moved", "seq": 1, "kind": "end", "at": "2026-01-01T00:00:00Z", "reason": "idle"},
+    {"type": "message", "sessionId": "moved", "seq": 3, "message": message()},
+]
+"""An export, of which the last is refused."""
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +99,15 @@ def test_a_bound_token_opens_its_agents_only(daemon: Daemon, bound: str, over_so
         ("anchors", {"sessionId": "s"}),
         ("state", {}),
         ("config", {}),
+        ("lessons", {}),
         ("pin", {"keyword": "only"}),
         ("unpin", {"sessionId": "s"}),
+        ("forget", {"sessionId": "none", "reason": ""}),
         ("cross", {}),
         ("reindex", {}),
+        ("maintain", {}),
+        ("export", {}),
+        ("import", {"records": []}),
         ("hooks/session-start", {"sessionId": "s"}),
         ("hooks/pre-compaction", {"sessionId": "s", "messages": [message()]}),
         ("hooks/post-compaction", {"sessionId": "s"}),
@@ -107,8 +120,10 @@ def test_a_bound_token_opens_its_agents_only(daemon: Daemon, bound: str, over_so
     of_a_job: list[tuple[str, dict[str, Any]]] = [
         ("jobs/complete", {"jobId": "none", "text": "x"}),
         ("jobs/fail", {"jobId": "none"}),
+        ("lessons/judge", {"lessonId": "lesson-0001", "verdict": "accept"}),
     ]
-    assert {verb for verb, _ in [*requests, *of_a_job]} == SHAPES.keys() - {"ping"}
+    of_a_receipt = {"forget/verify"}  # see `test_http_forget`
+    assert {verb for verb, _ in [*requests, *of_a_job]} == SHAPES.keys() - {"ping"} - of_a_receipt
     daemon.ask("onMessage", sessionId="s", agentId="cleo", message=message("Only for Cleo."))
     for verb, fields in requests:
         for agent_id in ("ada", "bea"):
@@ -348,11 +363,19 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
         ("state", {"agentId": "documented"}),
         ("state", place),
         ("config", {"agentId": "documented"}),
+        ("lessons", {"agentId": "documented", "kind": "fact", "status": ["learnt", "edited"], "limit": 3}),
+        ("lessons", {"agentId": "documented", "status": "learnt", "before": "lesson-0002"}),
         ("pin", {**place, "keyword": "x"}),
         ("recall", {**place, "query": "x", "scope": "session", "includeSuperseded": True}),
         ("unpin", {"agentId": "documented", "sessionId": "s"}),
+        ("forget", {"agentId": "documented", "matching": "nobody said this", "reason": ""}),
+        ("forget", {**place, "reason": "over", "dryRun": True}),
         ("cross", {"agentId": "documented", "enabled": True}),
         ("reindex", {"agentId": "documented"}),
+        ("maintain", {"agentId": "documented", "tasks": ["index", "tiers"]}),
+        ("export", {"agentId": "documented", "limit": 2}),
+        ("export", {"agentId": "documented"}),
+        ("import", {"agentId": "documented", "records": MOVED, "done": True}),
         ("hooks/session-start", {**place, "parentSessionId": "agent:another:s"}),
         ("hooks/pre-compaction", {**place, "messages": [message(meta={"a": 1}, ts="2024-01-01T00:00:00Z")]}),
         ("hooks/post-compaction", {**place, "newContext": [1]}),
@@ -363,7 +386,9 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
         ("audit", {"agentId": "documented"}),
     ]
     of_a_job = {"jobs/complete", "jobs/fail"}  # which the flow of a job below answers
-    assert {verb for verb, _ in asked} == SHAPES.keys() - of_a_job
+    of_a_lesson = {"lessons/judge"}  # which there must be one of: see `test_client_lessons`
+    of_a_receipt = {"forget/verify"}  # see `test_http_forget`
+    assert {verb for verb, _ in asked} == SHAPES.keys() - of_a_job - of_a_lesson - of_a_receipt
     for verb, fields in asked:
         assert_as_documented(verb, daemon.ask(verb, **fields))
     for verb in SHAPES:
@@ -372,6 +397,7 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
         ("expand", {"summaryId": "L1-0001"}),
         ("jobs/complete", {"jobId": "none", "text": "x"}),
         ("jobs/fail", {"jobId": "none"}),
+        ("lessons/judge", {"lessonId": "lesson-0001", "verdict": "edit", "text": "x"}),
     ]
     for verb, fields in unknown:
         validator(verb, 404).validate(assert_problem(daemon.ask(verb, agentId="documented", **fields), 404))
@@ -537,13 +563,13 @@ def test_hosts_that_wait_for_jobs_hold_up_nobody() -> None:
         ]
         for thread in waiting:
             thread.start()
-        time.sleep(0.5)
+        time.sleep(1.5)  # all of them have asked by then, on a busy machine, too
         started = time.monotonic()
         large = message("All quiet. " * 10_000)
         assert daemon.ask("onMessage", sessionId="s", message=large).status == 200
         assert daemon.ask("getCompressedContext", sessionId="s", maxChars=1_000).status == 200
         assert daemon.stop() == 0
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 20
         for thread in waiting:
             thread.join(10)
         assert [reply.json() for reply in replies] == [{"job": None}] * len(waiting)

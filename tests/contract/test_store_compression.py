@@ -855,7 +855,9 @@ stretches = st.tuples(
 
 
 @given(st.lists(stretches, max_size=25))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 async def test_what_is_kept_never_overlaps_and_is_found(tmp_path_factory: pytest.TempPathFactory, history) -> None:  # type: ignore[no-untyped-def]
     from .conftest import OPENERS
 

@@ -421,6 +421,29 @@ async def test_the_first_of_two_links_stays_and_only_news_leave_an_event(store: 
     assert await verbs(store) == ["onMessage", "supersede", "supersede"]
 
 
+async def test_links_are_taken_back_by_their_note(store: Store) -> None:
+    one, two, three = await places(store, "one", "two", "three")
+    kept = link(one, three, note="lesson-0002")
+    links = [link(one, two, note="lesson-0001"), link(two, three, "partly", "lesson-0001"), kept]
+    assert await store.supersede("main", links, LINK) == 3
+    assert await store.withdraw_supersessions("other", "lesson-0001", LINK) == 0
+    assert await store.withdraw_supersessions("main", "lesson-000", LINK) == 0
+    assert await store.withdraw_supersessions("main", "lesson-0001", LINK) == 2
+    assert await store.supersessions("main", [one, two, three]) == [kept]
+    assert await store.withdraw_supersessions("main", "lesson-0001", LINK) == 0
+    assert await verbs(store) == ["onMessage", "supersede", "supersede"]
+    assert (await store.audit_events("main"))[-1].details == {"withdrawn": 2}
+    assert await store.supersede("main", links, LINK) == 2
+    assert await store.agents() == ["main"]
+
+
+async def test_what_nobody_noted_is_not_taken_back(store: Store) -> None:
+    one, two = await places(store, "one", "two")
+    await store.supersede("main", [link(one, two)], LINK)
+    assert await store.withdraw_supersessions("main", "", LINK) == 0
+    assert await store.supersessions("main", [one]) == [link(one, two)]
+
+
 # ── notes ──
 
 
@@ -520,7 +543,9 @@ steps = st.lists(
 
 
 @given(steps)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 async def test_counts_of_holds_are_those_of_the_rows(tmp_path_factory: pytest.TempPathFactory, history) -> None:  # type: ignore[no-untyped-def]
     from .conftest import OPENERS
 

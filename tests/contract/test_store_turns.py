@@ -234,7 +234,9 @@ keeps = st.tuples(
 
 
 @given(st.lists(keeps, max_size=25))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 async def test_at_each_time_it_is_the_last_that_was_kept(tmp_path_factory: pytest.TempPathFactory, history) -> None:  # type: ignore[no-untyped-def]
     from .conftest import OPENERS
 

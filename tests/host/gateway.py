@@ -5,17 +5,14 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ from typing import Any
 from tests.host.host_config import TOKEN, Config, Setup, host_config, level_patch, merged
 from tests.host.installing import Host, installed
 from tests.host.scripted_model import ScriptedModel
+from tests.ports import free_port
 
 READY_SECONDS = 150.0  # 14 to 57 s were seen on two busy cores
 STOP_SECONDS = 10.0
@@ -54,7 +52,7 @@ class Gateway:
         self.host = host or installed()
         # Short, and not pytest's folder: paths of Unix sockets may have 107 bytes only.
         self.folder = Path(tempfile.mkdtemp(prefix="oc"))
-        self.port = _free_port()
+        self.port = free_port()
         self.config: Config = host_config(self.setup, self.folder, self.port, model.base_url)
         self.process: subprocess.Popen[bytes] | None = None
         for name in ("home", "state", "tmp", "workspace"):
@@ -227,12 +225,3 @@ class Gateway:
         fresh = self.config_path.with_suffix(".fresh")
         fresh.write_text(json.dumps(self.config, indent=1))
         fresh.replace(self.config_path)
-
-
-def _free_port() -> int:
-    """Below those that the machine gives to connections: it is taken only when the host has started."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port

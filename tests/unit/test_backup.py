@@ -286,7 +286,11 @@ async def test_a_backup_that_was_cut_off_is_refused(kept: float, archive: Path, 
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"not a backup", gzip.compress(b"nor this"), gzip.compress(b"\0" * 10_240)])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not a backup", gzip.compress(b"nor this"), gzip.compress(b"\0" * 10_240)],
+    ids=["empty", "text", "packed text", "packed zeros"],
+)
 async def test_what_is_no_backup_at_all_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(BackupDamaged):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offbook.compression.provider_shapes import to_openai
 from offbook.content import (
     BEGINNING_CHARS,
     MAX_DEPTH,
@@ -89,6 +90,8 @@ def test_text_of(content: Any, expected: str) -> None:
         {"type": "function", "id": "c1", "function": {"name": "ls", "arguments": "{}"}},
         {"type": "tool-call", "toolCallId": "c1", "toolName": "ls", "args": {}},
         {"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]},
+        {"type": "custom", "id": "c1", "custom": {"name": "sql", "input": "select 1"}},
+        {"type": "custom_tool_call", "id": "ctc_9", "call_id": "c1", "name": "sql", "input": "select 1"},
     ],
 )
 def test_calls_of_every_dialect(block: dict[str, Any]) -> None:
@@ -105,6 +108,7 @@ def test_calls_of_every_dialect(block: dict[str, Any]) -> None:
         {"type": "tool_result", "tool_use_id": "c1", "content": "ok"},
         {"type": "web_search_tool_result", "tool_use_id": "c1", "content": "ok"},
         {"type": "function_call_output", "call_id": "c1", "output": "ok"},
+        {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"},
     ],
 )
 def test_results_of_every_dialect(block: dict[str, Any]) -> None:
@@ -119,6 +123,20 @@ def test_calls_kept_beside_the_content() -> None:
     said = message("", meta={"tool_calls": calls})
     assert tool_calls(said) == ["c1"]
     assert render(said) == '[call ls({"path":"/tmp"})]'
+
+
+def test_calls_of_custom_tools_are_given_text() -> None:
+    called = {"name": "sql", "input": "select 1"}
+    beside = message("", meta={"tool_calls": [{"id": "c1", "type": "custom", "custom": called}]})
+    assert tool_calls(beside) == ["c1"]
+    item = message([{"type": "custom_tool_call", "call_id": "c1", **called}])
+    assert render(beside) == render(item) == "[call sql(select 1)]"
+    (asked, _) = to_openai([beside, message("1", role="tool", tool_call_id="c1")])
+    assert asked["tool_calls"][0]["function"] == {"name": "sql", "arguments": '{"input":"select 1"}'}
+
+
+def test_a_block_of_a_hosts_own_is_no_call() -> None:
+    assert tool_calls(message([{"type": "custom", "id": "c1", "data": {"name": "banner"}}])) == []
 
 
 def test_a_tool_message_answers_its_call() -> None:

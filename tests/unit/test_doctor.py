@@ -8,11 +8,15 @@ import time
 from collections import namedtuple
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import apsw
+import msgspec
 import pytest
 
 from offbook import doctor
+from offbook.backup import write_backup
+from offbook.backup.known import note_backup
 from offbook.client.outbox import Outbox
 from offbook.continuity.state.working_state import WorkingState
 from offbook.doctor import Finding, examine, fix
@@ -20,13 +24,15 @@ from offbook.doctor import folder as of_folder
 from offbook.doctor import machine as of_machine
 from offbook.doctor import provider as of_provider
 from offbook.doctor import record as of_record
+from offbook.doctor import upkeep as of_upkeep
 from offbook.embedded import open_memory
 from offbook.errors import ProviderUnavailable
 from offbook.home import Home, Lock
 from offbook.session_notes import working_state
 from offbook.settings import load
 from offbook.store.sqlite import SqliteStore
-from offbook.types import CaptureClaim, Message, Scope, now
+from offbook.types import AuditDraft, CaptureClaim, Message, Scope, TaskHealth, now
+from offbook.worker.indexes import folder_name
 from tests.unit.client.fake_provider import FakeProvider
 from tests.unit.store.test_sqlite_compression import MADE_BY_0002, filled, older_store
 
@@ -287,8 +293,72 @@ async def test_the_provider_that_was_chosen_is_the_one_asked(home: Home) -> None
         assert "port" not in findings
     findings = {each.check: each for each in await examine(home, {"OFFBOOK_URL": provider.url})}
     assert findings["provider"].what == f"nobody answers at {provider.url}"
+    findings = {each.check: each for each in await examine(home, {"OFFBOOK_URL": provider.url, "OFFBOOK_TOKEN": ""})}
+    assert "OFFBOOK_TOKEN is set and empty" in findings["provider"].what
     findings = {each.check: each for each in await examine(home, {"OFFBOOK_URL": "nonsense"})}
     assert findings["provider"].level == "fail"
+
+
+# ── upkeep ──
+
+
+async def test_pages_that_are_not_understood_are_told_of_whichever_agent(home: Home) -> None:
+    """Also where nobody has spoken to the agent that is meant by default."""
+    settings = load(home.folder, environ={}).settings
+    store = SqliteStore(home.database)
+    for agent_id in ("bea", "ada"):
+        await store.record(agent_id, AuditDraft(verb="test", actor="test"))
+    await store.close()
+    (home.indexes / folder_name("ada")).mkdir(parents=True, exist_ok=True)
+    broken = {
+        agent_id: [health("wiki", did={"pages not understood": 1}, waits=[agent_id])] for agent_id in ("ada", "bea")
+    }
+    with FakeProvider(home.socket) as provider:
+        for tasks in broken.values():
+            body = msgspec.json.encode({"maintenance": tasks, "agents": ["ada", "bea"]})
+            provider.plan.append(b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\n" + _length(body) + body)
+        (found,) = await of_upkeep.check_maintenance(home, settings)
+    assert (found.level, found.what) == ("warn", "2 pages of lessons in the wiki not understood; ada; bea")
+
+
+def _length(body: bytes) -> bytes:
+    return b"content-length: %d\r\n\r\n" % len(body)
+
+
+def health(task: str, **fields: Any) -> TaskHealth:
+    return TaskHealth(**({"task": task, "runs": 1, "failures": 0, "did": {}} | fields))
+
+
+async def test_maintenance_that_fails_is_told_with_what_to_do(home: Home) -> None:
+    settings = load(home.folder, environ={}).settings
+    tasks = [health("index"), health("wiki", failures=4, error="the disk is full", did={"pages not understood": 1})]
+    assert await of_upkeep.check_maintenance(home, settings) == []  # asking would make an agent
+    (home.indexes / folder_name("main")).mkdir(parents=True, exist_ok=True)
+    with FakeProvider(home.socket) as provider:
+        body = msgspec.json.encode({"maintenance": tasks})
+        provider.plan.append(b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\n" + _length(body) + body)
+        failing, broken = await of_upkeep.check_maintenance(home, settings)
+    assert (failing.level, broken.level) == ("warn", "warn")
+    assert failing.what == "wiki fails, 4 times in a row: the disk is full"
+    assert "offbook maintain --task wiki" in str(failing.mend)
+    assert broken.what.startswith("1 page of lessons")
+    assert [each.level for each in of_upkeep.of_tasks([health("index"), health("wiki")])] == ["ok"]
+    theirs = health("wiki", did={"pages not understood": 1}, waits=["wiki/bea/lessons/lesson-0001.md: it is empty"])
+    (of_others,) = of_upkeep.of_tasks([health("wiki")], [theirs])
+    assert of_others.level == "warn"
+    assert "wiki/bea/lessons/lesson-0001.md" in of_others.what
+    (unanswered,) = await of_upkeep.check_maintenance(home, settings)
+    assert unanswered.level == "warn"
+
+
+async def test_much_without_a_backup_is_told(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (await found(home, "backups")).level == "ok"
+    monkeypatch.setattr(of_upkeep, "MESSAGES_WITHOUT_BACKUP", 1)
+    finding = await found(home, "backups")
+    assert (finding.level, "2 messages" in finding.what) == ("warn", True)
+    assert f"offbook --home {home.folder} backup" in str(finding.mend)
+    note_backup(home, tmp_path / "made.tar.gz", await write_backup(home, tmp_path / "made.tar.gz"))
+    assert (await found(home, "backups")).level == "ok"
 
 
 # ── the record ──
@@ -307,11 +377,15 @@ async def test_a_newer_store_is_found(home: Home) -> None:
     assert (finding.level, "upgrade Offbook" in finding.what) == ("fail", True)
 
 
-@pytest.mark.parametrize(("first_torn", "check"), [(4_096, "store"), (-3 * 4_096, "integrity")])
-async def test_a_torn_file_is_found(home: Home, first_torn: int, check: str) -> None:
+@pytest.mark.parametrize(("is_schema_whole", "check"), [(False, "store"), (True, "integrity")])
+async def test_a_torn_file_is_found(home: Home, is_schema_whole: bool, check: str) -> None:
     """Without its schema it cannot be opened; with it, the check of the whole file finds what is torn."""
+    connection = apsw.Connection(str(home.database))
+    root: int = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'holds_pinned'").get
+    connection.close()
     content = bytearray(home.database.read_bytes())
-    content[first_torn:] = os.urandom(len(content[first_torn:]))
+    torn = slice((root - 1) * 4_096, root * 4_096) if is_schema_whole else slice(4_096, None)
+    content[torn] = os.urandom(len(content[torn]))
     home.database.write_bytes(content)
     failed = {check for check, level in (await levels(home)).items() if level == "fail"}
     assert failed >= {check, "provider"}

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import structlog
 
 from offbook import logs
 from offbook.logs import Outlet, configure_logs
+from tests.ports import free_port
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ class Stuck(io.StringIO):
         raise io.UnsupportedOperation
 
     def write(self, text: str) -> int:
-        self.reads.wait(10)
+        self.reads.wait(60)
         return super().write(text)
 
 
@@ -60,7 +60,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch, log_format: logs.LogFormat = "json") 
 
 
 def wait_for_text(stream: Stuck, text: str) -> list[str]:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while text not in stream.getvalue() and time.monotonic() < deadline:
         time.sleep(0.01)
     return stream.getvalue().splitlines()
@@ -72,7 +72,7 @@ def test_what_is_lost_is_counted_and_told(monkeypatch: pytest.MonkeyPatch) -> No
     started = time.monotonic()
     for number in range(100):
         structlog.get_logger().info("refused", action="request.refuse", number=number)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 20
     stream.reads.set()
     lines = [json.loads(line) for line in wait_for_text(stream, "log.drop")]
     assert lines[-1]["action"] == "log.drop"
@@ -100,9 +100,9 @@ def test_a_stuck_stream_is_waited_for_but_not_long() -> None:
     outlet.write("a\n")
     started = time.monotonic()
     outlet.drain(0.1)
-    assert 0.05 < time.monotonic() - started < 1
+    assert 0.05 < time.monotonic() - started < 20
     stream.reads.set()
-    outlet.drain(5)
+    outlet.drain(30)
     assert stream.getvalue() == "a\n"
 
 
@@ -115,7 +115,7 @@ def test_a_stream_that_fails_fails_nobody(monkeypatch: pytest.MonkeyPatch, strea
     outlet = Outlet(stream)  # type: ignore[arg-type]
     outlet.write("a\n")
     outlet.flush()
-    outlet.drain(5)
+    outlet.drain(30)
     assert outlet._dropped == 1
 
 
@@ -123,7 +123,7 @@ def test_what_libraries_log_goes_the_same_way(monkeypatch: pytest.MonkeyPatch) -
     stream = stuck(monkeypatch)
     started = time.monotonic()
     logging.getLogger("asyncio").warning("socket.send() raised %s", "exception")
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 20
     stream.reads.set()
     line = json.loads(wait_for_text(stream, "library.log")[0])
     assert (line["library"], line["event"], line["level"]) == ("asyncio", "socket.send() raised exception", "warning")
@@ -140,9 +140,8 @@ def test_everything_is_written_before_the_process_ends() -> None:
 
 def test_a_daemon_whose_log_nobody_reads_answers_and_stops() -> None:
     # Not pytest's folder: the path of a socket is short.
-    with tempfile.TemporaryDirectory(prefix="ob") as folder, socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-        probe.close()
+    with tempfile.TemporaryDirectory(prefix="ob") as folder:
+        port = free_port()
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("OFFBOOK_")}
         process = subprocess.Popen(
             [Path(sys.executable).with_name("offbook"), "serve", "--port", str(port)],
@@ -158,7 +157,7 @@ def test_a_daemon_whose_log_nobody_reads_answers_and_stops() -> None:
             assert asked(connection, {"authorization": f"Bearer {token}"}) == 200
             connection.close()
             process.send_signal(signal.SIGTERM)
-            assert process.wait(5) == 0
+            assert process.wait(30) == 0
         finally:
             process.kill()
             process.communicate()

@@ -114,7 +114,7 @@ async def test_following_a_log_waits_for_the_next_message(memory: Memory) -> Non
     await asyncio.sleep(0.05)
     assert not following.done()
     await memory.on_message(scope, [user("the second one")])
-    page = await asyncio.wait_for(following, 5)
+    page = await asyncio.wait_for(following, 20)
     assert [line.message.content for line in page.messages] == ["the second one"]
     assert page.last_seq == 2
     nothing = await memory.log(scope, after_seq=2, wait_seconds=0.05)
@@ -125,8 +125,8 @@ async def test_nobody_waits_for_a_provider_that_stops(memory: Memory) -> None:
     following = asyncio.create_task(memory.log(memory.scope("chat"), wait_seconds=30))
     await asyncio.sleep(0.05)
     memory.stop_waiting()
-    assert (await asyncio.wait_for(following, 5)).messages == []
-    assert (await asyncio.wait_for(memory.log(memory.scope("chat"), wait_seconds=30), 5)).messages == []
+    assert (await asyncio.wait_for(following, 20)).messages == []
+    assert (await asyncio.wait_for(memory.log(memory.scope("chat"), wait_seconds=30), 20)).messages == []
 
 
 async def test_a_page_of_large_messages_ends_early(memory: Memory) -> None:
@@ -185,6 +185,13 @@ async def test_a_session_remembers_which_one_started_it(memory: Memory) -> None:
     events = [event for event in (await memory.audit("main")).events if event.verb == "hooks/session-start"]
     assert [event.details["parentSessionId"] for event in events] == ["agent:other:chat", *["agent:main:new"] * 2]
     assert (await memory.status("main")).agents == ["main"]
+
+
+async def test_a_name_that_was_only_asked_about_is_no_agent_that_is_told_of(memory: Memory) -> None:
+    await memory.on_message(memory.scope("chat"), [user("hello there, Ada")])
+    await memory.status("typo")
+    await memory.cross("decided", enabled=False)
+    assert (await memory.status("typo")).agents == ["decided", "main"]
 
 
 @pytest.mark.parametrize("parent", ["", "a\x00b", "k" * 513, "\ud800"])

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.frames import SHOWN, frame
+from offbook.frames import A_RECORD, SHOWN, frame
 from offbook.noise import noise_kind
-from offbook.types import Message, Role
+from offbook.types import Content, Message, Role
 
 STAMP = "[Sun 2026-11-15 00:27 UTC] "
 FRAMED = frame("Bob likes tea.", kind="memory", key=b"k")
@@ -256,3 +256,24 @@ def test_a_question_to_memory_is_no_answer() -> None:
     assert (
         noise_kind(Message(role="tool", content='{"tool": {"id": "ls"}}', name="tool_call", tool_call_id="c")) is None
     )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"{A_RECORD} Best first.\n\n- 2026-10-03 · user",
+        '{"what":"' + A_RECORD + '","entries":[]}',
+        [{"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": f"{A_RECORD}\n\n> a"}]}],
+    ],
+)
+def test_what_memory_gave_is_known_where_no_tool_is_named(content: Content) -> None:
+    assert noise_kind(Message(role="tool", content=content, tool_call_id="c")) == "injected"
+    assert noise_kind(Message(role="user", content=content)) != "injected"
+
+
+def test_of_several_results_each_must_be_of_memory() -> None:
+    both = [
+        {"type": "tool_result", "content": f"{A_RECORD} x"},
+        {"type": "tool_result", "content": "the weather in Porto"},
+    ]
+    assert noise_kind(Message(role="tool", content=both)) is None

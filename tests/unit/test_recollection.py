@@ -15,6 +15,9 @@ from offbook.entries import Reach, Recollection
 from offbook.errors import WrongShape
 from offbook.frames import frame
 from offbook.memory import Memory
+from offbook.retrieval.index import saying
+from offbook.retrieval.index.agent_index import CHECKPOINT, FORMAT
+from offbook.retrieval.words import terms
 from offbook.settings import Settings
 from offbook.types import EMBEDDED, Caller, Message, now
 
@@ -116,6 +119,54 @@ async def test_every_language_is_found_at_once_and_after_embedding(memory: Memor
     assert said in await texts(memory, asked, limit=3)
     await embedded(memory)
     assert (await texts(memory, asked))[0] == said
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("昨天我们去了里斯本看海。", "海"),
+        ("私の犬の名前はハチです。", "犬"),
+        ("ปีนี้มีปูเยอะ", "ปู"),
+        ("어제 물을 많이 마셨어요.", "물"),
+    ],
+)
+async def test_a_word_of_one_letter_is_found_at_once_and_after_embedding(memory: Memory, said: str, asked: str) -> None:
+    english = [
+        f"The {thing} stands in the old garden." for thing in ("shed", "bench", "table", "ladder", "cart", "well")
+    ]
+    await say(memory, "a", said, *english)
+    assert (await texts(memory, asked, limit=3))[0] == said
+    await embedded(memory)
+    found = await ask(memory, asked, limit=3, explain=True)
+    assert (found.entries[0].text, "text" in found.entries[0].found_by) == (said, True)
+    assert found.explained is not None
+    assert found.explained.looked_for == [asked]
+    assert (await memory.pin("main", keyword=asked)).changed == 1
+
+
+async def test_an_index_of_another_format_is_made_anew_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(saying, "indexed_terms", terms)  # as format 2 read them
+        async with open_memory(tmp_path, environ={"OFFBOOK_EMBEDDING_MODEL": "none"}) as old:
+            await say(old, "a", "昨天我们去了里斯本看海。", "I bake bread on Sundays.")
+            assert (await texts(old, "bread"))[0] == "I bake bread on Sundays."
+    (checkpoint,) = tmp_path.rglob(CHECKPOINT)
+    written = checkpoint.read_text()
+    assert f'"format":{FORMAT}' in written
+    checkpoint.write_text(written.replace(f'"format":{FORMAT}', f'"format":{FORMAT - 1}'))
+    async with open_memory(tmp_path, environ={"OFFBOOK_EMBEDDING_MODEL": "none"}) as new:
+        assert (await texts(new, "海"))[0] == "昨天我们去了里斯本看海。"
+    assert f'"format":{FORMAT}' in checkpoint.read_text()
+
+
+async def test_what_stands_for_a_large_part_is_not_searched(memory: Memory) -> None:
+    await say(memory, "a", "The harbour master is Ophelia Quint. " + "Word soup and noise. " * 250_000, "I bake bread.")
+    found = await ask(memory, "sha256 characters", explain=True)
+    assert found.explained is not None
+    assert found.explained.looked_for == []
+    assert (await memory.pin("main", keyword="sha256")).changed == 0
 
 
 async def test_a_message_of_5_mb_is_found_by_how_it_begins(memory: Memory) -> None:

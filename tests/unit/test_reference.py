@@ -13,13 +13,15 @@ from offbook import Message, open_memory
 from offbook.backup.archive import BackupDamaged
 from offbook.cli.root import COMMANDS
 from offbook.errors import OffbookError
+from offbook.lessons import LessonDraft
+from offbook.records import MarkRecord, MessageRecord, Record, SessionRecord
 from offbook.reference import DETAIL_MEANINGS, all_commands, all_errors, main, pages
 from offbook.reference_settings import places_read, settings_in_effect
 from offbook.settings import RESERVED_VARIABLES, Settings, TurnSettings, catalogue
 from offbook.summaries import SourceSpan
 from offbook.surfaces.openapi import openapi_document
 from offbook.surfaces.wire import SHAPES
-from offbook.types import now
+from offbook.types import AuditDraft, now
 from offbook.typescript import typescript
 
 REPOSITORY = Path(__file__).parents[2]
@@ -77,7 +79,8 @@ def test_every_value_of_the_wire_has_its_table(made: dict[str, str]) -> None:
     for name, schema in openapi_document()["components"]["schemas"].items():
         if name not in requests | {"Problem"}:
             section = _section(made["verbs.md"], f"### {name}")
-            assert all(f"| `{field}` |" in section for field in schema["properties"])
+            told = set(schema["properties"]) - {"type"}  # which tells the kinds of a record apart
+            assert all(f"| `{field}` |" in section for field in told), name
 
 
 def test_every_error_is_told(made: dict[str, str]) -> None:
@@ -122,7 +125,8 @@ def test_a_setting_is_in_effect_where_some_module_reads_it() -> None:
     of_attention = {name for name in every if name.startswith(("anchors.", "topicTracking."))}
     assert of_attention <= effective
     # As a default of another's, as what a host is told only, or nowhere at all.
-    idle = {"compaction.fallbackMessages", "memory.compaction.strategy", "archive.retentionDays"}
+    assert {"archive.retentionDays", "wiki.enabled", "lessons.enabled", "maintenance.interval"} <= effective
+    idle = {"compaction.fallbackMessages", "memory.compaction.strategy"}
     assert idle <= every - effective
     assert effective <= every
 
@@ -191,9 +195,27 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
         for asked in (memory.topics, memory.anchors, memory.state):
             await asked("main", session_id="chat")
         await memory.config("main")
+        draft = LessonDraft(
+            kind="fact", text="The cat is Ada.", key="cat", confidence=0.9, first_seen=now(), last_seen=now(), times=1,
+            places=await memory._store.places(chat, [1]),
+        )  # fmt: skip
+        learn = AuditDraft(verb="learn", actor="offbook")
+        (lesson,) = await memory._store.keep_lessons("main", [draft], replaced={}, event=learn)
+        await memory.lessons("main")
+        await memory.judge_lesson("main", lesson.id, "edit", "The cat is Eve.")
+        await memory.judge_lesson("main", lesson.id, "reject")
         await memory.pin("main", keyword="cat")
         await memory.pin("main", keyword="cat", pinned=False)
         await memory.reindex("main")
+        (tmp_path / "wiki").write_text("in its way")
+        await memory.maintain("main")
+        assert (await memory.export("main")).records
+        moved: list[Record] = [
+            SessionRecord(session_id="moved", started_at=now()),
+            MessageRecord(session_id="moved", seq=1, message=said, pinned=1),
+            MarkRecord(session_id="moved", seq=1, kind="end", at=now()),
+        ]
+        await memory.import_records("main", moved, done=True)
         await memory.swap(chat, used_tokens=1, context_window=100)
         await memory.swap(chat, used_tokens=99, context_window=100, force=True)
         await memory.expand("main", span=SourceSpan(session_id="chat", first_seq=1, last_seq=2))
@@ -210,12 +232,15 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
             while not (page := await memory.summaries("main", level=1)).summaries:
                 await asyncio.sleep(0.05)
         await memory.expand("main", summary_id=page.summaries[0].id)
+        await memory.forget("main", matching="my name is Bob", dry_run=True)
+        await memory.verify_forgotten(await memory.forget("main", matching="my name is Bob", reason="test"))
+        await memory.forget_receipts("main")
         events = (await memory.audit("main")).events
         async with asyncio.timeout(20):
             while not {"offload", "compress"} <= {event.verb for event in events if event.actor == "offbook"}:
                 await asyncio.sleep(0.05)
                 events = (await memory.audit("main", limit=1_000)).events
-    assert {event.verb for event in events} == {*SHAPES, "supersede", "offload"} - {"ping"}
+    assert {event.verb for event in events} == {*SHAPES, "supersede", "offload", "learn"} - {"ping"}
     assert {name for event in events for name in event.details} == set(DETAIL_MEANINGS)
     assert all(f"| `{name}` | {meaning} |" in made["audit.md"] for name, meaning in DETAIL_MEANINGS.items())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import pytest
 from offbook.embedded import open_memory
 from offbook.errors import StoreError, WrongShape
 from offbook.memory import Memory
+from offbook.models.minilm import MiniLM
 from offbook.recollection import Recollections
 from offbook.remembering import Remembering
 from offbook.settings import Embedding, Settings, TurnSettings
 from offbook.tokens import estimate_tokens
+from offbook.turning import Turning
 from offbook.turns import PreparedTurn
 from offbook.types import Message, now
 from tests.unit.small_memory import assistant, caught_up, exchange, small_memory, talk, user
@@ -125,6 +128,25 @@ async def test_where_nothing_comes_to_mind_the_newest_said_is_marked(tmp_path: P
         "Level three of the garage, noted.",
     ]
     assert "Nothing in particular comes to mind" in turn.recall
+
+
+async def test_what_is_before_the_agents_eyes_is_not_told_as_the_newest(tmp_path: Path) -> None:
+    async with plain_memory(tmp_path) as memory:
+        await say(memory, "now", user("The car is parked on level three."), assistant("Level three of the garage."))
+        alone = await prepared(memory, "zxqv wvut jjkq plmn")
+        await say(memory, "old", user("The bicycle is locked to the northern fence."))
+        await say(memory, "now", *(user(f"The lift on level {level} is out of order.") for level in range(1, 5)))
+        beside = await prepared(memory, "zxqv wvut jjkq plmn")
+    assert (alone.entries, "Nothing in particular" in alone.recall) == ([], False)
+    assert [(one.text, one.score) for one in beside.entries] == [("The bicycle is locked to the northern fence.", -1.0)]
+
+
+async def test_the_newest_is_looked_for_behind_much_that_tools_gave(tmp_path: Path) -> None:
+    gave = (Message(role="tool", content=f"exit status {code} and nothing else to see") for code in range(40))
+    async with plain_memory(tmp_path) as memory:
+        await say(memory, "old", user("The bicycle is locked to the northern fence."), *gave)
+        turn = await prepared(memory, "zxqv wvut jjkq plmn")
+    assert [(one.text, one.score) for one in turn.entries] == [("The bicycle is locked to the northern fence.", -1.0)]
 
 
 async def test_a_brief_turn_does_not_search(tmp_path: Path) -> None:
@@ -641,3 +663,35 @@ async def test_a_session_begun_anew_on_purpose_is_another_conversation(tmp_path:
     assert "behind the boathouse" in turn.recall
     assert "This conversation" not in turn.recall
     assert "When you last spoke" in turn.recall
+
+
+@pytest.mark.parametrize(
+    "prompt", ["When did Caroline go to the support group?", "What shall we cook on Sunday evening?"]
+)
+async def test_the_prompt_is_embedded_once_and_begun_with_before_anything_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompt: str
+) -> None:
+    asked: list[str] = []
+    before_facts: list[int] = []
+    embed, facts = MiniLM.embed, Turning._facts
+
+    def noting(self: MiniLM, texts: Sequence[str]) -> Any:
+        asked.extend(texts)
+        return embed(self, texts)
+
+    async def looking_up(self: Turning, *given: Any) -> Any:
+        until = time.monotonic() + 10
+        while not asked and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        before_facts.append(len(asked))
+        return await facts(self, *given)
+
+    async with open_memory(tmp_path, settings=msgspec.structs.replace(Settings(), turn=PATIENT), environ={}) as memory:
+        await say(memory, "old", Message(role="user", name="Caroline", content="I went to the support group in May."))
+        await caught_up(memory)
+        monkeypatch.setattr(MiniLM, "embed", noting)
+        monkeypatch.setattr(Turning, "_facts", looking_up)
+        turn = await prepared(memory, prompt)
+    assert turn.degraded == []
+    assert len(asked) == 1
+    assert before_facts == [1]

@@ -282,6 +282,67 @@ async def test_a_large_part_that_is_gone_or_altered_is_located(home: Home, conte
     await store.close()
 
 
+# ── what was forgotten ──
+
+EMPTIED = """content = '"[forgotten]"', noise = 'forgotten', erased = 1"""
+
+
+async def forget(home: Home, matching: str) -> None:
+    async with open_memory(home.folder) as memory:
+        receipt = await memory.forget("main", matching=matching)
+        assert receipt.reached.messages == 1
+
+
+async def test_a_message_that_was_forgotten_is_no_fault(home: Home) -> None:
+    for matching in ("the first of event 1", "and a small one", "the seventh"):
+        await forget(home, matching)
+    assert await faults_of(home) == []
+
+
+async def test_a_message_that_was_emptied_without_an_event_is_one(home: Home) -> None:
+    await forget(home, "the first of event 1")
+    tamper(home, f"UPDATE messages SET {EMPTIED} WHERE seq = 5")
+    (fault,) = await faults_of(home)
+    assert "no audit event says it was forgotten" in fault.what
+    assert (fault.session_id, fault.seq) == ("chat", 5)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "content = '\"I agreed to everything.\"'",
+        """content = '[{"type": "text", "text": "[forgotten]"}, {"type": "text", "text": "and more"}]'""",
+        "name = 'somebody'",
+        """meta = '{"a": 1}'""",
+        "hash = zeroblob(32)",
+        "content = 'not json'",
+    ],
+)
+async def test_what_is_left_of_a_forgotten_message_cannot_be_altered(home: Home, change: str) -> None:
+    await forget(home, "the first of event 1")
+    tamper(home, f"UPDATE messages SET {change} WHERE seq = 3")
+    found = await faults_of(home)
+    assert ("main", "chat", 3) in places(found) or any(fault.seq in (3, 4) for fault in found)
+
+
+async def test_what_stays_beside_a_forgotten_message_is_vouched_for_as_before(home: Home) -> None:
+    await forget(home, "the first of event 1")
+    tamper(home, "UPDATE messages SET content = '\"another\"' WHERE seq = 4")
+    assert ("main", "chat", 4) in places(await faults_of(home))
+    tamper(home, "DELETE FROM messages WHERE seq = 3")
+    assert any(fault.seq == 3 for fault in await faults_of(home))
+
+
+async def test_an_event_of_forgetting_that_was_altered_vouches_for_nothing(home: Home) -> None:
+    await forget(home, "the first of event 1")
+    tamper(
+        home, "UPDATE audit SET details = replace(details, '\"firstSeq\":3', '\"firstSeq\":1') WHERE verb = 'forget'"
+    )
+    found = await faults_of(home)
+    assert any("no audit event says it was forgotten" in fault.what and fault.seq == 3 for fault in found)
+    assert any("altered" in fault.what and fault.session_id is None for fault in found)
+
+
 # ── who asks ──
 
 

@@ -1,5 +1,6 @@
 /** Methods of the host's gateway, for its other clients: the names that users of the older plugin know. */
 import { ASK_DEADLINE_MS, callerOf, trouble } from "./answers.js";
+import { lessonsHeld } from "./dashboard.js";
 /** What is asked for in a way that cannot be answered. */
 class Misasked extends Error {
 }
@@ -42,9 +43,9 @@ function problem(error) {
     const isOurs = kind === "refused" && (status ?? 500) < 500 && retryable !== true;
     return { code: isOurs ? "INVALID_REQUEST" : "UNAVAILABLE", message: trouble(error), retryable: !isOurs };
 }
-/** What is kept of an agent. `archives` is null: this provider has everything in one store so far. */
+/** What is kept of an agent. Its archives are what went cold, and what was learnt, by what became of it. */
 function archiveStats(status) {
-    const { agentId, counts, tiers, pinned, retrievals, index, summaries, sessions } = status;
+    const { agentId, counts, tiers, pinned, retrievals, index, summaries, sessions, lessons = {}, forgets = 0 } = status;
     const newest = sessions.map((one) => one.lastAt).sort((one, other) => Date.parse(other) - Date.parse(one))[0];
     return {
         agentId,
@@ -58,7 +59,9 @@ function archiveStats(status) {
         embedded: index.embedded,
         summaries: summaries.counts,
         lastAt: newest ?? null,
-        archives: null,
+        archives: { cold: tiers.cold, lessons: lessonsHeld(status) },
+        lessons,
+        forgets,
     };
 }
 function limitOf(given) {

@@ -14,8 +14,6 @@ import { linesOf, readPosition, removeSegment, segmentPath, segmentsIn, writePos
 const SEGMENT_BYTES = 4 * 1024 * 1024;
 /** Read ahead at most this much, and one item in any case. */
 const AHEAD_BYTES = 1024 * 1024;
-/** A file of this size is left behind once all of it was delivered, so that opening again is quick. */
-const DRAINED_BYTES = 256 * 1024;
 const REFUSED_BYTES = 16 * 1024 * 1024;
 const synced = promisify(fsync);
 /** Throws where the folder cannot be used, or another process uses it. */
@@ -123,6 +121,13 @@ function outboxIn(folder, maxBytes, warn, unlock) {
             .finally(() => closing.delete(finished));
         closing.add(finished);
     }
+    /** All of it was delivered: its words do not stay here, where nobody who forgets them would look. */
+    function dropTail() {
+        if (!tail)
+            return;
+        closeSync(tail.file);
+        tail = undefined;
+    }
     // ── out ──
     function peek(most) {
         if (ahead.length < most && ahead.length < length)
@@ -162,10 +167,10 @@ function outboxIn(folder, maxBytes, warn, unlock) {
         length -= gone.length;
         bytes -= gone.reduce((sum, each) => sum + each.item.bytes, 0);
         delivered = last.after;
-        if (length === 0 && tail && tail.size >= DRAINED_BYTES)
-            leaveTail();
-        if (length === 0 && !tail)
+        if (length === 0) {
+            dropTail();
             delivered = readTo = { segment: lastSegment + 1, offset: 0 };
+        }
         try {
             writePosition(folder, delivered);
             for (const segment of segments.filter((each) => each < delivered.segment))

@@ -9,6 +9,7 @@ import { provider } from "./client.js";
 import { courier } from "./courier.js";
 import { openCursors } from "./cursors.js";
 import { startDaemon } from "./daemon.js";
+import { openForgetting } from "./forgetting.js";
 import { hostModelJobs } from "./jobs.js";
 import { openOutbox } from "./outbox.js";
 import { openReport } from "./report.js";
@@ -18,6 +19,8 @@ import { transcriptPages } from "./transcript.js";
 import { within } from "./within.js";
 const NAME = Symbol.for("offbook.openclaw.running");
 const CHECK_EVERY_MS = 30_000;
+/** An agent that speaks tells by itself what was forgotten; each question of ours is an event in its audit. */
+const ASK_FORGOTTEN_EVERY_MS = 3_600_000;
 /** The host gives a service 5 s to make room for the next one. */
 const STOP_MS = 3_000;
 const LAST_DELIVERY_MS = 1_500;
@@ -86,6 +89,8 @@ function start(api, settings, agents, folder, outbox, log) {
     const cursors = openCursors(join(folder, "cursors.json"), memory.endpoint, () => outbox.flush(), warn);
     const taken = capture(outbox, () => post.wake(), memory, transcriptPages, cursors, report);
     const sessions = openSessions(join(folder, "sessions"), warn);
+    const forgetting = openForgetting(join(folder, "forgets.json"), sessions, warn);
+    let forgottenAskedAt = -Infinity;
     report.conversationAllowed(api.config.plugins?.entries?.[api.id]?.hooks?.allowConversationAccess === true);
     const runs = new Map();
     const jobs = modelJobs(api, settings, memory, agents, report, log, () => isRunning(runs, Date.now()));
@@ -102,6 +107,10 @@ function start(api, settings, agents, folder, outbox, log) {
         try {
             await memory.call("ping", {}, settings.callDeadlineMs);
             report.answered(memory.endpoint, null);
+            if (performance.now() - forgottenAskedAt < ASK_FORGOTTEN_EVERY_MS)
+                return;
+            if (await forgetting.ask(memory))
+                forgottenAskedAt = performance.now();
         }
         catch (error) {
             report.answered(memory.endpoint, error instanceof Error ? error.message : String(error));
@@ -112,7 +121,7 @@ function start(api, settings, agents, folder, outbox, log) {
     void check();
     const timer = setInterval(() => void check(), CHECK_EVERY_MS);
     timer.unref();
-    const mine = { settings, provider: memory, outbox, courier: post, capture: taken, sessions, report, log, runs };
+    const mine = { settings, provider: memory, outbox, courier: post, capture: taken, sessions, forgetting, report, log, runs };
     shared[NAME] = mine;
     post.wake();
     void taken.catchUp();

@@ -1,5 +1,6 @@
 /** Before each turn: what comes to mind goes to the end of the user's message, the section that stays the same to the start of
  * the context. The system prompt is not rewritten from turn to turn. */
+import { callerOf } from "./answers.js";
 import { isPrivate } from "./capture.js";
 import { ProviderError } from "./client.js";
 import { begin } from "./runs.js";
@@ -7,6 +8,7 @@ import { estimatedTokens, reportedTokens } from "./window.js";
 const LONGEST_PROMPT_CHARS = 16_000;
 /** The provider answers with what it has by then; the rest is for the way. */
 const ON_THE_WAY_MS = 100;
+const LEAST_MS = 20;
 export function registerTurns(api, running) {
     api.on("before_prompt_build", async (event, context) => {
         const runtime = running();
@@ -38,25 +40,36 @@ export function registerTurns(api, running) {
         state.isWindowTold = true;
     });
 }
-/** Undefined where there is nothing to prepare, or the provider had trouble: the turn goes on without. */
+/** Undefined where there is nothing to prepare, or the provider had trouble: the turn goes on without. What came with the
+ * word that something was forgotten may still have it: only what is asked for after that is taken. */
 async function prepared(runtime, event, context) {
     const prompt = (event.prompt ?? "").slice(0, LONGEST_PROMPT_CHARS);
     if (!prompt.trim() || context.trigger === "heartbeat")
         return undefined;
-    const { settings, report, provider } = runtime;
+    const { settings, report, provider, forgetting } = runtime;
+    const { agentId } = callerOf(context, []);
     const started = performance.now();
     const contextWindow = runtime.sessions.of(context.sessionKey).contextWindow;
     const tookMs = () => Math.round(performance.now() - started);
     const about = { sessionKey: context.sessionKey, runId: context.runId ?? null };
+    const asked = {
+        sessionId: context.sessionKey,
+        ...(context.agentId ? { agentId: context.agentId } : {}),
+        prompt,
+        currentTokens: estimatedTokens(event.messages ?? []),
+        ...(contextWindow ? { contextWindow } : {}),
+    };
+    const ask = () => {
+        const leftMs = Math.max(LEAST_MS, settings.turnDeadlineMs - tookMs());
+        return provider.call("prepareTurn", { ...asked, deadlineMs: Math.max(LEAST_MS, leftMs - ON_THE_WAY_MS) }, leftMs);
+    };
     try {
-        const turn = await provider.call("prepareTurn", {
-            sessionId: context.sessionKey,
-            ...(context.agentId ? { agentId: context.agentId } : {}),
-            prompt,
-            currentTokens: estimatedTokens(event.messages ?? []),
-            ...(contextWindow ? { contextWindow } : {}),
-            deadlineMs: Math.max(20, settings.turnDeadlineMs - ON_THE_WAY_MS),
-        }, settings.turnDeadlineMs);
+        let turn = await ask();
+        if (forgetting.told(agentId, turn.forgets)) {
+            turn = await ask();
+            if (forgetting.told(agentId, turn.forgets))
+                throw new Error("something was forgotten meanwhile; the next turn has memory");
+        }
         report.turn({ ...about, recallChars: turn.recall.length, memoryChars: turn.memory.length, tookMs: tookMs(), error: null });
         return turn;
     }

@@ -1,6 +1,8 @@
 import { plainText } from "./text.js";
 export const BOUNDARY = "(What came before this point is in your memory. You recall it:)";
 export const GOES_ON = "(The conversation goes on from here.)";
+/** What the log has in the place of what was forgotten for good. */
+export const FORGOTTEN = "[forgotten]";
 const SHORTENED_BELOW = 0.9;
 const WORTH_SHORTENING_CHARS = 4_000;
 const CHARS_PER_TOKEN = 4;
@@ -43,6 +45,8 @@ export function windowOf(swapped, messages, now) {
         // A call stays whole, or its result would stand there without it.
         if (theirs && isShorter && theirs.role !== "assistant")
             shortened[print(theirs)] = plainBlocks(theirs, host);
+        if (theirs && plainText(host.content) === FORGOTTEN)
+            shortened[print(theirs)] = blanked(theirs);
     }
     const restored = (first < 0 ? verbatim : verbatim.slice(0, first)).filter(({ theirs }) => theirs === undefined).map(({ host }) => host);
     const older = restored.filter(isBefore(messages[0]));
@@ -147,6 +151,13 @@ function firstShown(messages, { cut, after, restored }) {
 /** The shortened words, in the shape of the message they stand for. */
 function plainBlocks(theirs, host) {
     return theirs.role === "toolResult" ? [{ type: "text", text: plainText(host.content) }] : host.content;
+}
+/** The host still has the words; the model is not shown them. A call stays, for its result needs it, without what it said. */
+function blanked({ content }) {
+    if (!Array.isArray(content))
+        return FORGOTTEN;
+    const calls = content.filter(({ type }) => type === "toolCall").map((call) => ({ ...call, arguments: {} }));
+    return [{ type: "text", text: FORGOTTEN }, ...calls];
 }
 function shortenedAs(message, window) {
     const content = window.shortened[print(message)];

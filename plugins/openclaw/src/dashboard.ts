@@ -38,9 +38,9 @@ export function statusLines(status: Status, at: Date): string {
     ["stores", `${stored}; ${grouped(counts.duplicates ?? 0)} came twice and are kept once`],
     ["retrievals", grouped(status.retrievals)],
     ["tiers", `${grouped(tiers.hot)} hot, ${grouped(tiers.warm)} warm, ${grouped(tiers.cold)} cold`],
-    ["prunes", "none: what has aged stays findable, nothing is deleted"],
-    ["archives", "not yet: this provider keeps everything in one store"],
-    ["syntheses", levels(status) || "no summaries yet"],
+    ["prunes", prunes(status)],
+    ["archives", numbered(tiers.cold, "cold message")],
+    ["syntheses", `${levels(status) || "no summaries yet"}; ${lessonsTold(status)}`],
     ["chunks", `${grouped(index.entries)} found by text, ${byMeaning}`],
     ["pins", grouped(status.pinned)],
     ["backlog", backlog(status)],
@@ -84,6 +84,23 @@ function troubles(status: Status): string[] {
 
 function levels(status: Status): string {
   return Object.entries(status.summaries.counts).map(([level, count]) => `${level} ${short(count)}`).join(", ");
+}
+
+/** Nothing goes by its age alone. */
+function prunes({ forgets = 0 }: Status): string {
+  const kept = "what has aged stays findable";
+  return forgets ? `forgotten for good ${numbered(forgets, "time")}; ${kept}` : `none: ${kept}, nothing is deleted`;
+}
+
+/** Those that hold: without the ones a person rejected. */
+export function lessonsHeld(status: Status): number {
+  const { rejected = 0, ...held } = status.lessons ?? {};
+  return Object.values(held).reduce((sum, count) => sum + count, 0);
+}
+
+function lessonsTold(status: Status): string {
+  const rejected = status.lessons?.rejected ?? 0;
+  return numbered(lessonsHeld(status), "lesson") + (rejected ? `, ${grouped(rejected)} rejected` : "");
 }
 
 function backlog(status: Status): string {

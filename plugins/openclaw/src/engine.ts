@@ -89,7 +89,7 @@ async function assemble(
     const used = Math.max(reported, estimatedTokens(messages) + state.overhead) + pendingTokens(request);
     state.used = used;
     const isWindowKnown = state.isWindowTold || state.looks > 1;
-    const isWanted = isWindowKnown && isDue(used, windowTokens(state), state.leftAfterSwap);
+    const isWanted = state.isSwapOwed || (isWindowKnown && isDue(used, windowTokens(state), state.leftAfterSwap));
     if (isWanted && (await swapped(runtime, state, used))) {
       lay(runtime, state, request.messages);
       messages = assembled(request.messages, state.window, state.memory);
@@ -171,8 +171,13 @@ async function coldStart(runtime: Running, state: SessionState, messages: readon
   state.isColdStartDone = true;
   if (messages.length > 0 || state.window || state.handed || state.begunAnew) return;
   const maxChars = Math.floor(windowTokens(state) * TARGET * CHARS_PER_TOKEN);
+  const times = runtime.sessions.timesForgotten;
   try {
     const context = await runtime.provider.call("hooks/session-start", { sessionId: state.sessionKey, maxChars });
+    if (times !== runtime.sessions.timesForgotten) {
+      state.isColdStartDone = false; // it may still have what was forgotten meanwhile
+      return await coldStart(runtime, state, messages);
+    }
     if (!context || context.messages.length === 0) return;
     state.handed = { generation: context.generation, messages: context.messages, at: Date.now() };
     runtime.log.info(`offbook: ${state.sessionKey} goes on with ${context.messages.length} messages that the host no longer has`);
@@ -226,6 +231,7 @@ async function swapped(runtime: Running, state: SessionState, used: number, forc
   try {
     await runtime.capture.settled(state.sessionKey, CATCHING_UP_MS);
     await runtime.courier.idle(CATCHING_UP_MS); // what is said last belongs into it; what is late follows it anyway
+    const times = runtime.sessions.timesForgotten;
     const answer = await provider.call(
       "swap",
       {
@@ -236,13 +242,17 @@ async function swapped(runtime: Running, state: SessionState, used: number, forc
       },
       settings.callDeadlineMs,
     );
+    // Made before something was forgotten: it may still have it.
+    if (times !== runtime.sessions.timesForgotten) return await swapped(runtime, state, used, true);
     if (!answer.swapped) {
+      state.isSwapOwed = false; // there is nothing to stand for the host's own messages
       state.restUntil = Date.now() + REST_MS;
       report.problem("nothing was swapped", `${state.sessionKey}: ${answer.reason}`);
       return undefined;
     }
     state.handed = { generation: answer.generation, messages: answer.messages, at: Date.now() };
     state.memory = ""; // the next turn brings that of the new generation
+    state.isSwapOwed = false;
     state.restUntil = 0;
     runtime.sessions.save(state);
     const reason = `${Math.round(used)} of ${windowTokens(state)} tokens were in use`;

@@ -1,6 +1,7 @@
 /** Methods of the host's gateway, for its other clients: the names that users of the older plugin know. */
 import { ASK_DEADLINE_MS, callerOf, trouble, type Caller } from "./answers.js";
 import type { Provider } from "./client.js";
+import { lessonsHeld } from "./dashboard.js";
 import type { GatewayRequest, HostApi } from "./host.js";
 import type { Status } from "./wire.js";
 
@@ -55,9 +56,9 @@ function problem(error: unknown): { code: string; message: string; retryable?: b
   return { code: isOurs ? "INVALID_REQUEST" : "UNAVAILABLE", message: trouble(error), retryable: !isOurs };
 }
 
-/** What is kept of an agent. `archives` is null: this provider has everything in one store so far. */
+/** What is kept of an agent. Its archives are what went cold, and what was learnt, by what became of it. */
 function archiveStats(status: Status): object {
-  const { agentId, counts, tiers, pinned, retrievals, index, summaries, sessions } = status;
+  const { agentId, counts, tiers, pinned, retrievals, index, summaries, sessions, lessons = {}, forgets = 0 } = status;
   const newest = sessions.map((one) => one.lastAt).sort((one, other) => Date.parse(other) - Date.parse(one))[0];
   return {
     agentId,
@@ -71,7 +72,9 @@ function archiveStats(status: Status): object {
     embedded: index.embedded,
     summaries: summaries.counts,
     lastAt: newest ?? null,
-    archives: null,
+    archives: { cold: tiers.cold, lessons: lessonsHeld(status) },
+    lessons,
+    forgets,
   };
 }
 

@@ -17,8 +17,6 @@ import type { Verb } from "./wire.js";
 const SEGMENT_BYTES = 4 * 1024 * 1024;
 /** Read ahead at most this much, and one item in any case. */
 const AHEAD_BYTES = 1024 * 1024;
-/** A file of this size is left behind once all of it was delivered, so that opening again is quick. */
-const DRAINED_BYTES = 256 * 1024;
 const REFUSED_BYTES = 16 * 1024 * 1024;
 
 export type Item = { verb: Verb; body: Record<string, unknown> };
@@ -152,6 +150,13 @@ function outboxIn(folder: string, maxBytes: number, warn: (text: string) => void
     closing.add(finished);
   }
 
+  /** All of it was delivered: its words do not stay here, where nobody who forgets them would look. */
+  function dropTail(): void {
+    if (!tail) return;
+    closeSync(tail.file);
+    tail = undefined;
+  }
+
   // ── out ──
 
   function peek(most: number): Waiting[] {
@@ -189,8 +194,10 @@ function outboxIn(folder: string, maxBytes: number, warn: (text: string) => void
     length -= gone.length;
     bytes -= gone.reduce((sum, each) => sum + each.item.bytes, 0);
     delivered = last.after;
-    if (length === 0 && tail && tail.size >= DRAINED_BYTES) leaveTail();
-    if (length === 0 && !tail) delivered = readTo = { segment: lastSegment + 1, offset: 0 };
+    if (length === 0) {
+      dropTail();
+      delivered = readTo = { segment: lastSegment + 1, offset: 0 };
+    }
     try {
       writePosition(folder, delivered);
       for (const segment of segments.filter((each) => each < delivered.segment)) removeSegment(folder, segment);

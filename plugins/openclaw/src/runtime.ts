@@ -9,6 +9,7 @@ import { provider, type Provider } from "./client.js";
 import { courier, type Courier } from "./courier.js";
 import { openCursors } from "./cursors.js";
 import { startDaemon } from "./daemon.js";
+import { openForgetting, type Forgetting } from "./forgetting.js";
 import type { HostApi, Logger, ServiceContext } from "./host.js";
 import { hostModelJobs, type HostModelJobs } from "./jobs.js";
 import { openOutbox, type Outbox } from "./outbox.js";
@@ -26,6 +27,7 @@ export interface Running {
   readonly courier: Courier;
   readonly capture: Capture;
   readonly sessions: Sessions;
+  readonly forgetting: Forgetting;
   readonly report: Report;
   readonly log: Logger;
   /** The runs that are going on, and when they began: work of our own waits for them. */
@@ -34,6 +36,8 @@ export interface Running {
 
 const NAME = Symbol.for("offbook.openclaw.running");
 const CHECK_EVERY_MS = 30_000;
+/** An agent that speaks tells by itself what was forgotten; each question of ours is an event in its audit. */
+const ASK_FORGOTTEN_EVERY_MS = 3_600_000;
 /** The host gives a service 5 s to make room for the next one. */
 const STOP_MS = 3_000;
 const LAST_DELIVERY_MS = 1_500;
@@ -119,6 +123,8 @@ function start(
   const cursors = openCursors(join(folder, "cursors.json"), memory.endpoint, () => outbox.flush(), warn);
   const taken = capture(outbox, () => post.wake(), memory, transcriptPages, cursors, report);
   const sessions = openSessions(join(folder, "sessions"), warn);
+  const forgetting = openForgetting(join(folder, "forgets.json"), sessions, warn);
+  let forgottenAskedAt = -Infinity;
   report.conversationAllowed(api.config.plugins?.entries?.[api.id]?.hooks?.allowConversationAccess === true);
   const runs = new Map<string, number>();
   const jobs = modelJobs(api, settings, memory, agents, report, log, () => isRunning(runs, Date.now()));
@@ -134,6 +140,8 @@ function start(
     try {
       await memory.call("ping", {}, settings.callDeadlineMs);
       report.answered(memory.endpoint, null);
+      if (performance.now() - forgottenAskedAt < ASK_FORGOTTEN_EVERY_MS) return;
+      if (await forgetting.ask(memory)) forgottenAskedAt = performance.now();
     } catch (error) {
       report.answered(memory.endpoint, error instanceof Error ? error.message : String(error));
       if (settings.startDaemon && (await startDaemon(settings, (text) => log.info(`offbook: ${text}`)))) void post.idle(0);
@@ -142,7 +150,7 @@ function start(
   void check();
   const timer = setInterval(() => void check(), CHECK_EVERY_MS);
   timer.unref();
-  const mine = { settings, provider: memory, outbox, courier: post, capture: taken, sessions, report, log, runs };
+  const mine = { settings, provider: memory, outbox, courier: post, capture: taken, sessions, forgetting, report, log, runs };
   shared[NAME] = mine;
   post.wake();
   void taken.catchUp();

@@ -1,7 +1,7 @@
 /** What is known of each session of the host's beside its messages, kept on disk: the window a swap left, the memory section
  * that stays the same between swaps, the last turns that were committed. Made anew by a swap where a file is lost. */
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Window } from "./window.js";
 import type { Message } from "./wire.js";
@@ -24,6 +24,8 @@ export interface SessionState {
   contextWindow: number;
   /** Tokens in use right after the last swap; 0 where there was none. */
   leftAfterSwap: number;
+  /** Its window was let go, because something of the agent's was forgotten: the next look makes another. */
+  isSwapOwed: boolean;
   model?: string;
   // ── of this process only ──
   isWindowTold: boolean;
@@ -48,6 +50,7 @@ type Kept = Pick<
   | "begunAnew"
   | "contextWindow"
   | "leftAfterSwap"
+  | "isSwapOwed"
   | "model"
 >;
 
@@ -56,10 +59,17 @@ export interface Sessions {
   save(state: SessionState): void;
   /** The conversation is over, and the next message under the key opens another. */
   ended(sessionKey: string): void;
+  /** Something of the agent's was forgotten for good: none of its words stay, here or on disk. False where a file stays. */
+  forgotten(agentId: string): boolean;
+  /** How often that was: what was asked for before is not taken after it. */
+  readonly timesForgotten: number;
+  /** The agents of whom words are kept. */
+  agents(): string[];
 }
 
 export function openSessions(folder: string, warn: (text: string) => void): Sessions {
   const kept = new Map<string, SessionState>();
+  let timesForgotten = 0;
   removeOld(folder);
   const path = (sessionKey: string): string =>
     join(folder, `${createHash("sha256").update(sessionKey).digest("hex").slice(0, 32)}.json`);
@@ -82,28 +92,34 @@ export function openSessions(folder: string, warn: (text: string) => void): Sess
   }
 
   function save(state: SessionState): void {
+    try {
+      write(state);
+    } catch (error) {
+      const what = `what a swap left of ${state.sessionKey}`;
+      warn(`${what} could not be kept on disk (${String(error)}); it is made again after a restart`);
+    }
+  }
+
+  function write(state: SessionState): void {
     const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow, leftAfterSwap, model } = state;
     const committed = (state.committed = state.committed.slice(-TURNS_KEPT));
     const file = path(sessionKey);
-    try {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
-      const body: Kept = {
-        sessionKey,
-        hostSessionId,
-        handed,
-        window,
-        memory,
-        committed,
-        begunAnew,
-        contextWindow,
-        leftAfterSwap,
-        model,
-      };
-      writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
-      renameSync(`${file}.new`, file);
-    } catch (error) {
-      warn(`what a swap left of ${sessionKey} could not be kept on disk (${String(error)}); it is made again after a restart`);
-    }
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const body: Kept = {
+      sessionKey,
+      hostSessionId,
+      handed,
+      window,
+      memory,
+      committed,
+      begunAnew,
+      contextWindow,
+      leftAfterSwap,
+      isSwapOwed: state.isSwapOwed,
+      model,
+    };
+    writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
+    renameSync(`${file}.new`, file);
   }
 
   function ended(sessionKey: string): void {
@@ -113,18 +129,98 @@ export function openSessions(folder: string, warn: (text: string) => void): Sess
     save(state);
   }
 
-  return { of, save, ended };
+  function forgotten(agentId: string): boolean {
+    timesForgotten += 1;
+    for (const state of kept.values()) if (isOf(state, agentId)) letGo(state);
+    let isGone = true;
+    for (const name of namesIn(folder)) {
+      const file = join(folder, name);
+      const found = parsed(file); // none of half a file, left by one that was killed: it goes
+      if (found && (!isOf(found, agentId) || !hasWords(found))) continue;
+      const isMade = found && rewritten(kept.get(found.sessionKey) ?? { ...fresh(found.sessionKey), ...found });
+      const isReplaced = isMade && file === path(found.sessionKey); // another name than ours would stay beside it
+      if (!isReplaced && !removed(file)) isGone = false;
+    }
+    return isGone;
+  }
+
+  function rewritten(state: SessionState): boolean {
+    letGo(state);
+    try {
+      write(state);
+      return true;
+    } catch {
+      return false; // no room on the disk: a file that is gone is made anew by a swap
+    }
+  }
+
+  function removed(file: string): boolean {
+    try {
+      rmSync(file, { force: true });
+      return true;
+    } catch (error) {
+      warn(`${file} holds what was forgotten, and could not be removed (${String(error)}); remove it by hand`);
+      return false;
+    }
+  }
+
+  function agents(): string[] {
+    const states = [...kept.values(), ...namesIn(folder).map((name) => parsed(join(folder, name)))];
+    const named = states.map((state) => (state && hasWords(state) ? agentOf(state.sessionKey) : undefined));
+    return [...new Set(named.filter((agentId) => agentId !== undefined))];
+  }
+
+  return {
+    of,
+    save,
+    ended,
+    forgotten,
+    get timesForgotten() {
+      return timesForgotten;
+    },
+    agents,
+  };
+}
+
+/** As the host's keys have it; undefined where a key names none. */
+function agentOf(sessionKey: string): string | undefined {
+  return /^agent:([^:]+):/.exec(sessionKey)?.[1];
+}
+
+/** Whose session it may be: a key that names no agent may be anybody's. */
+function isOf({ sessionKey }: Pick<Kept, "sessionKey">, agentId: string): boolean {
+  return (agentOf(sessionKey) ?? agentId).toLowerCase() === agentId.toLowerCase();
+}
+
+function hasWords({ window, handed, memory }: Pick<Kept, "window" | "handed" | "memory">): boolean {
+  return window !== undefined || handed !== undefined || Boolean(memory);
+}
+
+/** The host still has the conversation, which may be longer than the model's window: so another one is owed. */
+function letGo(state: SessionState): void {
+  const isSwapOwed = state.isSwapOwed || state.window !== undefined || state.handed !== undefined;
+  forget(state);
+  state.isSwapOwed = isSwapOwed;
+  state.restUntil = 0;
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return []; // no folder yet
+  }
 }
 
 /** Each subagent and each timer has a key of its own: what nobody came back to for long is let go. */
 function removeOld(folder: string): void {
-  try {
-    for (const name of readdirSync(folder)) {
-      const file = join(folder, name);
+  for (const name of namesIn(folder)) {
+    const file = join(folder, name);
+    try {
       if (Date.now() - statSync(file).mtimeMs > DAYS_KEPT * 86_400_000) unlinkSync(file);
+    } catch {
+      // gone already, or not ours to remove
     }
-  } catch {
-    // no folder yet
   }
 }
 
@@ -134,11 +230,12 @@ function forget(state: SessionState): void {
   delete state.handed;
   state.memory = "";
   state.leftAfterSwap = 0;
+  state.isSwapOwed = false;
   state.used = 0;
 }
 
-function read(file: string, sessionKey: string): SessionState {
-  const fresh: SessionState = {
+function fresh(sessionKey: string): SessionState {
+  return {
     sessionKey,
     hostSessionId: "",
     memory: "",
@@ -150,13 +247,24 @@ function read(file: string, sessionKey: string): SessionState {
     overhead: 0,
     used: 0,
     leftAfterSwap: 0,
+    isSwapOwed: false,
     isColdStartDone: false,
     restUntil: 0,
   };
+}
+
+function read(file: string, sessionKey: string): SessionState {
+  const found = parsed(file);
+  if (found?.sessionKey !== sessionKey) return fresh(sessionKey);
+  return { ...fresh(sessionKey), ...found, isWindowTold: found.contextWindow > 0 };
+}
+
+/** Undefined where there is none yet, or one that was torn: a swap makes it anew. */
+function parsed(file: string): Kept | undefined {
   try {
-    const found = JSON.parse(readFileSync(file, "utf8")) as Kept;
-    return found.sessionKey === sessionKey ? { ...fresh, ...found, isWindowTold: found.contextWindow > 0 } : fresh;
+    const found = JSON.parse(readFileSync(file, "utf8")) as Kept | null;
+    return typeof found?.sessionKey === "string" ? found : undefined;
   } catch {
-    return fresh; // none yet, or one that was torn: a swap makes it anew
+    return undefined;
   }
 }

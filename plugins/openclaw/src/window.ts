@@ -18,7 +18,7 @@ export interface Window {
   readonly cut: string;
   /** The print of the last message that is not shown, where all of the host's were behind it: what comes later is. */
   readonly after?: string;
-  /** By print: large messages that the swap shortened. */
+  /** By print: large messages that the swap shortened, and those that were forgotten. */
   readonly shortened: Readonly<Record<string, HostMessage["content"]>>;
   /** Usage that the model reported before this moment is that of the context before. */
   readonly swappedAt: number;
@@ -26,6 +26,8 @@ export interface Window {
 
 export const BOUNDARY = "(What came before this point is in your memory. You recall it:)";
 export const GOES_ON = "(The conversation goes on from here.)";
+/** What the log has in the place of what was forgotten for good. */
+export const FORGOTTEN = "[forgotten]";
 const SHORTENED_BELOW = 0.9;
 const WORTH_SHORTENING_CHARS = 4_000;
 const CHARS_PER_TOKEN = 4;
@@ -73,6 +75,7 @@ export function windowOf(
     const isShorter = chars(theirs) >= WORTH_SHORTENING_CHARS && chars(host) < chars(theirs) * SHORTENED_BELOW;
     // A call stays whole, or its result would stand there without it.
     if (theirs && isShorter && theirs.role !== "assistant") shortened[print(theirs)] = plainBlocks(theirs, host);
+    if (theirs && plainText(host.content) === FORGOTTEN) shortened[print(theirs)] = blanked(theirs);
   }
   const restored = (first < 0 ? verbatim : verbatim.slice(0, first)).filter(({ theirs }) => theirs === undefined).map(({ host }) => host);
   const older = restored.filter(isBefore(messages[0]));
@@ -182,6 +185,13 @@ function firstShown(messages: readonly HostMessage[], { cut, after, restored }: 
 /** The shortened words, in the shape of the message they stand for. */
 function plainBlocks(theirs: HostMessage, host: HostMessage): HostMessage["content"] {
   return theirs.role === "toolResult" ? [{ type: "text", text: plainText(host.content) }] : host.content;
+}
+
+/** The host still has the words; the model is not shown them. A call stays, for its result needs it, without what it said. */
+function blanked({ content }: HostMessage): HostMessage["content"] {
+  if (!Array.isArray(content)) return FORGOTTEN;
+  const calls = content.filter(({ type }) => type === "toolCall").map((call) => ({ ...call, arguments: {} }));
+  return [{ type: "text", text: FORGOTTEN }, ...calls];
 }
 
 function shortenedAs(message: HostMessage, window: Window): HostMessage {

@@ -19,10 +19,17 @@ export type Verb =
   | "anchors"
   | "state"
   | "config"
+  | "lessons"
+  | "lessons/judge"
   | "pin"
   | "unpin"
+  | "forget"
+  | "forget/verify"
   | "cross"
   | "reindex"
+  | "maintain"
+  | "export"
+  | "import"
   | "hooks/pre-compaction"
   | "hooks/post-compaction"
   | "hooks/session-start"
@@ -52,10 +59,17 @@ export interface Requests {
   anchors: GetAnchors;
   state: GetState;
   config: GetConfig;
+  lessons: GetLessons;
+  "lessons/judge": JudgeLesson;
   pin: Pin;
   unpin: Unpin;
+  forget: Forget;
+  "forget/verify": VerifyForgotten;
   cross: Cross;
   reindex: Reindex;
+  maintain: Maintain;
+  export: Export;
+  import: Import;
   "hooks/pre-compaction": PreCompaction;
   "hooks/post-compaction": PostCompaction;
   "hooks/session-start": SessionStart;
@@ -86,10 +100,17 @@ export interface Answers {
   anchors: AnchorList;
   state: ContinuityState;
   config: SettingsView;
+  lessons: LessonPage;
+  "lessons/judge": Lesson;
   pin: Pinned;
   unpin: Pinned;
+  forget: Forgot;
+  "forget/verify": ForgetCheck;
   cross: CrossSearch;
   reindex: IndexStatus;
+  maintain: MaintenanceReport;
+  export: ExportPage;
+  import: Imported;
   "hooks/pre-compaction": Saved;
   "hooks/post-compaction": Done;
   "hooks/session-start": CompressedContext | null;
@@ -602,6 +623,7 @@ export interface PreparedTurn {
   intent: "brief" | "plain" | "recall" | "resume";
   degraded: string[];
   parts?: TurnPart[];
+  forgets?: number | null;
 }
 
 /** What the two sections take, by our estimate, and what `recall` may take. */
@@ -614,7 +636,7 @@ export interface TurnTokens {
 /** One part of a section: how many things it tells of, what it takes, and why it is there. */
 export interface TurnPart {
   section: "memory" | "recall";
-  kind: "anchors" | "handover" | "newest" | "pinned" | "recalled" | "session" | "summaries" | "topics" | "working state";
+  kind: "anchors" | "handover" | "lessons" | "newest" | "pinned" | "recalled" | "session" | "summaries" | "topics" | "working state";
   tokens: number;
   items: number;
   why: string;
@@ -744,6 +766,68 @@ export interface SettingsView {
   settings: Record<string, unknown>;
 }
 
+/**
+ * What was learnt from what was said, the newest first.
+ *
+ * Of one `kind`, of one or several `status`. Go on with `before`: the last `next`.
+ */
+export interface GetLessons {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  kind?: "correction" | "decision" | "fact" | "preference" | "procedure" | null;
+  status?: "accepted" | "edited" | "learnt" | "rejected" | ("accepted" | "edited" | "learnt" | "rejected")[] | null;
+  /** As in `lesson-0003`. */
+  before?: string | null;
+  /** Default: 50. */
+  limit?: number;
+}
+
+export interface LessonPage {
+  agentId: string;
+  lessons: Lesson[];
+  counts: Record<string, number>;
+  next?: string | null;
+}
+
+/** A lesson as it is kept and shown. */
+export interface Lesson {
+  id: string;
+  agentId: string;
+  kind: "correction" | "decision" | "fact" | "preference" | "procedure";
+  text: string;
+  status: "accepted" | "edited" | "learnt" | "rejected";
+  confidence: number;
+  firstSeen: string;
+  lastSeen: string;
+  times: number;
+  sources: LessonSource[];
+  learntBy: string;
+  about?: string | null;
+  learntText?: string | null;
+  replacedBy?: string | null;
+  key?: string;
+}
+
+/** A message that says it. */
+export interface LessonSource {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  seq: number;
+  at: string;
+}
+
+/** Accept a lesson, reject it, or `edit` it: `text` is what it says from now on. The same again changes nothing. */
+export type JudgeLesson = {
+  /** As in `lesson-0003`. */
+  lessonId: string;
+  verdict: "accept" | "edit" | "reject";
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  text?: string | null;
+} & (
+  | { text: string; }
+);
+
 /** Keep entries hot for ever: those named by `entryIds`, all of a session, or those that hold a `keyword`. */
 export type Pin = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -778,6 +862,149 @@ export type Unpin = {
   | { entryIds: string[]; }
 );
 
+/**
+ * Forget messages for good, with everything that came of them: those named by `entryIds`, all of a session, or
+ * those `matching` a text, however it is spaced and in whatever case. Exactly one of the three. `reason` is kept (it
+ * may be empty); with `dryRun` nothing is touched, and the receipt says what would be.
+ */
+export interface Forget {
+  reason: string;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  entryIds?: string[] | null;
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId?: string | null;
+  matching?: string | null;
+  /** Default: false. */
+  dryRun?: boolean;
+}
+
+export interface Forgot {
+  receipt: ForgetReceipt;
+}
+
+/** What was forgotten (or, with `dry_run`, would be), in numbers and places, never in words. */
+export interface ForgetReceipt {
+  id: string;
+  agentId: string;
+  at: string;
+  by: string;
+  reason: string;
+  dryRun: boolean;
+  how: string;
+  reached: Reached;
+  spans: ForgottenSpan[];
+  probes: Probe[];
+  outside: string[];
+  residue: Residue[];
+  /** Default: 0. */
+  wordless?: number;
+  /** Default: 0. */
+  auditSeq?: number;
+  signature?: string;
+  unfinished?: Unfinished | null;
+}
+
+/** How much of each kind is touched, or would be. */
+export interface Reached {
+  /** Default: 0. */
+  messages?: number;
+  /** Default: 0. */
+  vectors?: number;
+  /** Default: 0. */
+  indexEntries?: number;
+  /** Default: 0. */
+  largeParts?: number;
+  /** Default: 0. */
+  summaries?: number;
+  /** Default: 0. */
+  lessons?: number;
+  /** Default: 0. */
+  contexts?: number;
+  /** Default: 0. */
+  turnMemories?: number;
+  /** Default: 0. */
+  notes?: number;
+  /** Default: 0. */
+  completions?: number;
+  /** Default: 0. */
+  supersessions?: number;
+  /** Default: 0. */
+  pages?: number;
+  /** Default: 0. */
+  summaryFiles?: number;
+  /** Default: 0. */
+  backups?: number;
+  /** Default: 0. */
+  outboxRecords?: number;
+}
+
+/** Messages of one session that were forgotten. */
+export interface ForgottenSpan {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  firstSeq: number;
+  lastSeq: number;
+}
+
+/**
+ * A stretch of words that was forgotten, known by a keyed digest only: enough to find it again wherever it is left,
+ * and nothing to read.
+ */
+export interface Probe {
+  words: number;
+  digest: string;
+}
+
+/** Something that should be gone and is not. */
+export interface Residue {
+  where: string;
+  what: string;
+}
+
+/** What is still to be done of a forgetting that broke off: the log is done, the files are not. */
+export interface Unfinished {
+  summaries: string[];
+  lessons: string[];
+  parts: string[];
+}
+
+/**
+ * Look everywhere for what a receipt of `forget` says is gone, and say whether the receipt is this provider's own;
+ * nothing is searched for one that is not. With `matching`, look for this text too. A receipt that the store keeps can
+ * be named by `receiptId`, and is answered, too; without either, those that it keeps of the agent are listed.
+ */
+export interface VerifyForgotten {
+  receipt?: ForgetReceipt | null;
+  receiptId?: string | null;
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  matching?: string | null;
+}
+
+/** What `forget --verify` found; or, where no receipt was named, which there are. */
+export interface ForgetCheck {
+  isGenuine: boolean;
+  searched: Record<string, number>;
+  residue: Residue[];
+  /** Default: 0. */
+  wordless?: number;
+  receipt?: ForgetReceipt | null;
+  receipts?: KeptReceipt[];
+}
+
+/** A receipt that the store keeps, in a line. */
+export interface KeptReceipt {
+  id: string;
+  at: string;
+  by: string;
+  reason: string;
+  how: string;
+  messages: number;
+  residue: number;
+  isFinished: boolean;
+}
+
 /** Open an agent's memory and that of others to each other (`enabled`), close it, or ask how it is. */
 export interface Cross {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -806,6 +1033,199 @@ export interface IndexStatus {
   waiting: number;
   model?: string | null;
   trouble?: string | null;
+}
+
+/**
+ * Look after the agent's memory now, as is done every few minutes, and say what was done: all tasks, or those
+ * named.
+ */
+export interface Maintain {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  tasks?: string[] | null;
+}
+
+export interface MaintenanceReport {
+  agentId: string;
+  runs: TaskRun[];
+  health: TaskHealth[];
+}
+
+/** One run of one task: for one agent, or for all where it is not an agent's. */
+export interface TaskRun {
+  task: string;
+  did: Record<string, number>;
+  seconds: number;
+  agentId?: string | null;
+  error?: string | null;
+  waits?: string[];
+}
+
+/** How a task is: when it last worked, and since when it does not. */
+export interface TaskHealth {
+  task: string;
+  runs: number;
+  failures: number;
+  did: Record<string, number>;
+  lastRun?: string | null;
+  lastSuccess?: string | null;
+  nextRun?: string | null;
+  error?: string | null;
+  waits?: string[];
+}
+
+/** Everything an agent has, as records in one order. Go on with `after`: the `next` of the page before. */
+export interface Export {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  after?: string | null;
+  /** Default: 500. */
+  limit?: number;
+}
+
+/** Records in their order. `next` is given where there are more. */
+export interface ExportPage {
+  agentId: string;
+  records: (AgentRecord | SessionRecord | MessageRecord | MarkRecord | SummaryRecord | LessonRecord)[];
+  next?: string | null;
+}
+
+/** Whose memory follows. `cross_search` is there where somebody decided on it. */
+export interface AgentRecord {
+  type: "agent";
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId: string;
+  crossSearch?: boolean | null;
+}
+
+/** A session; its messages and marks follow. How it ended is told for reading: the marks say it. */
+export interface SessionRecord {
+  type: "session";
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  startedAt: string;
+  /** The host's stable session key, at most 512 bytes. */
+  parentSessionId?: string | null;
+  endedAt?: string | null;
+  endReason?: string | null;
+}
+
+/** A message in its place, whole. `pinned` counts the agent's pins in the order of pinning. */
+export interface MessageRecord {
+  type: "message";
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  seq: number;
+  message: Message;
+  noise?: string | null;
+  redactions?: Record<string, number>;
+  pinned?: number | null;
+}
+
+/** Something that happened to the session after message `seq`. */
+export interface MarkRecord {
+  type: "mark";
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  seq: number;
+  kind: "end" | "first" | "interrupted" | "new" | "post-compaction" | "pre-compaction" | "start";
+  at: string;
+  reason?: string | null;
+}
+
+/** A summary. Its `id` follows from the order of summaries; `sources` are ids of those that it merges. */
+export interface SummaryRecord {
+  type: "summary";
+  id: string;
+  level: number;
+  spans: RecordedSpan[];
+  text: string;
+  rank: number[];
+  brief: string;
+  sourceMessages: number;
+  sourceTokens: number;
+  tokens: number;
+  firstAt: string;
+  lastAt: string;
+  summarizer: string;
+  promptVersion: string;
+  fingerprint: string;
+  /** Default: {"inputTokens": 0, "cachedTokens": 0, "outputTokens": 0, "dollars": 0.0}. */
+  usage?: Usage;
+  sources?: string[];
+  kept?: Loss[];
+  losses?: Loss[];
+  /** Default: 0. */
+  lost?: number;
+}
+
+/**
+ * A stretch of a session, and when its first and its last message were said: so that it is known to be the same.
+ * `forgotten` counts the messages in it that were: what was made before they were is not what is made of the rest.
+ */
+export interface RecordedSpan {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  firstSeq: number;
+  lastSeq: number;
+  firstAt: string;
+  lastAt: string;
+  /** Default: 0. */
+  forgotten?: number;
+}
+
+/** A lesson, and where it was said. */
+export interface LessonRecord {
+  type: "lesson";
+  id: string;
+  kind: "correction" | "decision" | "fact" | "preference" | "procedure";
+  text: string;
+  status: "accepted" | "edited" | "learnt" | "rejected";
+  confidence: number;
+  firstSeen: string;
+  lastSeen: string;
+  times: number;
+  learntBy: string;
+  key?: string;
+  about?: string | null;
+  learntText?: string | null;
+  replacedBy?: string | null;
+  sources?: LessonSource[];
+}
+
+/**
+ * Take the records of an export, in their order, each once. A request that goes on with a session says which of its
+ * messages was given last (`follows`). With `done` no more are to come; until then nothing is made of them.
+ */
+export interface Import {
+  records: (AgentRecord | SessionRecord | MessageRecord | MarkRecord | SummaryRecord | LessonRecord)[];
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  follows?: Followed | null;
+  /** Default: false. */
+  done?: boolean;
+}
+
+/** The message that was given last before this request, and when it was said: what comes now follows that one. */
+export interface Followed {
+  /** The host's stable session key, at most 512 bytes. */
+  sessionId: string;
+  seq: number;
+  at: string;
+}
+
+/** What became of the records of one request. */
+export interface Imported {
+  agentId: string;
+  taken: number;
+  alreadyThere: number;
+  refused: RefusedRecord[];
+}
+
+/** A record that was not taken, and why. */
+export interface RefusedRecord {
+  record: string;
+  reason: string;
 }
 
 /** The host is about to compact: save what is not saved yet. */
@@ -927,6 +1347,10 @@ export interface Status {
   sessions: Session[];
   agents: string[];
   hotHours?: TierHours | null;
+  maintenance?: TaskHealth[];
+  lessons?: Record<string, number>;
+  /** Default: 0. */
+  forgets?: number;
 }
 
 export interface Counts {

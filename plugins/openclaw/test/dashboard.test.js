@@ -105,9 +105,17 @@ test("of thirty agents the largest are shown and the others counted", () => {
   assert.doesNotMatch(dashboard(many.slice(0, 10), AT), /more agent/);
 });
 
-test("status has every count by its name, and says what is not there yet", () => {
+test("status has every count by its name", () => {
   const text = statusLines(
-    agent("main", 1, { retrievals: 9, pinned: 2, counts: { messages: 1, sessions: 1, duplicates: 4 } }),
+    agent("main", 1, {
+      retrievals: 9,
+      pinned: 2,
+      counts: { messages: 1, sessions: 1, duplicates: 4 },
+      tiers: { hot: 1, warm: 0, cold: 1_234 },
+      summaries: { counts: { L1: 12, L2: 2 }, waiting: 0, summarizers: ["extractive"] },
+      lessons: { learnt: 4, accepted: 2, edited: 1, rejected: 3 },
+      forgets: 2,
+    }),
     AT,
   );
   const names = text
@@ -129,8 +137,17 @@ test("status has every count by its name, and says what is not there yet", () =>
   ]);
   assert.match(text, /^stores +1 message in 1 session; 4 came twice/m);
   assert.match(text, /^retrievals +9$/m);
-  assert.match(text, /^archives +not yet/m);
+  assert.match(text, /^archives +1,234 cold messages$/m);
+  assert.match(text, /^syntheses +L1 12, L2 2; 7 lessons, 3 rejected$/m);
+  assert.match(text, /^prunes +forgotten for good 2 times; /m);
   assert.match(text, /^pins +2$/m);
+});
+
+test("a provider that knows no lessons and has nothing cold", () => {
+  const text = statusLines(agent("main", 1), AT);
+  assert.match(text, /^archives +0 cold messages$/m);
+  assert.match(text, /^syntheses +no summaries yet; 0 lessons$/m);
+  assert.match(text, /^prunes +none: /m);
 });
 
 test("numbers are short where they are long", () => {

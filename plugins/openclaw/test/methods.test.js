@@ -53,12 +53,17 @@ test("the provider's answers are handed on", async () => {
   ]);
 });
 
-test("archives have no numbers until there are archives", async () => {
+test("archives are what went cold and what was learnt", async () => {
   const session = { lastAt: "2026-11-12T10:00:00Z" };
-  const status = statusOf("main", { pinned: 3, sessions: [{ lastAt: "2026-11-10T10:00:00Z" }, session] });
+  const lessons = { learnt: 4, accepted: 2, edited: 1, rejected: 3 };
+  const tiers = { hot: 1, warm: 2, cold: 5 };
+  const status = statusOf("main", { pinned: 3, tiers, lessons, forgets: 2, sessions: [{ lastAt: "2026-11-10T10:00:00Z" }, session] });
   const [ok, stats] = await world({ status }).ask("continuity.getArchiveStats", {});
   assert.equal(ok, true);
-  assert.deepEqual([stats.archives, stats.pinned, stats.messages, stats.lastAt], [null, 3, 0, session.lastAt]);
+  assert.deepEqual([stats.archives, stats.lessons, stats.forgets], [{ cold: 5, lessons: 7 }, lessons, 2]);
+  assert.deepEqual([stats.pinned, stats.messages, stats.lastAt], [3, 0, session.lastAt]);
+  const [, older] = await world({ status: statusOf("main") }).ask("continuity.getArchiveStats", {});
+  assert.deepEqual([older.archives, older.lessons, older.forgets], [{ cold: 0, lessons: 0 }, {}, 0]);
 });
 
 test("a wrong question is told from a provider that is away", async () => {

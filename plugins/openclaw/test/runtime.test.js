@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { openOutbox } from "../dist/outbox.js";
@@ -137,4 +137,22 @@ test("one that is stopped while it waits never starts", async (t) => {
   await new Promise((resolve) => setTimeout(resolve, 500));
   assert.equal(running(), undefined);
   assert.equal(existsSync(join(home, "offbook", "report.json")), false);
+});
+
+test("what was forgotten while the host was off is gone soon after it starts, though nobody speaks", async (t) => {
+  const home = folderFor(t);
+  const file = join(home, "offbook", "sessions", "one.json");
+  mkdirSync(join(home, "offbook", "sessions"), { recursive: true });
+  writeFileSync(file, JSON.stringify({ sessionKey: PLACE.sessionKey, hostSessionId: "one", memory: "the blue heron", committed: [] }));
+  const provider = await serve(home, ({ verb }) => ({ body: verb === "status" ? { agentId: "main", forgets: 1 } : {} }));
+  t.after(() => provider.close());
+  const { start, stop } = host(home, { level: "recall" });
+  start();
+  t.after(stop);
+  await until(() => existsSync(join(home, "offbook", "forgets.json")));
+  assert.equal(existsSync(file), false); // under a name that is not ours
+  const [name, ...others] = readdirSync(join(home, "offbook", "sessions"));
+  assert.deepEqual(others, []);
+  assert.equal(JSON.parse(readFileSync(join(home, "offbook", "sessions", name), "utf8")).memory, "");
+  assert.deepEqual(provider.seen.filter(({ verb }) => verb === "status").map(({ body }) => body), [{ agentId: "main" }]);
 });

@@ -17,6 +17,7 @@ function world() {
     provider: { call: async (verb) => (asked.push(verb), { recall: "the gate is green", memory: "" }) },
     report: { turn() {} },
     sessions: { of: () => state, save() {} },
+    forgetting: { told: () => false },
   };
   registerTurns({ on: (name, handler) => (hooks[name] = handler) }, () => runtime);
   return { hooks, asked, runtime };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dueAt, isDue } from "../dist/engine.js";
 import { wireMessage } from "../dist/messages.js";
-import { assembled, BOUNDARY, estimatedTokens, GOES_ON, hostMessage, print, reportedTokens, windowOf } from "../dist/window.js";
+import { assembled, BOUNDARY, estimatedTokens, FORGOTTEN, GOES_ON, hostMessage, print, reportedTokens, windowOf } from "../dist/window.js";
 
 /** A small generator with a seed, so that what fails can be made to fail again. */
 function random(seed) {
@@ -172,4 +172,36 @@ test("a cut never falls between a call and its result", () => {
   const wire = [wireMessage("id-2", result, "host"), wireMessage("id-3", next, "host")];
   const window = windowOf({ generation: 1, messages: wire }, [result, next], 0);
   assert.equal(window.cut, print(next));
+});
+
+test("what was forgotten is not shown, though the host has it; a call keeps its result", () => {
+  const messages = [
+    { role: "user", content: "hello", timestamp: 1_000 },
+    { role: "user", content: "the blue heron", timestamp: 2_000 },
+    {
+      role: "assistant",
+      content: [
+        { type: "thinking", thinking: "a blue heron" },
+        { type: "text", text: "I look for the blue heron" },
+        { type: "toolCall", id: "call_1", name: "look", arguments: { for: "the blue heron" } },
+      ],
+      timestamp: 3_000,
+    },
+    { role: "toolResult", toolCallId: "call_1", toolName: "look", content: [{ type: "text", text: "a blue heron" }], timestamp: 4_000 },
+    { role: "assistant", content: [{ type: "text", text: "done" }], timestamp: 5_000 },
+  ];
+  const isForgotten = (message) => JSON.stringify(message).includes("heron");
+  const kept = messages.map((message, at) => {
+    const wire = wireMessage(`id-${at}`, message, "host");
+    return isForgotten(message) ? { id: wire.id, role: wire.role, ts: wire.ts, content: FORGOTTEN } : wire;
+  });
+  const window = windowOf({ generation: 2, messages: [{ role: "assistant", content: "I recall." }, ...kept] }, messages, 9);
+  const shown = assembled(messages, window, "").slice(2);
+  assert.doesNotMatch(JSON.stringify([window, shown]), /heron/);
+  assert.deepEqual([shown[0], shown[4]], [messages[0], messages[4]]);
+  assert.equal(shown[1].content, FORGOTTEN);
+  const call = { type: "toolCall", id: "call_1", name: "look", arguments: {} };
+  assert.deepEqual(shown[2].content, [{ type: "text", text: FORGOTTEN }, call]);
+  assert.deepEqual([shown[3].toolCallId, shown[3].content], ["call_1", [{ type: "text", text: FORGOTTEN }]]);
+  assert.deepEqual(assembled(assembled(messages, window, ""), window, ""), assembled(messages, window, ""));
 });

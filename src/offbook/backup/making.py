@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
@@ -29,16 +28,22 @@ from offbook.backup.archive import (
     sync_folder,
 )
 from offbook.backup.moving import refuse_unfinished
-from offbook.errors import InvalidInput, StoreError
+from offbook.backup.unfinished import working_folder
+from offbook.errors import InvalidInput, OffbookError, StoreBusy, StoreError
 from offbook.home import Home
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
-from offbook.store.sqlite.connection import schema_version
+from offbook.store.sqlite.connection import open_reader, schema_version, store_errors
 from offbook.types import Scope, now
 from offbook.verification import ALL_SESSIONS
 from offbook.version import VERSION
 
 MESSAGES_AT_A_TIME = 1_000
+ATTEMPTS = 3
+"""To pack it without something being forgotten meanwhile."""
+
+Forgets = list[tuple[int, bool]]
+"""What was ever forgotten in a store, by number, and whether that is finished."""
 
 
 def default_name(at: datetime) -> str:
@@ -46,20 +51,59 @@ def default_name(at: datetime) -> str:
 
 
 async def write_backup(home: Home, destination: Path, *, progress: Progress = silent) -> Manifest:
-    """A backup of this moment, beside a provider or without one. The file appears whole and checked, or not at all."""
+    """A backup of this moment, beside a provider or without one. The file appears whole and checked, or not at all.
+
+    What is forgotten while it is packed is in the copy, and nobody else could know of that: it is made again.
+    """
     _refuse_needless(home, destination)
-    # Beside the destination: on its disk, and private, since a copy takes its mode from the umask.
-    with disk_errors(destination), TemporaryDirectory(prefix=".offbook-backup-", dir=destination.parent) as folder:
-        copy, unfinished = Path(folder, DATABASE), Path(folder, destination.name)
-        with progress("copying", None):
-            await _settled(_copy(home.database, copy))
-        manifest = await _describe(copy, BlobFiles(home.blobs))
-        with progress("packing", manifest.total_bytes) as advance:
-            await _in_thread(partial(pack, unfinished, manifest, copy, home.folder), advance)
-        with progress("checking", manifest.total_bytes) as advance:
-            await _in_thread(lambda told: check_archive(unfinished, advance=told), advance)
-        _publish(unfinished, destination)
+    for _ in range(ATTEMPTS):
+        with disk_errors(destination), working_folder(destination) as folder:
+            copy, unfinished = Path(folder, DATABASE), Path(folder, destination.name)
+            with progress("copying", None):
+                await _settled(_copy(home.database, copy))
+            forgets = await asyncio.to_thread(_forgets, copy)
+            try:
+                manifest = await _packed(home, copy, unfinished, progress)
+            except (OffbookError, OSError):
+                if await asyncio.to_thread(_forgets, home.database) == forgets:
+                    raise
+                continue  # a large part that was to be packed is forgotten
+            if await asyncio.to_thread(_forgets, home.database) != forgets:
+                continue
+            publish(unfinished, destination)
+            if await asyncio.to_thread(_forgets, home.database) == forgets:
+                return manifest
+            # Between two looks: whoever forgot it may not have seen this one.
+            await asyncio.to_thread(destination.unlink)
+    raise StoreBusy(
+        f"{destination} was not written: something was forgotten each of the {ATTEMPTS} times while it was packed, and "
+        "would be in it. Make it again when that is done"
+    )
+
+
+async def _packed(home: Home, copy: Path, unfinished: Path, progress: Progress) -> Manifest:
+    manifest = await described(copy, BlobFiles(home.blobs))
+    with progress("packing", manifest.total_bytes) as advance:
+        await in_thread(partial(pack, unfinished, manifest, copy, home.folder), advance)
+    with progress("checking", manifest.total_bytes) as advance:
+        await in_thread(lambda told: check_archive(unfinished, advance=told), advance)
     return manifest
+
+
+def _forgets(database: Path) -> Forgets:
+    with store_errors():
+        connection = open_reader(database)
+        try:
+            if not connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'erasures'").get:
+                return []  # of an older Offbook
+            return [
+                (number, bool(is_finished))
+                for number, is_finished in connection.execute(
+                    "SELECT erasure, receipt ->> '$.unfinished' IS NULL FROM erasures ORDER BY erasure"
+                )
+            ]
+        finally:
+            connection.close()
 
 
 async def blob_references(store: SqliteStore) -> AsyncIterator[tuple[str, str]]:
@@ -88,7 +132,8 @@ def _refuse_needless(home: Home, destination: Path) -> None:
         raise InvalidInput(f"{destination} cannot be written: there is no folder {destination.parent}; make it first")
 
 
-async def _in_thread(work: Callable[[Advance], object], advance: Advance) -> None:
+async def in_thread(work: Callable[[Advance], object], advance: Advance = lambda steps: None) -> None:
+    """To its end: whoever is cancelled waits until it has noticed."""
     is_over = threading.Event()
 
     def told(steps: int) -> None:
@@ -118,7 +163,7 @@ async def _copy(database: Path, copy: Path) -> None:
         await store.close()
 
 
-async def _describe(copy: Path, blobs: BlobFiles) -> Manifest:
+async def described(copy: Path, blobs: BlobFiles) -> Manifest:
     """Reads the copy, not the store: what it says is what will be in the archive."""
     files, missing = [await asyncio.to_thread(_database_file, copy)], []
     store = SqliteStore(copy, read_only=True)
@@ -163,6 +208,6 @@ def _schema_of(database: Path) -> int:
         connection.close()
 
 
-def _publish(unfinished: Path, destination: Path) -> None:
+def publish(unfinished: Path, destination: Path) -> None:
     unfinished.rename(destination)
     sync_folder(destination.parent)

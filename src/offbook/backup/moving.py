@@ -20,6 +20,8 @@ from offbook.home import Home, write_private
 from offbook.types import Value, now
 
 DATA = (f"{DATABASE}-wal", f"{DATABASE}-shm", DATABASE, BLOBS)
+ASIDE = "before-restore-"
+"""The folder that takes what was there before."""
 INCOMING = (BLOBS, DATABASE)
 """The log last: it must never refer to what is not there."""
 
@@ -65,7 +67,7 @@ def move(home: Home, unpacked: Path, manifest: Manifest) -> Path | None:
         manifest=msgspec.structs.replace(manifest, files=[]),
         unpacked=unpacked.name,
         incoming=[name for name in INCOMING if (unpacked / name).exists()],
-        aside=f"before-restore-{now().astimezone():%Y%m%d-%H%M%S-%f}",
+        aside=f"{ASIDE}{now().astimezone():%Y%m%d-%H%M%S-%f}",
         kept=data_of(home),
     )
     for folder in [unpacked, *(path for path in unpacked.rglob("*") if path.is_dir())]:

@@ -80,14 +80,14 @@ def command(
         if again and not no_wait:
             left = typed(asked(client, "compress", **asking, dryRun=True), CompressionEstimate).again
     if invocation.is_json:
-        now = {"counts": after.summaries.counts, "waiting": after.summaries.waiting, "made": _made(before, after)}
+        now = {"counts": after.summaries.counts, "waiting": after.summaries.waiting, "made": _made(estimate, after)}
         told_again = {"writtenAgain": max(0, estimate.again - left), "left": left} if left is not None else {}
         print_json({**document, **now, **told_again, "troubles": after.summaries.troubles})
     elif no_wait:
         waiting = counted(after.summaries.waiting, "session")
         click.echo(f"begun, {waiting} to look at: `offbook status` shows how far it is")
     else:
-        _tell_made(before, after)
+        _tell_made(_made(estimate, after), after, after.costs.dollars - before.costs.dollars)
         if left is not None:
             _tell_again(max(0, estimate.again - left), left)
         _tell_troubles(after)
@@ -166,7 +166,7 @@ def _waited(client: Client, estimate: CompressionEstimate, before: Status) -> St
         with progress("summarising", None if estimate.again else estimate.summaries or None) as advance:
             while True:
                 seen, status = _place(status), _status(client, estimate.agent_id)
-                done = sum(_made(before, status).values())
+                done = sum(_made(estimate, status).values())
                 advance(max(0, done - shown))
                 shown = max(shown, done)
                 if _place(status) != seen:
@@ -189,28 +189,26 @@ def _place(status: Status) -> Any:
     return status.summaries.waiting, status.summaries.counts, status.costs
 
 
-def _made(before: Status, after: Status) -> dict[str, int]:
-    """Summaries that were not there before, by level."""
-    was = before.summaries.counts
-    grown = {level: number - was.get(level, 0) for level, number in after.summaries.counts.items()}
+def _made(estimate: CompressionEstimate, after: Status) -> dict[str, int]:
+    """Summaries that are not among those told of before, by level: also those that were made while that was read."""
+    grown = {level: number - estimate.counts.get(level, 0) for level, number in after.summaries.counts.items()}
     return {level: number for level, number in grown.items() if number > 0}
 
 
 # ── after ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _tell_made(before: Status, after: Status) -> None:
+def _tell_made(made: dict[str, int], after: Status, spent: float) -> None:
     from offbook.cli.handed import told_levels
     from offbook.cli.output import counted
 
-    made = _made(before, after)
-    spent = after.costs.dollars - before.costs.dollars
     paid = f" for {_money(spent)}" if spent > 0 else ""
     if made:
         number = counted(sum(made.values()), "summary", "summaries")
         click.echo(f"{number} made{paid}: {told_levels(made)}; `offbook inspect` shows them")
     else:
-        click.echo(f"no new summaries{paid}: all that is old enough is summarised")
+        there_are = told_levels(after.summaries.counts)
+        click.echo(f"no new summaries{paid}; there are {there_are}: all that is old enough is summarised")
 
 
 def _tell_again(written: int, left: int) -> None:

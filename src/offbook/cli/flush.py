@@ -9,6 +9,9 @@ import click
 
 from offbook.cli.options import Invocation, home_option, json_option, pass_invocation, url_option
 
+ENDS_SECONDS = 30.0
+"""For all that a host told of the ends of its sessions while nobody answered."""
+
 EPILOG = """\b
 Examples:
   offbook flush
@@ -30,19 +33,34 @@ themselves when they run again; this is for those that do not.
 def command(invocation: Invocation, with_rejected: bool) -> None:
     """Deliver what clients could not send while nobody answered."""
     from offbook.cli.output import print_json
-    from offbook.client.clients import deliver_outboxes
 
-    with invocation.client() as client:
-        client.ping()  # nobody there is exit status 3, not an outbox that stays as it is
-    report = deliver_outboxes(
-        invocation.home.folder, invocation.endpoint, token=invocation.token, with_rejected=with_rejected
-    )
+    report = delivered(invocation, with_rejected=with_rejected)
     if invocation.is_json:
-        print_json(report)
+        print_json(_on_the_wire(report))
     else:
         _show(report)
     if report["waiting"]:
         raise click.exceptions.Exit(1)
+
+
+def delivered(invocation: Invocation, *, with_rejected: bool = False) -> dict[str, Any]:
+    """What was delivered, and what was not: as `deliver_outboxes` reports it, and how many sessions were `ended`."""
+    from offbook.client.clients import deliver_outboxes
+    from offbook.hosts.coding.ends import Ends, hosts_with_ends
+
+    home = invocation.home.folder
+    with invocation.client() as client:
+        client.ping()  # nobody there is exit status 3, not an outbox that stays as it is
+        report = deliver_outboxes(home, invocation.endpoint, token=invocation.token, with_rejected=with_rejected)
+        report["ended"] = sum(Ends(home, host).tell(client, seconds=ENDS_SECONDS) for host in hosts_with_ends(home))
+    return report
+
+
+def _on_the_wire(report: dict[str, Any]) -> dict[str, Any]:
+    """In the spelling of all other documents."""
+    outboxes = [_on_the_wire(outbox) for outbox in report.get("outboxes", [])]
+    named = {"lastError" if name == "last_error" else name: value for name, value in report.items()}
+    return {**named, "outboxes": outboxes} if "outboxes" in report else named
 
 
 def _show(report: dict[str, Any]) -> None:
@@ -65,7 +83,9 @@ def _show(report: dict[str, Any]) -> None:
         )
     for folder in report["busy"]:
         click.echo(f"{Path(folder).name}: in use by a running client, which delivers it by itself")
-    if not report["outboxes"] and not report["busy"]:
+    if report["ended"]:
+        click.echo(f"{counted(report['ended'], 'session')} of coding agents marked as ended")
+    if not report["outboxes"] and not report["busy"] and not report["ended"]:
         click.echo("nothing waits to be delivered")
     if report["rejected"]:
         warn(f"{counted(report['rejected'], 'message')} refused for good: see rejected.jsonl in the outbox's folder")

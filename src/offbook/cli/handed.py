@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offbook.cli.log import ROLE_COLOURS
-from offbook.cli.output import counted, local_minute, printable
+from offbook.cli.output import ROLE_COLOURS, counted, local_minute, printable
 
 if TYPE_CHECKING:
     from offbook.types import Message, Part

@@ -20,7 +20,6 @@ WAIT_MILLISECONDS = 55_000
 RETRY_SECONDS = 1.0
 TEXT_COLUMN = 28
 """Where the text of most messages begins: after time, number and role."""
-ROLE_COLOURS = {"user": "cyan", "assistant": "green", "system": "magenta", "tool": "yellow"}
 
 EPILOG = """\b
 Examples:
@@ -181,7 +180,7 @@ class Transcript:
 
 def pretty(line: LogLine) -> str:
     """Time, number, role, marks and what was said; its further lines stand under the first."""
-    from offbook.cli.output import printable
+    from offbook.cli.output import ROLE_COLOURS, printable
     from offbook.content import render
 
     message = line.message

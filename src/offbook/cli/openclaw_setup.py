@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from offbook.cli.calling import own_command
 from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation
 
 if TYPE_CHECKING:
@@ -133,10 +133,11 @@ def _wishes(
     from importlib.util import find_spec
 
     from offbook.hosts.openclaw.changes import Wishes
+    from offbook.surfaces.mcp.asking import INSTALL_HINT
 
-    if is_mcp and find_spec("offbook.cli.mcp") is None:
-        raise click.UsageError("--mcp: this Offbook has no `offbook mcp` yet; set up without it")
-    named = _own_command()
+    if is_mcp and find_spec("mcp") is None:
+        raise click.UsageError(f"--mcp: {INSTALL_HINT}, or set up without it")
+    named = own_command()
     home, asked = _provider(invocation, endpoint)
     return Wishes(
         level=level,
@@ -163,14 +164,6 @@ def _provider(invocation: Invocation, endpoint: str | None) -> tuple[str | Missi
         return home, MISSING if is_named else None
     asked = Endpoint.parse(endpoint)
     return (home or MISSING, MISSING) if asked == socket_of(folder) else (home, str(asked))
-
-
-def _own_command() -> str:
-    """How this program was called, in full: the gateway's PATH may not have the folder that ours has."""
-    called = Path(sys.argv[0]).absolute()
-    if called.name == "offbook" and called.is_file():
-        return str(called)
-    return shutil.which("offbook") or "offbook"
 
 
 def _show_plan(prepared: Prepared) -> None:

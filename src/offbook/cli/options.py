@@ -110,6 +110,9 @@ def moment_or_end_of_day(value: str) -> datetime:
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    # An empty variable in a script would mean the default: another agent's memory, or another folder.
+    if value == "":
+        raise click.BadParameter("it is empty: leave the option out, or say what is meant", ctx, param)
     if value and param.name is not None:
         setattr(ctx.ensure_object(Invocation), param.name, value)
 

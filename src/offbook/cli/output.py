@@ -14,17 +14,9 @@ import msgspec
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
-Advance = Callable[[int], None]
+ROLE_COLOURS = {"user": "cyan", "assistant": "green", "system": "magenta", "tool": "yellow"}
 
-AGES = (
-    ("year", 365 * 86_400, 2),
-    ("month", 30 * 86_400, 2),
-    ("week", 7 * 86_400, 2),
-    ("day", 86_400, 1),
-    ("hour", 3_600, 1),
-    ("minute", 60, 1),
-)
-"""Units, their seconds, and how many there must be: 10 days say more than 1 week."""
+Advance = Callable[[int], None]
 
 
 def print_json(value: Any) -> None:
@@ -61,13 +53,10 @@ def local_minute(moment: datetime) -> str:
 
 
 def ago(moment: datetime, at: datetime | None = None) -> str:
-    """`3 weeks ago`. A clock that is ahead of ours makes it `in 3 weeks`."""
-    seconds = ((at or datetime.now(UTC)) - moment).total_seconds()
-    for unit, size, least in AGES:
-        number = int(abs(seconds) // size)
-        if number >= least:
-            return f"{counted(number, unit)} ago" if seconds > 0 else f"in {counted(number, unit)}"
-    return "just now"
+    """`3 weeks ago`, in the words in which a turn tells it."""
+    from offbook.continuity.telling.ago import ago as told
+
+    return told(moment, (at or datetime.now(UTC)).astimezone())
 
 
 def spoken_duration(duration: timedelta) -> str:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offbook.cli.log import ROLE_COLOURS
-from offbook.cli.output import ago, counted, local_minute, printable, warn, wrapped
+from offbook.cli.output import ROLE_COLOURS, ago, counted, local_minute, printable, warn, wrapped
 
 if TYPE_CHECKING:
     from offbook.entries import Explained, MemoryEntry, Recollection, Why

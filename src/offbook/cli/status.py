@@ -9,7 +9,10 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.types import IndexStatus, Session, Status, SummaryStatus
+    from offbook.types import IndexStatus, Session, Status, SummaryStatus, TaskHealth
+
+MOST_AGENTS = 20
+OF_THE_SUITE = "conformance-"
 
 EPILOG = """\b
 Examples:
@@ -48,11 +51,20 @@ def _show(status: Status) -> None:
     _show_counts(status)
     _show_index(status)
     _show_summaries(status.summaries)
+    _show_maintenance(status.maintenance)
     _show_sessions(status.sessions, status.counts.sessions)
     _show_capture(status)
-    others = [printable(agent) for agent in status.agents if agent != status.agent_id]
+    others = [printable(agent) for agent in _others(status)]
     if others:
-        click.echo(f"\nOther agents: {', '.join(others)}")
+        hidden = len(others) - MOST_AGENTS
+        more = f" and {hidden:,} more (--json names all)" if hidden > 0 else ""
+        click.echo(f"\nOther agents: {', '.join(others[:MOST_AGENTS])}{more}")
+
+
+def _others(status: Status) -> list[str]:
+    """Those of the conformance suite last: nobody talks to them."""
+    others = [agent for agent in status.agents if agent != status.agent_id]
+    return sorted(others, key=lambda agent: agent.startswith(OF_THE_SUITE))
 
 
 def _show_counts(status: Status) -> None:
@@ -78,7 +90,7 @@ def _show_index(status: Status) -> None:
 
     index, tiers = status.index, status.tiers
     facts = {
-        "by text": f"{index.entries:,} of {status.counts.messages - status.counts.noise:,}",
+        "by text": _by_text(status),
         "by meaning": _embedded(index),
         "embeddings": f"none: {index.trouble}" if index.trouble else index.model or "none yet",
         "tiers": f"{tiers.hot:,} hot, {tiers.warm:,} warm, {tiers.cold:,} cold{_lifetime(status)}",
@@ -88,6 +100,14 @@ def _show_index(status: Status) -> None:
     click.echo("\nwhat recall can find:")
     for name, value in facts.items():
         click.echo(printable(f"{name:<14}{value}"))
+
+
+def _by_text(status: Status) -> str:
+    """Where something was forgotten, what was once recorded is no measure of how much can be found."""
+    entries, recorded = status.index.entries, status.counts.messages - status.counts.noise
+    if status.forgets and entries < recorded:
+        return f"{entries:,}  ({recorded - entries:,} more: forgotten, or still to be taken in)"
+    return f"{entries:,} of {recorded:,}"
 
 
 def _lifetime(status: Status) -> str:
@@ -120,6 +140,27 @@ def _show_summaries(summaries: SummaryStatus) -> None:
         click.echo(printable(f"{name:<14}{value}"))
     for name, trouble in summaries.troubles.items():
         warn(printable(f"{name} is not used now: {trouble}"))
+
+
+def _show_maintenance(tasks: list[TaskHealth]) -> None:
+    """One line for all of it, and one for each task that goes on failing."""
+    from offbook.cli.output import counted, local_time, printable, warn
+
+    if not tasks:
+        return
+    failing = [task for task in tasks if task.error is not None]
+    last = max((task.last_run for task in tasks if task.last_run), default=None)
+    when = f", last at {local_time(last)}" if last else ""
+    state = f"{len(failing):,} of {counted(len(tasks), 'task')} failing" if failing else counted(len(tasks), "task")
+    click.echo(printable(f"\n{'maintenance':<14}{state}{when}"))
+    for task in failing:
+        since = f", last done at {local_time(task.last_success)}" if task.last_success else ""
+        warn(printable(f"{task.task} fails ({counted(task.failures, 'time')} in a row{since}): {task.error}"))
+    broken = sum(task.did.get("pages not understood", 0) for task in tasks)
+    if broken:
+        warn(f"{counted(broken, 'page')} of lessons in the wiki not understood: mend or remove them")
+    for each in (each for task in tasks for each in task.waits):
+        warn(printable(f"  {each}"))
 
 
 def _show_sessions(sessions: list[Session], total: int) -> None:

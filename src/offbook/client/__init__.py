@@ -5,5 +5,5 @@ session whose context never overflows: `slot` is what the agent runs on, `swap_q
 answer, `own_compaction` is what is left without one, `placement` puts what a turn was prepared with in its places.
 Beneath: `endpoint` (where), `transport`, `answers` and `asking`; `outgoing` and `recorder` (telling), `outbox`,
 `outbox_folder` and `segment` (what is kept on disk until it has arrived), `courier`, `delivery` and `outboxes`
-(bringing it there).
+(bringing it there), `kept_records` and `outbox_erasing` (what is forgotten goes from there, too).
 """

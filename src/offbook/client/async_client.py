@@ -10,6 +10,7 @@ message is on disk when it returns and arrives once, now or when the provider is
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Sequence
@@ -20,8 +21,11 @@ from typing import Any, Self
 
 import msgspec
 
+from offbook.care import MaintenanceReport
 from offbook.client.answers import content_of, value_of
 from offbook.client.async_contexts import AsyncContexts
+from offbook.client.async_forgetting import AsyncForgetting
+from offbook.client.async_lessons import AsyncLessons
 from offbook.client.async_turns import AsyncTurns
 from offbook.client.delivery import CLOSE_FLUSH_SECONDS, Destination
 from offbook.client.endpoint import Endpoint, default_endpoint, default_token
@@ -32,6 +36,7 @@ from offbook.client.transport import Transport
 from offbook.entries import CrossSearch, Pinned, Reach, Recollection
 from offbook.errors import InvalidInput
 from offbook.home import home_folder
+from offbook.records import ExportPage, Followed, Imported, Record
 from offbook.types import CompressedContext, IndexStatus, Receipt
 
 CLIENT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
@@ -45,7 +50,7 @@ class Missing(msgspec.Struct):
     missing: list[str]
 
 
-class AsyncClient(AsyncContexts, AsyncTurns):
+class AsyncClient(AsyncContexts, AsyncTurns, AsyncLessons, AsyncForgetting):
     """Verbs as methods, any other through `call`, and `record`. Tasks may share it; threads may share `record`.
 
     `client` names the outbox in `home`. What waits in it is delivered by the next client of that name and
@@ -70,6 +75,8 @@ class AsyncClient(AsyncContexts, AsyncTurns):
             endpoint = default_endpoint(environ)
         elif isinstance(endpoint, str):
             endpoint = Endpoint.parse(endpoint)
+        if token is not None and not token.strip():
+            raise InvalidInput("the token is empty: give one, or leave it out to ask as the owner of the data folder")
         token = token or default_token(endpoint, environ)
         agent_id = agent_id or environ.get("OFFBOOK_AGENT") or None
         transport = Transport(endpoint, token=token, timeout_seconds=timeout_seconds)
@@ -109,6 +116,11 @@ class AsyncClient(AsyncContexts, AsyncTurns):
     async def settle(self, timeout_seconds: float = 5.0) -> bool:
         """As `flush`, but not for a provider that is away: False as soon as it does not answer."""
         return await self._recorder.settle(timeout_seconds)
+
+    async def sync(self) -> bool:
+        """Whether all that was recorded with this client is on disk for good, or has arrived; False as soon as the
+        outbox had no room for a message. What is not valid is counted in `outbox_status`."""
+        return await asyncio.to_thread(self._recorder.sync)
 
     def outbox_status(self) -> dict[str, Any]:
         """`waiting`, `delivered`, `dropped`, `rejected`, `invalid`, `last_error` and more."""
@@ -184,6 +196,27 @@ class AsyncClient(AsyncContexts, AsyncTurns):
     async def reindex(self, *, embeddings: bool = False, agent_id: str | None = None) -> IndexStatus:
         """Make the agent's search index anew, in the background."""
         return await self._ask("reindex", self._of(None, agent_id, embeddings=embeddings or None), IndexStatus)
+
+    async def maintain(self, *, tasks: Sequence[str] | None = None, agent_id: str | None = None) -> MaintenanceReport:
+        """Look after the agent's memory now: all tasks, or those named. Answers when they have ended."""
+        return await self._ask("maintain", self._of(None, agent_id, tasks=tasks), MaintenanceReport)
+
+    async def export(self, after: str | None = None, *, limit: int = 500, agent_id: str | None = None) -> ExportPage:
+        """Everything the agent has, as records; go on with `after`, the `next` of the page before."""
+        return await self._ask("export", self._of(None, agent_id, after=after, limit=limit), ExportPage)
+
+    async def import_records(
+        self,
+        records: Sequence[Record],
+        *,
+        follows: Followed | None = None,
+        done: bool = False,
+        agent_id: str | None = None,
+    ) -> Imported:
+        """Take records of an export, in their order, each once. `follows`: the message given last before them, where
+        they go on with its session. With `done` no more are to come."""
+        body = self._of(None, agent_id, records=records, follows=follows, done=done or None)
+        return await self._ask("import", body, Imported)
 
     async def pre_compaction(
         self, session_id: str, messages: Sequence[MessageLike] | None = None, *, agent_id: str | None = None

@@ -8,18 +8,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from offbook.care import MaintenanceReport
 from offbook.client.async_client import AsyncClient
-from offbook.client.blocking_turns import BlockingTurns
+from offbook.client.blocking_forgetting import BlockingForgetting
 from offbook.client.delivery import CLOSE_FLUSH_SECONDS
 from offbook.client.endpoint import Endpoint
 from offbook.client.loop_thread import LoopThread
 from offbook.client.outboxes import MAX_BYTES
 from offbook.client.outgoing import MessageLike
 from offbook.entries import CrossSearch, Pinned, Reach, Recollection
+from offbook.records import ExportPage, Followed, Imported, Record
 from offbook.types import CompressedContext, IndexStatus, Receipt
 
 
-class Client(BlockingTurns):
+class Client(BlockingForgetting):
     """The same for callers that block: each method is AsyncClient's, run on an event loop of its own."""
 
     def __init__(
@@ -62,6 +64,9 @@ class Client(BlockingTurns):
 
     def settle(self, timeout_seconds: float = 5.0) -> bool:
         return self._run(self._client.settle(timeout_seconds))
+
+    def sync(self) -> bool:
+        return self._run(self._client.sync())
 
     def outbox_status(self) -> dict[str, Any]:
         return self._client.outbox_status()
@@ -130,6 +135,22 @@ class Client(BlockingTurns):
 
     def reindex(self, *, embeddings: bool = False, agent_id: str | None = None) -> IndexStatus:
         return self._run(self._client.reindex(embeddings=embeddings, agent_id=agent_id))
+
+    def maintain(self, *, tasks: Sequence[str] | None = None, agent_id: str | None = None) -> MaintenanceReport:
+        return self._run(self._client.maintain(tasks=tasks, agent_id=agent_id))
+
+    def export(self, after: str | None = None, *, limit: int = 500, agent_id: str | None = None) -> ExportPage:
+        return self._run(self._client.export(after, limit=limit, agent_id=agent_id))
+
+    def import_records(
+        self,
+        records: Sequence[Record],
+        *,
+        follows: Followed | None = None,
+        done: bool = False,
+        agent_id: str | None = None,
+    ) -> Imported:
+        return self._run(self._client.import_records(records, follows=follows, done=done, agent_id=agent_id))
 
     def pre_compaction(
         self, session_id: str, messages: Sequence[MessageLike] | None = None, *, agent_id: str | None = None

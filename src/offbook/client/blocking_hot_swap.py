@@ -75,6 +75,9 @@ class BlockingHotSwapSession:
     def turn_messages(self, prompt: str | None = None) -> list[Message]:
         return self._run(self._session.turn_messages(prompt))
 
+    def let_go(self, forgets: int | None) -> bool:
+        return self._run(self._session.let_go(forgets))
+
     def openai_messages(self) -> list[dict[str, Any]]:
         return self._run(self._session.openai_messages())
 

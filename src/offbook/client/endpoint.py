@@ -76,8 +76,17 @@ def default_endpoint(environ: Mapping[str, str]) -> Endpoint:
 
 
 def default_token(endpoint: Endpoint, environ: Mapping[str, str]) -> str | None:
-    """OFFBOOK_TOKEN, else for TCP the token in the data folder, which no other machine ever gets to see."""
-    if token := environ.get("OFFBOOK_TOKEN"):
+    """OFFBOOK_TOKEN, else for TCP the token in the data folder, which no other machine ever gets to see.
+
+    Raises InvalidInput where OFFBOOK_TOKEN is there and empty: whoever meant a token of less must not get the owner's.
+    """
+    token = environ.get("OFFBOOK_TOKEN")
+    if token is not None:
+        if not token.strip():
+            raise InvalidInput(
+                "OFFBOOK_TOKEN is set and empty: set it to a token (`offbook token create` makes one), or "
+                "`unset OFFBOOK_TOKEN` to ask as the owner of the data folder"
+            )
         return token
     if not endpoint.is_loopback:
         return None

@@ -25,6 +25,7 @@ from typing import Any, Self
 import msgspec
 
 from offbook.client.async_client import AsyncClient
+from offbook.client.forgets import counted
 from offbook.client.messages import message_of
 from offbook.client.outgoing import MessageLike
 from offbook.client.own_compaction import OwnCompaction, compacted, newest_messages
@@ -100,6 +101,8 @@ class HotSwapSession(SessionShapes):
         self._asking: asyncio.Task[Outcome] | None = None
         self._telling: set[asyncio.Task[None]] = set()
         self._awaits_start = False
+        self._forgets: int | None = None
+        self._holds_forgotten = False
         self._rest_until = 0.0
         self._ask_again_tokens = 0
         self._compact_again_tokens = 0
@@ -159,13 +162,33 @@ class HotSwapSession(SessionShapes):
     async def turn_messages(self, prompt: str | None = None) -> list[Message]:
         """`messages()`, and what the provider would have in mind for what the user said last, or for `prompt`, in its
         places (`placed`). Each within the deadline; where the provider has no answer by then, just the messages."""
-        messages = await self.messages()
-        asked = asked_in(messages, prompt, self._generation)
-        turn = None if asked is None else await self._prepared(asked, time.monotonic() + self._deadline_seconds)
-        if turn is None:
-            return messages
-        self._meter.give(self._slot.tokens, turn.tokens.memory + turn.tokens.recall)
-        return placed(messages, turn)
+        for _ in range(2):  # what comes with the word that something was forgotten may still have it
+            messages = await self.messages()
+            asked = asked_in(messages, prompt, self._generation)
+            turn = None if asked is None else await self._prepared(asked, time.monotonic() + self._deadline_seconds)
+            if turn is None:
+                return messages
+            if not await self.let_go(turn.forgets):
+                self._meter.give(self._slot.tokens, turn.tokens.memory + turn.tokens.recall)
+                return placed(messages, turn)
+        return await self.messages()
+
+    async def let_go(self, forgets: int | None) -> bool:
+        """For a host that prepares its turns itself: what the newest says of `forgets`. True where something of the
+        agent's was forgotten for good since the one before, which that turn and the messages may still show.
+
+        Between two messages the provider's context then takes the place of all that it knows of, whatever its size.
+        """
+        self._forgets, is_more = counted(self._forgets, forgets)
+        if not is_more:
+            return False
+        self._last_turn = None
+        async with self._gap:
+            if self._asking is not None:  # what it answers may be from before
+                self._asking.cancel()
+                self._asking = None
+            self._holds_forgotten = bool(self._slot.whole)
+        return True
 
     def report_usage(self, prompt_tokens: int | None) -> None:
         """What the prompt made of the last `messages` took, as the model's provider counted it: all of it, also what
@@ -248,12 +271,12 @@ class HotSwapSession(SessionShapes):
     def _is_asked_for(self) -> bool:
         if time.monotonic() < self._rest_until and not self._is_full:
             return False
-        return self._is_due or self._awaits_start
+        return self._is_due or self._awaits_start or self._holds_forgotten
 
     def _question(self) -> Coroutine[Any, Any, Outcome]:
-        if not self._is_due:
+        if self._awaits_start and not self._is_due:
             return self._questions.start(self._lost, self._target_tokens * CHARS_PER_TOKEN)
-        is_forced = self._has_threshold or self._is_full
+        is_forced = self._has_threshold or self._is_full or self._holds_forgotten
         return self._questions.swap(self._lost, self.used_tokens, self.context_window, force=is_forced)
 
     async def _wait_for(self, task: asyncio.Task[Any], until: float) -> None:
@@ -273,6 +296,8 @@ class HotSwapSession(SessionShapes):
             self._note("started", "the provider knows nothing of this session yet")
         elif isinstance(answer, Swap) and not answer.swapped:
             self._ask_later()
+            if self._holds_forgotten:
+                self._rest_until = time.monotonic() + REST_SECONDS
             self._note("kept", answer.reason)
         else:
             self._use(answer, outcome)
@@ -287,7 +312,7 @@ class HotSwapSession(SessionShapes):
                 reach = older.covered  # a session that goes on; nothing of ours is older
             after = older.replaced(answer.messages, reach or 0, outcome.unrecorded)
             wrong = wrong_with(answer.messages, reach, outcome.arrived, older, after)
-            wrong = wrong or (not_smaller(before, after) if is_swap else None)
+            wrong = wrong or (not_smaller(before, after) if is_swap and not self._holds_forgotten else None)
             if wrong is None:
                 self._slot = after
                 self._known_ids.update(outcome.known, (one.id for one in answer.messages if one.id is not None))
@@ -299,6 +324,7 @@ class HotSwapSession(SessionShapes):
             # It believes that its answer is in use.
             self._tell(self._memory.post_compaction(self.session_id, {"kept": wrong}, agent_id=self._agent_id))
             return
+        self._holds_forgotten = False
         self._lost = outcome.lost
         self._generation = answer.generation
         self._ask_later()

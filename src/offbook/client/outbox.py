@@ -164,10 +164,17 @@ class Outbox(Intake):
         if self._is_unsaved or self._saved_asked != self._state.asked:
             self._save()
         try:
-            for segment in list(self._segments):
-                segment.sync()
+            with self._sync_lock:
+                for segment in list(self._segments):
+                    segment.sync()
         except OSError as error:
             self._note(error)
+
+    def sync(self) -> bool:
+        """Make what waits durable now; False where that cannot be done."""
+        self.tend()
+        with self._sync_lock:
+            return not any(segment.is_in_memory or segment.is_dirty for segment in list(self._segments))
 
     def _settle(self) -> None:
         try:

@@ -52,6 +52,7 @@ class Intake:
         self._at_work = threading.Lock()
         self._reentered: SimpleQueue[tuple[bytes, str]] = SimpleQueue()
         self._save_lock = threading.Lock()
+        self._sync_lock = threading.Lock()
         self._is_closed = False
         self._is_unsaved = False
         self._saved_asked = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from offbook.client.courier import Courier, Envelope
 from offbook.client.endpoint import Endpoint
 from offbook.client.outbox import Outbox, OutboxBusy, OutboxElsewhere
 from offbook.client.outbox_folder import OutboxFolder
+from offbook.client.segment import queued_of
 from offbook.client.transport import Transport
 from offbook.errors import ProviderError
 from offbook.scope import resolve_agent
@@ -57,6 +59,17 @@ def folders_that_wait(home: Path, client: str = "", endpoint: Endpoint | None = 
             _tell_once(folder, f"what waits in {folder} is meant for {meant}, not for {endpoint}")
             continue
         waiting.append(folder)
+    return waiting
+
+
+def waiting_in(folder: Path) -> int:
+    """How many messages an outbox holds that were not delivered, whoever has it open. Raises OSError, ValueError."""
+    outbox = OutboxFolder(folder)
+    cursor, waiting = outbox.load().cursor, 0
+    for path in outbox.segment_paths():
+        with suppress(FileNotFoundError):  # delivered and deleted while we looked
+            queued = [queued_of(line) for line in path.read_bytes().splitlines()]
+            waiting += sum(each is not None and each.ordinal > cursor for each in queued)
     return waiting
 
 
@@ -106,7 +119,7 @@ def resend_rejected(outbox: Outbox) -> int:
         for line in leaving.read_bytes().splitlines(keepends=True):
             if _put_back(outbox, line):
                 resent += 1
-            else:
+            elif not line.isspace():  # what was forgotten meanwhile left blanks
                 stays.append(line)
         outbox.tend()
         if stays:

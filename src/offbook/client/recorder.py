@@ -29,6 +29,7 @@ class Recorder:
         self._agent_id = agent_id
         self._delivery: Delivery | None = None
         self._invalid = 0
+        self._dropped = 0
         self._reasons_logged: set[str] = set()
 
     def record(self, session_id: str, message: MessageLike, agent_id: str | None = None) -> None:
@@ -61,6 +62,7 @@ class Recorder:
             delivery = self._current_delivery()
             is_kept = delivery.outbox.append(envelope(), lane)
         if not is_kept:
+            self._dropped += 1
             self._log_once(f"the outbox is full ({self._destination.max_bytes} bytes): messages are dropped")
         delivery.wake()
 
@@ -78,6 +80,11 @@ class Recorder:
         """Let what was told before arrive first, where a provider answers."""
         delivery = self._delivery_if_any()
         return delivery is None or await _answered(delivery.flush(gives_up_early=True), timeout_seconds)
+
+    def sync(self) -> bool:
+        """Whether all that was taken here is on disk for good, or has arrived. May take its time."""
+        delivery = self._delivery
+        return not self._dropped and (delivery is None or delivery.outbox.is_closed or delivery.outbox.sync())
 
     async def close(self, timeout_seconds: float) -> bool:
         """Flush, but not for a provider that is away; the rest waits on disk. Whether nothing is left."""

@@ -174,8 +174,12 @@ class Segment:
 
     def sync(self) -> None:
         if self.is_dirty and self._descriptor is not None:
-            self.is_dirty = False
-            os.fsync(self._descriptor)
+            self.is_dirty = False  # before: what is appended meanwhile may not be part of it
+            try:
+                os.fsync(self._descriptor)
+            except OSError:
+                self.is_dirty = True
+                raise
 
     def remove(self) -> None:
         """Delete the file; one that holds what was not read is kept under another name. Raises OSError."""

@@ -104,7 +104,10 @@ def particulars(text: str) -> list[Particular]:
 def missing(found: Sequence[Particular], text: str) -> list[Particular]:
     """Those that the text does not hold any more."""
     held = _Held(text)
-    return [one for one in found if not held.holds(one)]
+    gone = [one for one in found if not held.holds(one)]
+    # Signs may be read in several ways (the number of `A1.2` is 2): what is read here again is here.
+    again = frozenset(particulars(text)) if gone else frozenset()
+    return [one for one in gone if one not in again]
 
 
 # ── finding ───────────────────────────────────────────────────────────────────────────────────

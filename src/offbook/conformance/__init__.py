@@ -3,8 +3,8 @@
     report = await run(Endpoint.parse("http://127.0.0.1:8770"), token)
 
 It speaks nothing but the contract (`POST /v1/<verb>`), under agent and session names of its own that no
-host has, so it can be run against a provider in use: what that provider holds is neither read nor changed.
-What the suite itself wrote stays there, under agents named `conformance-…`.
+host has: what a provider in use holds is neither read nor changed. But what the suite itself wrote stays there, under
+agents named `conformance-…`, for no verb removes an agent: use a provider that is there to be tested.
 """
 
 from offbook.conformance.report import Report, Result

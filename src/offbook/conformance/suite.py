@@ -17,6 +17,7 @@ from offbook.conformance.checks import (
     content,
     context,
     expand,
+    forget,
     isolation,
     recall,
     record,
@@ -31,7 +32,7 @@ from offbook.conformance.checks import (
 )
 from offbook.conformance.provider import NotOffered, Provider
 from offbook.conformance.report import Outcome, Report, Result
-from offbook.errors import OffbookError
+from offbook.errors import Forbidden, OffbookError, ProviderRefused
 
 PROMISES = {
     0: "Every verb answers in the contract's shape.",
@@ -62,6 +63,7 @@ CHECKS = _checks_of(
     context,
     swap,
     turn,
+    forget,
     isolation,
     stability,
     trail,
@@ -79,7 +81,7 @@ async def run(
     checks: Iterable[Check] = CHECKS,
     on_result: Callable[[Result], None] = lambda result: None,
 ) -> Report:
-    """Points the checks at a provider. Raises where none answers, or not to this token."""
+    """Points the checks at a provider. Raises where none answers, or not to this token, or not for every agent."""
     provider = Provider(endpoint, token)
     started = time.perf_counter()
     results = []
@@ -87,6 +89,7 @@ async def run(
         hello = await provider.get("/v1/ping")
         if hello.status in (401, 403):
             content_of(hello)  # raises: with this token every check would say the same
+        await _check_reach(provider)
         for check in checks:
             results.append(await _run(check, provider))
             on_result(results[-1])
@@ -98,6 +101,20 @@ async def run(
         results=results,
         seconds=round(time.perf_counter() - started, 3),
     )
+
+
+async def _check_reach(provider: Provider) -> None:
+    """Raises Forbidden for a token that is bound to some agents: what it is refused says nothing about the provider."""
+    try:
+        await provider.ask("status", {"agentId": provider.agent_id})
+    except ProviderRefused as refused:
+        if refused.document.get("status") == Forbidden.status:
+            raise Forbidden(
+                f"{provider.endpoint} takes this token for some agents only, and the suite asks for agents of its own: "
+                "name a token that is for all with --token; Offbook's is the owner's (`offbook token show --reveal`)"
+            ) from None
+    except (NotOffered, OffbookError):
+        pass  # the checks tell
 
 
 async def _run(check: Check, provider: Provider) -> Result:

@@ -25,12 +25,14 @@ from offbook.doctor.machine import check_python, check_settings, check_space, ch
 from offbook.doctor.provider import check_chosen, check_lock, check_port, check_socket
 from offbook.doctor.record import check_store
 from offbook.doctor.search import check_index, check_model
+from offbook.doctor.upkeep import check_maintenance
 from offbook.home import Home
 
 __all__ = ["Finding", "Level", "examine", "fix"]
 
 _COMMAND = re.compile(
-    r"\boffbook (?=(?:serve|restore|flush|doctor|audit|record|config|token|model|reindex|status|compress)\b)"
+    r"\boffbook (?=(?:serve|restore|flush|doctor|audit|record|config|token|model|reindex|status|compress"
+    r"|maintain|backup)\b)"
 )
 
 
@@ -59,6 +61,8 @@ async def examine(
     if settings is not None:
         findings += _of_folder("model", lambda: [check_model(home, settings, environ)])
         findings += [await check_index(home, settings, is_answering=answer.level == "ok")]
+        if answer.level == "ok":
+            findings += await check_maintenance(home, settings)
     if home.database.exists():
         findings += await check_store(home, is_quick=is_quick, progress=progress)
     return findings if is_chosen else [_naming_home(finding, home) for finding in findings]

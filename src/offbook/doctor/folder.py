@@ -13,8 +13,7 @@ from pathlib import Path
 import msgspec
 
 from offbook.backup import marker_of
-from offbook.client.outbox_folder import OutboxFolder
-from offbook.client.segment import queued_of
+from offbook.client.outboxes import waiting_in
 from offbook.doctor.finding import Finding
 from offbook.errors import OffbookError
 from offbook.home import SHORTEST_TOKEN, Home
@@ -173,7 +172,7 @@ def check_outboxes(home: Home) -> list[Finding]:
 
 def _of_outbox(folder: Path) -> list[Finding]:
     findings = []
-    if waiting := _waiting_in(OutboxFolder(folder)):
+    if waiting := waiting_in(folder):
         what = f"{folder.name}: {waiting:,} to be delivered"
         findings.append(Finding(check="outboxes", level="warn", what=what, mend="offbook flush"))
     if (folder / "rejected.jsonl").exists():
@@ -182,12 +181,3 @@ def _of_outbox(folder: Path) -> list[Finding]:
         what = f"{folder.name}: messages were refused for good"
         findings.append(Finding(check="outboxes", level="warn", what=what, mend=mend))
     return findings
-
-
-def _waiting_in(outbox: OutboxFolder) -> int:
-    cursor, waiting = outbox.load().cursor, 0
-    for path in outbox.segment_paths():
-        with suppress(FileNotFoundError):  # delivered and deleted while we looked
-            queued = [queued_of(line) for line in path.read_bytes().splitlines()]
-            waiting += sum(each is not None and each.ordinal > cursor for each in queued)
-    return waiting

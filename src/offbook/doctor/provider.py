@@ -28,7 +28,11 @@ async def check_chosen(environ: Mapping[str, str]) -> Finding:
     except OffbookError as error:
         mend = "mend OFFBOOK_URL: unix:///path, http://host:port, https://host:port"
         return Finding(check="provider", level="fail", what=error.detail, mend=mend)
-    return await check_endpoint(endpoint, default_token(endpoint, environ))
+    try:
+        token = default_token(endpoint, environ)
+    except OffbookError as error:
+        return Finding(check="provider", level="fail", what=error.detail, mend="unset OFFBOOK_TOKEN, or set it")
+    return await check_endpoint(endpoint, token)
 
 
 async def check_endpoint(endpoint: Endpoint, token: str | None) -> Finding:

@@ -10,6 +10,7 @@ import apsw
 
 from offbook.doctor.derived import check_derived
 from offbook.doctor.finding import FAULTS_SHOWN, Finding
+from offbook.doctor.upkeep import check_backups
 from offbook.errors import StoreError
 from offbook.home import Home
 from offbook.store.blobs import BlobFiles
@@ -39,6 +40,7 @@ async def check_store(home: Home, *, is_quick: bool = False, progress: Told = la
         "schema": lambda: check_schema(store),
         "messages": lambda: check_newest(store, now()),
         "capture": lambda: check_capture(store),
+        "backups": lambda: check_backups(store, home),
     }
     if not is_quick:
         checks |= {

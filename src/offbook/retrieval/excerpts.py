@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from offbook.retrieval.passages import passages
 from offbook.retrieval.phrases import sentences_of
-from offbook.retrieval.words import terms
+from offbook.retrieval.words import indexed_terms
 
 WHOLE_CHARS = 700
 """A message up to this long is shown whole."""
@@ -28,7 +28,7 @@ def excerpt(text: str, asked: Collection[str], part: int | None = None) -> str:
 
 
 def _shared(passage: str, asked: Collection[str]) -> int:
-    return len(set(terms(passage)) & set(asked)) if asked else 0
+    return len(set(indexed_terms(passage)) & set(asked)) if asked else 0
 
 
 def _whole_sentences(passage: str) -> str:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from offbook.audit import micros
-from offbook.content import render
+from offbook.content import render, without_stand_ins
 from offbook.entries import PlacedMessage
-from offbook.retrieval.words import terms
+from offbook.retrieval.words import indexed_terms
 
 if TYPE_CHECKING:
     from offbook.retrieval.ranking import Look, Ranking
@@ -31,7 +31,8 @@ def with_fresh(ranking: Ranking, messages: Sequence[PlacedMessage], look: Look) 
         said_at = micros(placed.logged.message.ts or placed.logged.received_at)
         if placed.place in known or (look.known_at is not None and said_at > look.known_at):
             continue
-        held = wanted & set(terms(render(placed.logged.message)[:READ_CHARS]))
+        said = without_stand_ins(render(placed.logged.message))[:READ_CHARS]
+        held = wanted & set(indexed_terms(said))
         if held:
             share = len(held) / len(wanted)
             fresh.append(

@@ -119,11 +119,16 @@ class _Scored:
     order: Ints
     """Of those that may be a memory of it, best first."""
 
-    def parts(self, at: int) -> dict[str, float]:
-        """What the score of a candidate is made of."""
-        features, recipe = self.evidence.features, self.recipe
-        by_recipe = {name: weight * float(features[name][at]) for name in FEATURES if (weight := recipe.weight(name))}
-        return by_recipe | {name: float(values[at]) for name, values in self.added.items() if values[at]}
+    def parts(self, chosen: Ints) -> list[dict[str, float]]:
+        """What the score of each of these candidates is made of."""
+        weights = {name: weight for name in FEATURES if (weight := self.recipe.weight(name))}
+        by_recipe = {name: (weight * self.evidence.features[name][chosen]).tolist() for name, weight in weights.items()}
+        added = {name: values[chosen].tolist() for name, values in self.added.items()}
+        return [
+            {name: values[at] for name, values in by_recipe.items()}
+            | {name: values[at] for name, values in added.items() if values[at]}
+            for at in range(len(chosen))
+        ]
 
 
 def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
@@ -266,7 +271,9 @@ def _settled(
     }
     held = (SaidWords(index.rows, rows).counts(words.numbers) > 0).sum(axis=1) / max(len(look.terms), 1)
 
-    def hit(at: int) -> Hit:
+    best = kept[: look.limit]
+
+    def hit(at: int, parts: dict[str, float]) -> Hit:
         row, candidate = int(rows[at]), int(order[at])
         own_ranks = {name: some[row] for name, some in ranks.items() if row in some}
         moved = float(adjusted[at] - scored.scores[candidate])
@@ -279,13 +286,13 @@ def _settled(
             similarity=float(evidence.similarity[candidate]) if evidence.has_vector[candidate] else None,
             found_by=list(own_ranks) or ["setting"],
             ranks=own_ranks,
-            evidence=scored.parts(candidate) | ({"newer": moved} if moved else {}),
+            evidence=parts | ({"newer": moved} if moved else {}),
             part=vectors.best_part(row, look.vector) if vectors and look.vector is not None else None,
             coverage=float(held[at]),
         )
 
     return Ranking(
-        hits=[hit(at) for at in kept[: look.limit].tolist()],
+        hits=[hit(at, parts) for at, parts in zip(best.tolist(), scored.parts(order[best]), strict=True)],
         words=words.terms,
         recipe=scored.recipe.name,
         looked_at=len(evidence.rows),

@@ -10,6 +10,7 @@ import asyncio
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,7 +19,7 @@ from msgspec import structs
 from offbook.audit import micros, moment
 from offbook.deadline import looked_at
 from offbook.entries import Hold, LeftOut, MemoryEntry, Recollection, Supersession
-from offbook.errors import ModelUnavailable
+from offbook.errors import ModelUnavailable, StoreError
 from offbook.lifecycle.offload import offloaded_through
 from offbook.lifecycle.tiers import hot_until
 from offbook.protocols import Blobs, Store
@@ -69,6 +70,8 @@ CONTENDERS = 12
 class Indexed(Protocol):
     """Gives an agent's index, caught up as far as time allows."""
 
+    def peek(self, agent_id: str) -> AgentIndex | None: ...
+
     def following(self, agent_id: str, *, seconds: float) -> AbstractAsyncContextManager[tuple[AgentIndex, bool]]: ...
 
 
@@ -87,6 +90,7 @@ class Recall:
         self._indexes = indexes
         self._embedders = embedders
         self._settings = settings
+        self._ahead: set[asyncio.Task[None]] = set()
 
     async def __call__(self, ask: Ask) -> tuple[Recollection, dict[str, list[int]]]:
         """The answer, and the places that were shown, by agent."""
@@ -115,6 +119,19 @@ class Recall:
             degraded=degraded,
             explained=explained_by(ask, times, found) if ask.explain else None,
         ), shown
+
+    def anticipate(self, agent_id: str, query: str) -> None:
+        """Begin with the vector of what is about to be asked, while something else is looked up."""
+        index = self._indexes.peek(agent_id)
+        spoken = as_spoken(read_query(query, index.rows.names() if index else ()))
+        task = asyncio.create_task(self._anticipated(agent_id, spoken))
+        self._ahead.add(task)
+        task.add_done_callback(self._ahead.discard)
+
+    async def _anticipated(self, agent_id: str, spoken: str) -> None:
+        seconds = self._settings.for_agent(agent_id).search.deadline.total_seconds()
+        with suppress(ModelUnavailable, TimeoutError, StoreError):  # who asks is told of it
+            await self._embedded(agent_id, spoken, seconds)
 
     async def entries_at(self, scope: Scope, places: Sequence[int]) -> list[MemoryEntry]:
         """What lies there, in this order, for whoever looks for nothing."""

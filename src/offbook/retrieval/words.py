@@ -2,7 +2,8 @@
 
 A term is lower-case, without diacritics, stemmed where it is English. Names of things made by people (`getUserName`,
 `v1.2.3`, `ada@example.com`) are one term as a whole and one for each part. Scripts without spaces between words give
-overlapping pairs of letters, so that a search finds a word wherever it stands.
+overlapping pairs of letters, so that a search finds a word wherever it stands; a message is indexed by its single
+letters as well, since many of their words are one letter long.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ _TOKEN = re.compile(
 )
 _BY_SCRIPT = re.compile(rf"([{_UNSPACED}]+)|([{_HANGUL}]+)|([^{_UNSPACED}{_HANGUL}]+)")
 _LETTER = re.compile(r".[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u17b4-\u17d3\u102b-\u103f]*")
+_RUN = re.compile(rf"([{_UNSPACED}]+)|([{_HANGUL}]+)")
 _HAS_CLUSTERS = re.compile("[\u0e01-\u0ede\u1000-\u109d\u1780-\u17d3]")
 _VARIATION = re.compile("[\ufe0f\U0001f3fb-\U0001f3ff]")
 # A breve on и makes another letter of it, й; every other mark is an accent here.
@@ -103,6 +105,19 @@ def terms(text: str) -> list[str]:
     return found or [word for token in tokens for word in _plain(token)]
 
 
+def indexed_terms(text: str) -> list[str]:
+    """The terms of a text as it is searched: with the letters that may be a word, 海 of 看海, each once."""
+    found = terms(text)
+    if text.isascii():
+        return found
+    letters: dict[str, None] = {}
+    for unspaced, hangul in _RUN.findall(unicodedata.normalize("NFKC", text)):
+        # What follows a Korean word is a particle more often than not, so only the first syllable may be one.
+        letters.update(dict.fromkeys(_letters(unspaced) if unspaced else hangul[0]))
+    known = set(found)
+    return found + [term for letter in letters if (term := letter[:MAX_TERM_CHARS]) not in known]
+
+
 def is_latin(text: str) -> bool:
     """Whether at least half of the letters are of the Latin alphabet."""
     letters = [letter for letter in text[:2000] if letter.isalpha()]
@@ -129,7 +144,7 @@ def _read(token: str) -> tuple[str, ...]:
     found: list[str] = []
     for unspaced, hangul, other in _BY_SCRIPT.findall(token):
         if unspaced:
-            found += _pairs(_LETTER.findall(unspaced) if _HAS_CLUSTERS.search(unspaced) else list(unspaced))
+            found += _pairs(_letters(unspaced))
         elif hangul:
             found += _hangul(hangul)
         else:
@@ -143,6 +158,10 @@ _terms_of = lru_cache(maxsize=TOKENS_KEPT)(_read)
 def _plain(token: str) -> list[str]:
     """A token's words as they are, for a text of which nothing else would be left."""
     return [word[:MAX_TERM_CHARS] for word in _PIECE.findall(token.replace("'", "").casefold())]
+
+
+def _letters(unspaced: str) -> list[str]:
+    return _LETTER.findall(unspaced) if _HAS_CLUSTERS.search(unspaced) else list(unspaced)
 
 
 def _pairs(letters: list[str]) -> list[str]:

@@ -27,10 +27,10 @@ RESERVED_VARIABLES = frozenset(
     {"OFFBOOK_HOME", "OFFBOOK_TOKEN", "OFFBOOK_SOCKET", "OFFBOOK_AGENT", "OFFBOOK_CLIENT", "OFFBOOK_URL"}
 )
 SHORT_NAMES = {"port": "server.port"}
-PROVIDER_WIDE_GROUPS = frozenset({"server", "store", "log", "embedding", "summarizer"})
+PROVIDER_WIDE_GROUPS = frozenset({"server", "store", "log", "embedding", "summarizer", "maintenance", "backup"})
 """One process, one port, one store, one log and one model serve all agents, so no agent has its own."""
 
-MACHINE_GROUPS = frozenset({"server", "store", "log"})
+MACHINE_GROUPS = frozenset({"server", "store", "log", "maintenance", "backup"})
 """How this machine serves: no concern of an agent's."""
 
 IDENTITY_WORDS = ("who am i", "what am i", "my name", "i am")
@@ -107,7 +107,8 @@ class Compaction(Value, frozen=True):
 class Archive(Value, frozen=True):
     archive_dir: Annotated[Name, Meta(description="Folder of the daily files.")] = "archive"
     retention_days: Annotated[
-        Positive | None, Meta(description="Days a daily file is kept; null keeps everything.")
+        Positive | None,
+        Meta(description="Days after which what was said is forgotten for good; null keeps everything."),
     ] = None
     batch_index_delay: Annotated[timedelta, Meta(description="Pause between two batches of indexing.")] = timedelta(
         milliseconds=100
@@ -235,6 +236,33 @@ class Outbox(Value, frozen=True):
     max_bytes: Annotated[Count, Meta(description="Most bytes a client keeps unsent.")] = 268_435_456
 
 
+class Wiki(Value, frozen=True):
+    enabled: Annotated[
+        bool, Meta(description="Write the memory as Markdown to be read, under wiki in the data folder.")
+    ] = True
+    cold_pages: Annotated[bool, Meta(description="A page of its own for each message that has gone cold.")] = True
+
+
+class Lessons(Value, frozen=True):
+    enabled: Annotated[bool, Meta(description="Distil lasting lessons from what was said.")] = True
+    min_confidence: Annotated[Share, Meta(description="Least confidence of a lesson that comes into a turn.")] = 0.6
+    max_injected: Annotated[Count, Meta(description="Most lessons that come into a turn's memory section.")] = 12
+
+
+class Maintenance(Value, frozen=True):
+    interval: Annotated[
+        timedelta,
+        Meta(description="How often the memory is looked after.", extra={"at_least": timedelta(seconds=1)}),
+    ] = timedelta(minutes=5)
+
+
+class Backup(Value, frozen=True):
+    every_hours: Annotated[
+        Positive | None, Meta(description="Hours between two backups in the data folder; null makes none.")
+    ] = None
+    keep: Annotated[Positive, Meta(description="Newest of these backups that are kept.")] = 7
+
+
 class Redaction(Value, frozen=True):
     enabled: Annotated[bool, Meta(description="Take secrets out of messages before they are stored.")] = True
 
@@ -282,7 +310,11 @@ class Settings(Value, frozen=True):
     token_budget: TokenBudget = TokenBudget()
     turn: TurnSettings = TurnSettings()
     ttl: Ttl = Ttl()
+    wiki: Wiki = Wiki()
+    lessons: Lessons = Lessons()
 
+    maintenance: Maintenance = Maintenance()
+    backup: Backup = Backup()
     server: Server = Server()
     store: StoreSettings = StoreSettings()
     log: Log = Log()

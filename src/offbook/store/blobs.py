@@ -28,6 +28,15 @@ class BlobFiles:
     async def get(self, agent_id: str, digest: str) -> bytes:
         return await asyncio.to_thread(self._get, agent_id, digest)
 
+    async def drop(self, agent_id: str, digest: str) -> None:
+        await asyncio.to_thread(self._drop, agent_id, digest)
+
+    def _drop(self, agent_id: str, digest: str) -> None:
+        path = self.path_of(agent_id, digest)
+        path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            _sync_folder(path.parent)
+
     def sweep(self) -> None:
         """Remove what a kill left unfinished; nothing refers to it. For the one process that owns the folder."""
         with suppress(FileNotFoundError):

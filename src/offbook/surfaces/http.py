@@ -5,15 +5,19 @@ request ─▶ guard (host, origin, token) ─▶ verb ─▶ decoded ─▶ rig
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import msgspec
 import structlog
 
-from offbook.errors import Forbidden, OffbookError, UnknownVerb, WrongMethod
+from offbook.erasures import ForgetCheck, Forgot
+from offbook.errors import Forbidden, OffbookError, UnknownVerb, WrongMethod, WrongShape
 from offbook.memory import Memory
 from offbook.surfaces import guard, wire
+from offbook.surfaces.mcp import asking as mcp
 from offbook.surfaces.messages import Answer, Request, problem_answer
 from offbook.surfaces.metrics import CONTENT_TYPE, Metrics
 from offbook.surfaces.openapi import openapi_document
@@ -71,10 +75,17 @@ class HttpSurface:
             "anchors": self._anchors,
             "state": self._state,
             "config": self._config,
+            "lessons": self._lessons,
+            "lessons/judge": self._judge_lesson,
             "pin": self._pin,
             "unpin": self._unpin,
+            "forget": self._forget,
+            "forget/verify": self._verify_forgotten,
             "cross": self._cross,
             "reindex": self._reindex,
+            "maintain": self._maintain,
+            "export": self._export,
+            "import": self._import,
             "hooks/pre-compaction": self._pre_compaction,
             "hooks/post-compaction": self._post_compaction,
             "hooks/session-start": self._session_start,
@@ -111,6 +122,8 @@ class HttpSurface:
             return Answer(200, self._metrics.render(), CONTENT_TYPE.encode())
         if path == "/v1/openapi.json" and method == "GET":
             return Answer(200, wire.encode_answer(openapi_document()))
+        if path == "/mcp":
+            return await self._over_mcp(call)
         handler = self._verbs.get(verb)
         if handler is None:
             raise UnknownVerb(f"{path} is not a verb of this provider: see GET /v1/openapi.json")
@@ -119,6 +132,19 @@ class HttpSurface:
         body = b"" if method == "GET" else request.body
         answer = await handler(wire.decode_request(verb, body), call)
         return Answer(200, wire.encode_answer(answer))
+
+    async def _over_mcp(self, call: Call) -> Answer:
+        """The Model Context Protocol: whatever a tool asks comes through the same verbs, for the same caller."""
+        # Not in the loop: the first time it takes a second or two, and others want their answers meanwhile.
+        await asyncio.to_thread(mcp.load, "streamable")
+        from offbook.surfaces.mcp.streamable import answered
+
+        async def ask(verb: str, body: dict[str, Any]) -> Any:
+            request = wire.decode_request(verb, wire.encode_answer(body))
+            return msgspec.to_builtins(await self._verbs[verb](request, call))
+
+        agents = call.caller.agents
+        return await answered(call.request, ask, agent_id=next(iter(agents)) if agents and len(agents) == 1 else None)
 
     def admit(self, request: Request) -> Caller:
         """Who asks, from the head alone."""
@@ -252,6 +278,21 @@ class HttpSurface:
     async def _config(self, request: wire.GetConfig, call: Call) -> Any:
         return await self._memory.config(self._agent(request.agent_id, call), by=call.caller)
 
+    async def _lessons(self, request: wire.GetLessons, call: Call) -> Any:
+        return await self._memory.lessons(
+            self._agent(request.agent_id, call),
+            kind=request.kind,
+            statuses=request.statuses(),
+            before=request.before,
+            limit=request.limit,
+            by=call.caller,
+        )
+
+    async def _judge_lesson(self, request: wire.JudgeLesson, call: Call) -> Any:
+        return await self._memory.judge_lesson(
+            self._agent(request.agent_id, call), request.lesson_id, request.verdict, request.text, by=call.caller
+        )
+
     async def _pin(self, request: wire.Pin, call: Call, *, pinned: bool = True) -> Any:
         return await self._memory.pin(
             self._agent(request.agent_id, call, request.session_id),
@@ -265,12 +306,55 @@ class HttpSurface:
     async def _unpin(self, request: wire.Unpin, call: Call) -> Any:
         return await self._pin(request, call, pinned=False)
 
+    async def _forget(self, request: wire.Forget, call: Call) -> Forgot:
+        receipt = await self._memory.forget(
+            self._agent(request.agent_id, call, request.session_id),
+            entry_ids=request.entry_ids,
+            session_id=request.session_id,
+            matching=request.matching,
+            reason=request.reason,
+            dry_run=request.dry_run,
+            by=call.caller,
+        )
+        return Forgot(receipt=receipt)
+
+    async def _verify_forgotten(self, request: wire.VerifyForgotten, call: Call) -> Any:
+        if request.receipt is not None and request.receipt_id is not None:
+            raise WrongShape("give `receipt` or `receiptId`, not both")
+        if request.receipt is not None:
+            guard.check_agent(call.caller, request.receipt.agent_id)
+            return await self._memory.verify_forgotten(request.receipt, matching=request.matching, by=call.caller)
+        agent_id = self._agent(request.agent_id, call)
+        if request.receipt_id is None:
+            kept = await self._memory.forget_receipts(agent_id, by=call.caller)
+            return ForgetCheck(is_genuine=True, searched={}, residue=[], receipts=kept)
+        receipt = await self._memory.forget_receipt(agent_id, request.receipt_id)
+        check = await self._memory.verify_forgotten(receipt, matching=request.matching, by=call.caller)
+        return msgspec.structs.replace(check, receipt=receipt)
+
     async def _cross(self, request: wire.Cross, call: Call) -> Any:
         return await self._memory.cross(self._agent(request.agent_id, call), enabled=request.enabled, by=call.caller)
 
     async def _reindex(self, request: wire.Reindex, call: Call) -> Any:
         return await self._memory.reindex(
             self._agent(request.agent_id, call), embeddings=request.embeddings, by=call.caller
+        )
+
+    async def _maintain(self, request: wire.Maintain, call: Call) -> Any:
+        return await self._memory.maintain(self._agent(request.agent_id, call), tasks=request.tasks, by=call.caller)
+
+    async def _export(self, request: wire.Export, call: Call) -> Any:
+        return await self._memory.export(
+            self._agent(request.agent_id, call), after=request.after, limit=request.limit, by=call.caller
+        )
+
+    async def _import(self, request: wire.Import, call: Call) -> Any:
+        return await self._memory.import_records(
+            self._agent(request.agent_id, call),
+            request.records,
+            follows=request.follows,
+            done=request.done,
+            by=call.caller,
         )
 
     async def _pre_compaction(self, request: wire.PreCompaction, call: Call) -> wire.Saved:

@@ -46,6 +46,7 @@ def openapi_document() -> dict[str, Any]:
     pairs = list(zip(schemas[:-1:2], schemas[1:-1:2], strict=True))
     components["OnMessage"]["oneOf"] = _given(message="object", messages="array")
     components["Expand"]["oneOf"] = _given(summaryId="string", span="object")
+    components["JudgeLesson"]["oneOf"] = _judged()
     for name in ("Pin", "Unpin"):
         components[name]["anyOf"] = _given(keyword="string", sessionId="string", entryIds="array")
     return {
@@ -71,6 +72,15 @@ def openapi_document() -> dict[str, Any]:
 def _given(**kinds: str) -> list[dict[str, Any]]:
     """Alternatives: each of these fields, and not as null."""
     return [{"required": [field], "properties": {field: {"type": kind}}} for field, kind in kinds.items()]
+
+
+def _judged() -> list[dict[str, Any]]:
+    """An edit says what the lesson should say; the other verdicts say nothing more."""
+    edited = {"verdict": {"const": "edit"}, "text": {"type": "string"}}
+    return [
+        {"required": ["text"], "properties": edited},
+        {"properties": {"verdict": {"enum": ["accept", "reject"]}, "text": {"type": "null"}}},
+    ]
 
 
 def _cleaned(value: Any) -> Any:

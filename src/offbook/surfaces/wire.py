@@ -11,8 +11,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from offbook.care import MaintenanceReport
 from offbook.entries import CrossSearch, Pinned, Reach, Recollection
+from offbook.erasures import ForgetCheck, ForgetReceipt, Forgot
 from offbook.errors import InvalidInput, WrongShape
+from offbook.lessons import Lesson, LessonKind, LessonPage, LessonStatus, Verdict
+from offbook.records import ExportPage, Followed, Imported, Record
 from offbook.retrieval.identity import ENTRY_ID
 from offbook.summaries import (
     ClaimedJob,
@@ -53,10 +57,12 @@ LONGEST_QUERY = 1_000_000
 NOT_BLANK = r"[^\s\u001c-\u001f\u0085]"
 """What Python takes for blank is more than what a JSON schema does."""
 MOST_ENTRIES = 100
+MOST_TASKS = 100
 
 EntryId = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": ENTRY_ID})]
 """What is none is refused with a word on where to find one."""
 SummaryId = Annotated[str, Meta(pattern=r"^L[1-9]-[0-9]{4,15}$(?!\n)", description="As in `L1-0003`.")]
+LessonId = Annotated[str, Meta(pattern=r"^lesson-[0-9]{4,15}$(?!\n)", description="As in `lesson-0003`.")]
 MaxChars = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER, description="The context is at most this many characters.")]
 Messages = Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
 JobTokens = Annotated[int, Meta(ge=0, le=1_000_000_000)]
@@ -262,6 +268,31 @@ class GetConfig(Value, frozen=True):
     agent_id: AgentId | None = None
 
 
+class GetLessons(Value, frozen=True):
+    """What was learnt from what was said, the newest first.
+
+    Of one `kind`, of one or several `status`. Go on with `before`: the last `next`.
+    """
+
+    agent_id: AgentId | None = None
+    kind: LessonKind | None = None
+    status: LessonStatus | Annotated[list[LessonStatus], Meta(min_length=1, max_length=4)] | None = None
+    before: LessonId | None = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 50
+
+    def statuses(self) -> list[LessonStatus] | None:
+        return [self.status] if isinstance(self.status, str) else self.status
+
+
+class JudgeLesson(Value, frozen=True):
+    """Accept a lesson, reject it, or `edit` it: `text` is what it says from now on. The same again changes nothing."""
+
+    lesson_id: LessonId
+    verdict: Verdict
+    agent_id: AgentId | None = None
+    text: Annotated[str, Meta(max_length=2_000, extra_json_schema={"pattern": NOT_BLANK})] | None = None
+
+
 class Pin(Value, frozen=True):
     """Keep entries hot for ever: those named by `entryIds`, all of a session, or those that hold a `keyword`."""
 
@@ -273,6 +304,30 @@ class Pin(Value, frozen=True):
 
 class Unpin(Pin, frozen=True):
     """Let pinned entries age again: those named, those of a session, those that hold a `keyword`."""
+
+
+class Forget(Value, frozen=True):
+    """Forget messages for good, with everything that came of them: those named by `entryIds`, all of a session, or
+    those `matching` a text, however it is spaced and in whatever case. Exactly one of the three. `reason` is kept (it
+    may be empty); with `dryRun` nothing is touched, and the receipt says what would be."""
+
+    reason: Annotated[str, Meta(max_length=512)]
+    agent_id: AgentId | None = None
+    entry_ids: Annotated[list[EntryId], Meta(min_length=1, max_length=1_000)] | None = None
+    session_id: SessionId | None = None
+    matching: Annotated[str, Meta(min_length=1, max_length=10_000)] | None = None
+    dry_run: bool = False
+
+
+class VerifyForgotten(Value, frozen=True):
+    """Look everywhere for what a receipt of `forget` says is gone, and say whether the receipt is this provider's own;
+    nothing is searched for one that is not. With `matching`, look for this text too. A receipt that the store keeps can
+    be named by `receiptId`, and is answered, too; without either, those that it keeps of the agent are listed."""
+
+    receipt: ForgetReceipt | None = None
+    receipt_id: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    agent_id: AgentId | None = None
+    matching: Annotated[str, Meta(min_length=1, max_length=10_000)] | None = None
 
 
 class Cross(Value, frozen=True):
@@ -287,6 +342,32 @@ class Reindex(Value, frozen=True):
 
     agent_id: AgentId | None = None
     embeddings: bool = False
+
+
+class Maintain(Value, frozen=True):
+    """Look after the agent's memory now, as is done every few minutes, and say what was done: all tasks, or those
+    named."""
+
+    agent_id: AgentId | None = None
+    tasks: Annotated[list[str], Meta(min_length=1, max_length=MOST_TASKS)] | None = None
+
+
+class Export(Value, frozen=True):
+    """Everything an agent has, as records in one order. Go on with `after`: the `next` of the page before."""
+
+    agent_id: AgentId | None = None
+    after: Annotated[str, Meta(max_length=4_096)] | None = None
+    limit: Limit = 500
+
+
+class Import(Value, frozen=True):
+    """Take the records of an export, in their order, each once. A request that goes on with a session says which of its
+    messages was given last (`follows`). With `done` no more are to come; until then nothing is made of them."""
+
+    records: Annotated[list[Record], Meta(max_length=MOST_MESSAGES)]
+    agent_id: AgentId | None = None
+    follows: Followed | None = None
+    done: bool = False
 
 
 class PreCompaction(Value, frozen=True):
@@ -410,10 +491,17 @@ SHAPES: dict[str, tuple[type[Any], Any]] = {
     "anchors": (GetAnchors, AnchorList),
     "state": (GetState, ContinuityState),
     "config": (GetConfig, SettingsView),
+    "lessons": (GetLessons, LessonPage),
+    "lessons/judge": (JudgeLesson, Lesson),
     "pin": (Pin, Pinned),
     "unpin": (Unpin, Pinned),
+    "forget": (Forget, Forgot),
+    "forget/verify": (VerifyForgotten, ForgetCheck),
     "cross": (Cross, CrossSearch),
     "reindex": (Reindex, IndexStatus),
+    "maintain": (Maintain, MaintenanceReport),
+    "export": (Export, ExportPage),
+    "import": (Import, Imported),
     "hooks/pre-compaction": (PreCompaction, Saved),
     "hooks/post-compaction": (PostCompaction, Done),
     "hooks/session-start": (SessionStart, CompressedContext | None),

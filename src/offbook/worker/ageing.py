@@ -1,51 +1,70 @@
-"""Hot, warm and cold in numbers, and the offload of what is too much to be hot (A8, A9). Nothing is deleted."""
+"""Hot, warm and cold in numbers, and the offload of what is too much to be hot (A8, A9). Nothing is deleted.
+
+What is decided is decided in `lifecycle.tiers`; here is read what that needs, and written what comes of it.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from offbook.audit import micros, moment
 from offbook.entries import Hold
 from offbook.lifecycle.offload import OFFLOADED, offloaded_through
-from offbook.lifecycle.tiers import hot_until, tier_of, to_offload
+from offbook.lifecycle.tiers import (
+    after,
+    cooling,
+    count_by_age,
+    earlier,
+    hot_until,
+    offload_decision,
+    stretches,
+    tier_of,
+)
 from offbook.protocols import Store
 from offbook.settings import Settings, Ttl
 from offbook.types import AuditDraft, Tiers, now
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from offbook.retrieval.index.agent_index import AgentIndex
 
-MOST_HOURS = 100_000_000
-"""Eleven thousand years: longer than there are dates."""
 AGER = "offbook"
 """The actor of the audit event: nobody asked for it."""
 MOST_HELD = 10_000
 """Pinned or lately retrieved messages that are looked at one by one; more than that are counted by age."""
 
+_stretches: WeakKeyDictionary[AgentIndex, tuple[int, list[int]]] = WeakKeyDictionary()
+"""Of each index how many of its rows were looked at, and what was found."""
+
 
 async def tiers(store: Store, agent_id: str, index: AgentIndex, ttl: Ttl) -> Tiers:
-    """How many messages are in each tier now. Does not grow with history: arrivals are in order of time."""
-    import numpy as np
-
+    """How many messages are in each tier now. Does not grow with history: arrivals are in order of time, but where
+    the clock was set back."""
     at = now()
-    offloaded = await _offloaded(store, agent_id, at)
-    arrived = index.rows.view()["arrived"]
-    base = _hours(min(ttl.base_hours, ttl.max_hours))
-    cooled = int(np.searchsorted(arrived, micros(_before(at, base)), "right"))
-    chilled = int(np.searchsorted(arrived, micros(_before(_before(at, base), _hours(ttl.max_hours))), "right"))
-    if offloaded is not None:
-        gone = int(np.searchsorted(arrived, micros(offloaded), "right"))
-        cooled, chilled = max(cooled, gone), max(chilled, gone)
-    count = {"hot": len(arrived) - cooled, "warm": cooled - chilled, "cold": chilled}
-    for row, hold in await _held(store, agent_id, index, at, ttl):
+    gone = await _offloaded(store, agent_id, at)
+    held = await _held(store, agent_id, index, at, ttl)
+    arrived, starts = _arrivals(index)
+    cooled, chilled = cooling(at, ttl)
+    count = count_by_age(
+        arrived,
+        starts,
+        cooled=micros(cooled),
+        chilled=micros(chilled),
+        offloaded_through=None if gone is None else micros(gone),
+    )
+    for row, hold in held:
+        if row >= len(arrived):
+            continue  # it came while the store was asked
         when = moment(int(arrived[row]))
-        is_gone = offloaded is not None and when <= offloaded
+        is_gone = gone is not None and when <= gone
         plain = tier_of(when, 0, is_pinned=False, is_offloaded=is_gone, ttl=ttl, at=at)
-        held = tier_of(when, hold.retrievals, is_pinned=hold.pinned, is_offloaded=is_gone, ttl=ttl, at=at)
         count[plain] -= 1
-        count[held] += 1
-    return Tiers(**{tier: max(0, number) for tier, number in count.items()})
+        count[tier_of(when, hold.retrievals, is_pinned=hold.pinned, is_offloaded=is_gone, ttl=ttl, at=at)] += 1
+    return Tiers(hot=count["hot"], warm=count["warm"], cold=count["cold"])
 
 
 async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Settings) -> int:
@@ -58,30 +77,51 @@ async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Sett
     if gone is not None and gone > at:
         await store.set_agent_note(agent_id, OFFLOADED, at.isoformat(), None)
         gone = at
-    since = _before(at, _hours(ttl.max_hours))
-    if gone is not None:
-        since = max(since, gone)
-    arrived = index.rows.view()["arrived"]
-    first = int(np.searchsorted(arrived, micros(since), "right"))
-    recent = np.array(arrived[first:])
-    is_hot = recent > micros(_before(at, _hours(min(ttl.base_hours, ttl.max_hours))))
-    is_pinned = np.zeros(len(recent), bool)
-    pinned_before = 0
-    for row, hold in await _held(store, agent_id, index, at, ttl):
-        if row >= first:
-            is_pinned[row - first] = hold.pinned
-            is_hot[row - first] = hold.pinned or at < hot_until(moment(int(arrived[row])), hold.retrievals, ttl)
-        else:
-            pinned_before += hold.pinned
-    hot = int(is_hot.sum()) + pinned_before
-    movable = np.sort(recent[is_hot & ~is_pinned]).tolist()
-    moved = to_offload(movable, hot=hot, threshold=settings.prune_threshold, keep=settings.prune_keep)
-    if not moved:
+    held = await _held(store, agent_id, index, at, ttl)
+    arrived, starts = _arrivals(index)
+    held = [(row, hold) for row, hold in held if row < len(arrived)]
+    # Whatever arrived before that is hot only where it is pinned.
+    recent = after(arrived, starts, micros(earlier(at, ttl.max_hours)))
+    pinned = [row for row, hold in held if hold.pinned]
+    rows = np.union1d(recent, np.array(pinned, np.intp))
+    cools_at = _plainly_cools_at(arrived[rows], at, ttl)
+    for row, hold in held:
+        place = int(np.searchsorted(rows, row))
+        if place < len(rows) and rows[place] == row:
+            cools_at[place] = micros(hot_until(moment(int(arrived[row])), hold.retrievals, ttl))
+    decided = offload_decision(
+        arrived[rows],
+        cools_at,
+        np.isin(rows, pinned),
+        offloaded_through=None if gone is None else micros(gone),
+        at=micros(at),
+        threshold=settings.prune_threshold,
+        keep=settings.prune_keep,
+    )
+    if decided.through is None:
         return 0
-    through = moment(movable[moved - 1]).isoformat()
-    event = AuditDraft(verb="offload", actor=AGER, details={"moved": moved, "through": through, "hot": hot})
-    await store.set_agent_note(agent_id, OFFLOADED, through, event)
-    return moved
+    through = moment(decided.through).isoformat()
+    details = {"moved": decided.moved, "through": through, "hot": decided.hot}
+    await store.set_agent_note(agent_id, OFFLOADED, through, AuditDraft(verb="offload", actor=AGER, details=details))
+    return decided.moved
+
+
+def _arrivals(index: AgentIndex) -> tuple[NDArray[np.int64], list[int]]:
+    arrived = index.rows.view()["arrived"]
+    through, known = _stretches.get(index, (0, []))
+    if through > len(arrived):  # it was made anew
+        through, known = 0, []
+    starts = stretches(arrived, known=known, through=through)
+    _stretches[index] = (len(arrived), starts)
+    return arrived, starts
+
+
+def _plainly_cools_at(arrived: NDArray[np.int64], at: datetime, ttl: Ttl) -> NDArray[np.int64]:
+    """Of what was never retrieved only whether it is hot at `at` matters here, not since when or until when."""
+    import numpy as np
+
+    cooled, _ = cooling(at, ttl)
+    return np.where(arrived > micros(cooled), micros(at) + 1, micros(at))
 
 
 async def _offloaded(store: Store, agent_id: str, at: datetime) -> datetime | None:
@@ -93,22 +133,9 @@ async def _offloaded(store: Store, agent_id: str, at: datetime) -> datetime | No
 
 async def _held(store: Store, agent_id: str, index: AgentIndex, at: datetime, ttl: Ttl) -> list[tuple[int, Hold]]:
     """The rows that are pinned, or were retrieved so lately that it may count."""
-    since = _before(_before(at, _hours(ttl.max_hours)), _hours(ttl.max_hours))
+    since = earlier(earlier(at, ttl.max_hours), ttl.max_hours)
     lately = dict(await store.retrieved_since(agent_id, since, limit=MOST_HELD))
     pinned = await store.pinned(agent_id, limit=MOST_HELD)
     lately |= await store.holds(agent_id, [place for place in pinned if place not in lately])
     rows = index.rows.find(list(lately))
     return [(int(row), hold) for row, hold in zip(rows, lately.values(), strict=True) if row >= 0]
-
-
-def _hours(hours: float) -> timedelta:
-    """Settings may name any number of hours."""
-    return timedelta(hours=min(hours, MOST_HOURS))
-
-
-def _before(at: datetime, span: timedelta) -> datetime:
-    """Time begins somewhere."""
-    try:
-        return max(at - span, moment(0))
-    except OverflowError:
-        return moment(0)

@@ -27,16 +27,18 @@ from offbook.retrieval.recall import Recall
 from offbook.settings import Settings
 from offbook.slots import Slots
 from offbook.standing import Standings
-from offbook.summaries import CompressionEstimate
+from offbook.summaries import CompressionEstimate, Summary
 from offbook.swapping import Swapping
 from offbook.types import IndexStatus, Scope, SummaryStatus, Tiers
 from offbook.worker import ageing
 from offbook.worker.attending import Attending
+from offbook.worker.caring import Asks, Caring
 from offbook.worker.compressing import Compressing
 from offbook.worker.drafting import Drafting
 from offbook.worker.embedders import Embedders
 from offbook.worker.embedding import EmbeddingStep, embedded_in
 from offbook.worker.indexes import REST_SECONDS, Indexes
+from offbook.worker.maintenance import Task
 from offbook.worker.rewriting import Rewriting
 from offbook.worker.summary_files import SummaryFiles
 from offbook.worker.turns import Turns
@@ -72,7 +74,10 @@ class Background:
         models: Path,
         summaries: Path,
         frame_key: bytes,
+        tasks: Sequence[Task] = (),
+        folder: Path | None = None,
     ) -> None:
+        """`tasks`: those of maintenance that are done from outside."""
         self._store = store
         self._settings = settings
         self.embedders = Embedders(settings.embedding, models)
@@ -92,7 +97,11 @@ class Background:
         attending = Attending(store, settings, standings, self.embedders)
         self._compressing = Compressing(store, settings, standings, self._writer, drafting, self.slots, attending)
         self._rewriting = Rewriting(store, standings, self._writer, drafting)
+        self.when_forgotten: list[Callable[[str], None]] = []
+        """Told of an agent of which something was forgotten: who keeps words of it lets them go."""
         self._to_compress = Turns()
+        self._put_off: set[str] = set()
+        self._standings = standings
         self._recall = Recall(store, blobs, self.indexes, self.embedders, settings)
         self._to_follow = Turns()
         self._to_embed = Turns()
@@ -102,6 +111,19 @@ class Background:
         self._is_quiet = asyncio.Event()
         self._is_quiet.set()
         self._has_begun = False
+        self.caring = Caring(
+            store,
+            blobs,
+            settings,
+            indexes=self.indexes,
+            embedders=self.embedders,
+            writer=self._writer,
+            files=self._files,
+            folder=folder or indexes.parent,
+            key=frame_key,
+            asks=Asks(self._forget_words, self._look_again, self._to_embed.add, self._unembedded, self._give_way),
+            tasks=tasks,
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     # ── its life ──
@@ -115,6 +137,7 @@ class Background:
             self._rest_on,
             self._compress_on,
             self._look_on,
+            self.caring.maintenance.run,
         ):
             self._tasks.append(asyncio.create_task(loop()))
 
@@ -122,6 +145,7 @@ class Background:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.caring.close()
         await self.slots.close()
         await self._writer.close()
         await self.embedders.close()  # first: who waits for an endpoint's answer would wait for minutes
@@ -157,6 +181,34 @@ class Background:
         self._compressing.note(scope)
         self._to_compress.add(scope.agent_id)
 
+    async def _look_again(self, agent_id: str) -> None:
+        await self.compress(agent_id, None, again=self._writer.has_models(agent_id))
+        self.notify(agent_id)
+
+    def _forget_words(self, agent_id: str) -> None:
+        self.reader.forget_words(agent_id)
+        self.slots.forget(agent_id)
+        self._standings.forget_agent(agent_id)
+        self._standings.changed(agent_id)
+        self._standings.was_rewritten(agent_id)
+        for told in self.when_forgotten:
+            told(agent_id)
+
+    async def imported(self, agent_id: str, scopes: Sequence[Scope], summaries: Sequence[Summary]) -> None:
+        """Messages and summaries came that somebody else had made."""
+        for summary in summaries:
+            await self._files.kept(summary)
+        for span in [span for summary in summaries for span in summary.draft.spans]:
+            self._standings.forget(Scope(agent_id=agent_id, session_id=span.session_id))
+        if summaries:
+            self._standings.changed(agent_id)
+        self.reader.forget(agent_id)
+        self.slots.forget(agent_id)
+        if scopes:
+            self.notify(agent_id)
+        for scope in scopes:
+            self.notify_session(scope)
+
     async def compress(self, agent_id: str, session_id: str | None, *, again: bool = False) -> None:
         """Look at the session, or at all of the agent's, for what is to be summarised; with `again` also for what a
         better one can write now."""
@@ -186,6 +238,10 @@ class Background:
 
     async def recall(self, ask: Ask) -> tuple[Recollection, dict[str, list[int]]]:
         return await self._recall(ask)
+
+    def anticipate(self, agent_id: str, query: str) -> None:
+        """Begin with what takes longest of a recall that is about to be asked for."""
+        self._recall.anticipate(agent_id, query)
 
     async def entries_at(self, scope: Scope, places: Sequence[int]) -> list[MemoryEntry]:
         return await self._recall.entries_at(scope, places)
@@ -262,11 +318,13 @@ class Background:
         """Messages not yet embedded, agents not yet looked at, and contexts that are not standing by yet."""
         waiting = self._to_follow.undone + self._to_embed.undone + self._to_compress.undone + (not self._has_begun)
         waiting += self.to_compress() + self.slots.waiting
-        model = self.embedders.fingerprint
-        for agent_id in self.indexes.open_agents() if not self._is_without_model else ():
-            index = self.indexes.peek(agent_id)
-            waiting += index.rows.count - embedded_in(index, model) if index else 0
-        return waiting
+        return waiting + sum(self._unembedded(agent_id) for agent_id in self.indexes.open_agents())
+
+    def _unembedded(self, agent_id: str) -> int:
+        index = self.indexes.peek(agent_id)
+        if index is None or self._is_without_model:
+            return 0
+        return index.rows.count - embedded_in(index, self.embedders.fingerprint)
 
     # ── the loops ──
 
@@ -285,6 +343,7 @@ class Background:
         for agent_id in await self._store.agents():
             self.notify(agent_id)
             await self.compress(agent_id, None)
+            await self.caring.forgets.resume(agent_id)
 
     async def _follow_on(self) -> None:
         while True:
@@ -361,6 +420,9 @@ class Background:
                 self._later(self._to_compress, agent_id, RETRY_SECONDS)
 
     async def _compress(self, agent_id: str) -> None:
+        if held_seconds := await self.caring.holding.seconds(agent_id):
+            self._put_off_compressing(agent_id, held_seconds)
+            return
         until = time.monotonic() + FOLLOW_SECONDS
         while not await self._compress_piece(agent_id):
             await self._give_way()
@@ -368,13 +430,23 @@ class Background:
                 self._to_compress.add(agent_id)
                 return
 
+    def _put_off_compressing(self, agent_id: str, seconds: float) -> None:
+        def again() -> None:
+            self._put_off.discard(agent_id)
+            self._to_compress.add(agent_id)
+
+        if agent_id not in self._put_off:
+            self._put_off.add(agent_id)
+            asyncio.get_running_loop().call_later(seconds, again)
+
     async def _compress_piece(self, agent_id: str) -> bool:
         """News first; then what is written again; then the files of both."""
-        return (
-            await self._compressing.run(agent_id)
-            and await self._rewriting.run(agent_id)
-            and await self._files.run(agent_id)
-        )
+        async with self.caring.forgets.apart(agent_id):
+            return (
+                await self._compressing.run(agent_id)
+                and await self._rewriting.run(agent_id)
+                and await self._files.run(agent_id)
+            )
 
     async def _look_on(self) -> None:
         """A session that has fallen silent has no news that would tell of it, so all are looked at now and then."""

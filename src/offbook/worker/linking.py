@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from offbook.content import text_of
+from offbook.content import own_text
 from offbook.continuity.replacing.clauses import says_more
+from offbook.continuity.replacing.lesson_links import takes_back
 from offbook.continuity.replacing.supersede import (
     Earlier,
     correction_in,
@@ -24,6 +25,7 @@ from offbook.continuity.replacing.supersede import (
     superseded_by,
 )
 from offbook.entries import PlacedMessage, Supersession
+from offbook.lessons import LESSONS_SESSION
 from offbook.protocols import Store
 from offbook.retrieval.settling import PARTLY, RETRACTED
 from offbook.retrieval.whole import readable
@@ -94,8 +96,8 @@ def _tellings(index: AgentIndex, messages: Sequence[PlacedMessage]) -> list[Tell
     found: list[Telling] = []
     for placed in messages:
         one = _heard(placed)
-        if one is None:
-            continue
+        if one is None or placed.session_id == LESSONS_SESSION:
+            continue  # what a person wrote there replaces what its lesson was learnt from (see `judging`)
         facts = facts_in(one.text, one.role, one.speaker)
         correction = correction_in(one.text, one.role)
         restates = may_restate(one.text, one.role)
@@ -112,8 +114,9 @@ def _heard(placed: PlacedMessage) -> Heard | None:
     """None for what is not its sender's own: what a tool gave, or what is said to come from elsewhere."""
     logged = placed.logged
     message = logged.message
-    is_own = message.origin in (None, "", message.role) and message.tool_call_id is None
-    text = text_of(message.content)[:LONGEST_COMPARED_CHARS] if is_own else ""
+    is_edit = placed.session_id == LESSONS_SESSION and not takes_back(message)
+    is_own = (message.origin in (None, "", message.role) or is_edit) and message.tool_call_id is None
+    text = own_text(message.content)[:LONGEST_COMPARED_CHARS] if is_own else ""
     if not text:
         return None
     return Heard(

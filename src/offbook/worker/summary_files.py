@@ -8,11 +8,9 @@ written again at the next start, found by names alone: no text is read for it.
 from __future__ import annotations
 
 import re
-import string
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import structlog
 from offbook.errors import StoreError
 from offbook.home import make_private, write_private
 from offbook.protocols import Store
+from offbook.safe_names import encoded_name
 from offbook.settings import Settings
 from offbook.summaries import SourceSpan, Summary, summary_id, view_of
 from offbook.types import Value, now
@@ -31,11 +30,6 @@ INDEX = "index.json"
 INDEX_SECONDS = 5.0
 """Between two writings of an index while summaries are made one after the other: it is written whole."""
 PAGES_AT_A_TIME = 20
-LONGEST_NAME = 120
-"""Of a folder; file systems allow 255 bytes."""
-KEPT_OF_A_LONG_NAME = 80
-PLAIN = frozenset(string.ascii_lowercase + string.digits + "_-.")
-"""Capitals are not: there are file systems that take them for small letters, and so two agents for one."""
 OURS = re.compile(r"\d{4,}\.md|\.\d{4,}\.md\.[0-9a-f]{8}")
 """Pages, and unfinished ones."""
 NOT_IN_METADATA = ("text", "losses", "parent")
@@ -74,12 +68,7 @@ Lines = dict[str, IndexedSummary]
 
 def agent_folder(agent_id: str) -> str:
     """The agent's name, percent-encoded: safe on every file system, and of one agent only."""
-    plain = "".join(letter if letter in PLAIN else _encoded(letter) for letter in agent_id)
-    if plain.startswith("."):
-        plain = _encoded(".") + plain[1:]
-    if len(plain) <= LONGEST_NAME:
-        return plain
-    return f"{plain[:KEPT_OF_A_LONG_NAME]}~{sha256(agent_id.encode()).hexdigest()[:32]}"  # no short name has a ~
+    return encoded_name(agent_id)
 
 
 def file_of(id_: str) -> str:
@@ -142,10 +131,6 @@ def ids_of(counts: Mapping[int, int]) -> list[str]:
 def is_same(line: IndexedSummary, other: IndexedSummary) -> bool:
     """But for the summary that merges it: that may have come since."""
     return msgspec.structs.replace(line, parent=None) == msgspec.structs.replace(other, parent=None)
-
-
-def _encoded(letter: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in letter.encode())
 
 
 # ── on the disk, in threads ───────────────────────────────────────────────────────────────────

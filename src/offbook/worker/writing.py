@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -101,6 +103,8 @@ class Line:
         self.shared = Standing()
         self.own: dict[str, Standing] = {}
         self.lock = asyncio.Lock()
+        self.left_behind: asyncio.Future[Written] | None = None
+        """A call that was broken off. It cannot be stopped; what it gives is dropped."""
 
     def of(self, agent_id: str) -> Standing:
         return self.own.setdefault(agent_id, Standing())
@@ -116,6 +120,10 @@ class Unstored(NamedTuple):
 
 class Unfit(Exception):
     """Why this one does not write this time, though nothing is wrong with it."""
+
+
+class BrokenOff(ModelUnavailable):
+    """What was being written is about to be forgotten: nobody waits for it."""
 
 
 class NotTaken(Exception):
@@ -144,6 +152,27 @@ class Writer:
         self._lines: dict[tuple[str, str], Line] = {}
         self._unstored: dict[str, Unstored] = {}
         self._is_closed = False
+        self._giving_way: Counter[str] = Counter()
+        self._calls: dict[str, set[asyncio.Future[None]]] = {}
+        """By agent, what breaks off a call that is under way."""
+
+    @contextmanager
+    def giving_way(self, agent_id: str) -> Iterator[None]:
+        """Meanwhile no model writes for the agent. A call that is under way is broken off, and what waits for the
+        host or for the store is let go of: only what it cost is kept."""
+        self._giving_way[agent_id] += 1
+        for stop in self._calls.get(agent_id, ()):
+            if not stop.done():
+                stop.set_result(None)
+        self._host.withdraw(agent_id)
+        for fingerprint, unstored in list(self._unstored.items()):
+            if unstored.agent_id == agent_id and unstored.completion.text:
+                del self._unstored[fingerprint]
+                self._account(unstored)
+        try:
+            yield
+        finally:
+            self._giving_way[agent_id] -= 1
 
     async def write(
         self,
@@ -166,6 +195,8 @@ class Writer:
                     continue
                 try:
                     found = await self._written(line, spec, agent_id, prompt, source_chars, identifiers)
+                except BrokenOff:
+                    raise
                 except Unfit as why:
                     own.trouble = str(why)
                 except NotTaken as why:
@@ -244,7 +275,7 @@ class Writer:
         known = await self._store.completion(agent_id, fingerprint)
         is_new = known is None
         if known is None:
-            known = await self._paid_for(agent_id, summarizer, prompt, fingerprint)
+            known = await self._paid_for(line, agent_id, summarizer, prompt, fingerprint)
             line.shared.clear()
         wrong = faults(known.text, source_chars=source_chars, identifiers=identifiers, max_tokens=target_tokens)
         if wrong:
@@ -280,9 +311,11 @@ class Writer:
             )
         return msgspec.structs.replace(prompt, max_output_tokens=min(prompt.max_output_tokens, room)), target_tokens
 
-    async def _paid_for(self, agent_id: str, summarizer: Summarizer, prompt: Prompt, fingerprint: str) -> Completion:
+    async def _paid_for(
+        self, line: Line, agent_id: str, summarizer: Summarizer, prompt: Prompt, fingerprint: str
+    ) -> Completion:
         await self._require_means(summarizer, prompt)
-        written = await asyncio.to_thread(summarizer.write, prompt)
+        written = await self._called(line, agent_id, summarizer, prompt, fingerprint)
         completion = Completion(
             fingerprint=fingerprint, summarizer=summarizer.name, text=written.text, usage=written.usage
         )
@@ -303,6 +336,41 @@ class Writer:
             self._unstored[fingerprint] = Unstored(agent_id, completion, at)
             raise
         return completion
+
+    async def _called(
+        self, line: Line, agent_id: str, summarizer: Summarizer, prompt: Prompt, fingerprint: str
+    ) -> Written:
+        if line.left_behind is not None and not line.left_behind.done():
+            raise Unfit("it is still busy with what was broken off for a forget")
+        if self._giving_way[agent_id]:
+            raise BrokenOff(f"something of agent {agent_id!r} is being forgotten", retryable=True)
+        running = asyncio.ensure_future(asyncio.to_thread(summarizer.write, prompt))
+        stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        calls = self._calls.setdefault(agent_id, set())
+        calls.add(stop)
+        try:
+            await asyncio.wait((running, stop), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            calls.discard(stop)
+        if not stop.done():
+            return running.result()
+
+        def account(call: asyncio.Future[Written]) -> None:
+            if not call.cancelled() and call.exception() is None:
+                spent = Completion(
+                    fingerprint=fingerprint, summarizer=summarizer.name, text="", usage=call.result().usage
+                )
+                self._account(Unstored(agent_id, spent, self._clock()))
+
+        line.left_behind = running
+        running.add_done_callback(account)
+        raise BrokenOff(f"something of agent {agent_id!r} is being forgotten", retryable=True)
+
+    def _account(self, unstored: Unstored) -> None:
+        """What an answer cost, without the answer, under a name of its own: the caps of the day know of it."""
+        name = f"let-go:{unstored.completion.fingerprint}"
+        spent = msgspec.structs.replace(unstored.completion, fingerprint=name, text="")
+        self._unstored[name] = unstored._replace(completion=spent)
 
     async def _store_unstored(self, wanted: str) -> None:
         """Before anybody is asked again. An answer that fails by itself keeps nobody waiting but who wants it."""

@@ -136,3 +136,13 @@ def test_what_was_refused_is_tried_again_when_asked(
     monkeypatch.setattr(clients.Client, "ping", lambda self: {})
     assert run("flush", *arguments).exit_code == 0
     assert asked == [with_rejected]
+
+
+def test_what_is_delivered_is_told_in_the_spelling_of_all_documents(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    outbox = {"folder": "x", "delivered": 0, "rejected": 0, "resent": 0, "waiting": 1, "last_error": "away"}
+    report = {"delivered": 0, "rejected": 0, "resent": 0, "waiting": 1, "busy": [], "last_error": "away"}
+    monkeypatch.setattr(clients, "deliver_outboxes", lambda *_, **__: {**report, "outboxes": [outbox]})
+    monkeypatch.setattr(clients.Client, "ping", lambda self: {})
+    document = json.loads(run("flush", "--json").stdout)
+    assert (document["lastError"], document["outboxes"][0]["lastError"]) == ("away", "away")
+    assert [name for name in (*document, *document["outboxes"][0]) if "_" in name] == []

@@ -133,11 +133,18 @@ def test_nothing_to_do_is_no_failure(run: Run, provider: Answering) -> None:
     provider.with_answers("status", status({"L1": 1}))
     output = run("compress").stdout
     assert "nothing that is long enough" in output
-    assert output.endswith("no new summaries: all that is old enough is summarised\n")
+    assert output.endswith("no new summaries; there are 1 L1: all that is old enough is summarised\n")
+
+
+def test_what_was_made_since_the_estimate_is_told(run: Run, provider: Answering) -> None:
+    provider.with_answers("compress", estimate(summaries=1, counts={}))
+    provider.with_answers("status", status({"L1": 2}))
+    assert run("compress").stdout.endswith("\n2 summaries made: 2 L1; `offbook inspect` shows them\n")
+    assert json.loads(run("compress", "--json").stdout)["made"] == {"L1": 2}
 
 
 def test_what_was_paid_is_told(run: Run, provider: Answering) -> None:
-    provider.with_answers("status", status(dollars=1.0), status({"L1": 1}, dollars=1.25))
+    provider.with_answers("status", status(dollars=1.0), status({"L1": 2}, dollars=1.25))
     assert "1 summary made for $0.25: 1 L1" in run("compress", "--yes").stdout
 
 

@@ -133,7 +133,7 @@ def test_what_cannot_be_read_at_all_is_a_failure(run: Run, state: State, answeri
     result = run("import", "openclaw")
     assert result.exit_code == 1
     assert "2 messages: 2 stored" in result.stdout
-    assert "1 files or databases not read to the end" in result.stderr
+    assert "1 file or database not read to the end" in result.stderr
 
 
 def test_messages_that_came_after_newer_ones_are_told(run: Run, state: State, answering: Answering) -> None:

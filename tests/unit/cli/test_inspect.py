@@ -17,7 +17,7 @@ def one_of_each(provider: Answering) -> None:
 
 def test_a_summary_is_shown_with_what_it_stands_for_and_what_it_took(run: Run, provider: Answering) -> None:
     losses = [
-        Loss(kind="number", text="42", session_id="chat", seq=5),
+        Loss(kind="number", text="4,217 kWh", session_id="chat", seq=5),
         Loss(kind="name", text="Ada", session_id="chat", seq=5),
     ]
     written = summary(3, usage=Usage(dollars=0.0123), summarizer="openai gpt", parent="L2-0001", lost=4, losses=losses)
@@ -28,9 +28,12 @@ def test_a_summary_is_shown_with_what_it_stands_for_and_what_it_took(run: Run, p
     assert "\n  by openai gpt on 20" in output
     assert " · $0.0123 · merged into L2-0001\n" in output
     assert "\n  They met in Lisbon.\n  Ada is the cat.\n" in output
-    assert "42" not in output
+    assert "4,217 kWh" not in output
     full = run("inspect", "--full").stdout
-    assert "\n  left out of chat #5: number 42, name Ada\n  and 2 more particulars: `offbook expand L1-0003`\n" in full
+    assert (
+        "\n  left out of chat #5: number 4,217 kWh, name Ada\n  and 2 more particulars: `offbook expand L1-0003`\n"
+        in full
+    )
 
 
 def test_the_counts_by_level_come_last(run: Run) -> None:

@@ -228,11 +228,20 @@ def test_a_host_that_does_not_reload(run: Run, host: Path) -> None:
     assert "so run: openclaw gateway restart" in setup(run, host, "capture", "--yes").stdout
 
 
-def test_mcp_is_not_there_yet(run: Run, host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mcp_adds_a_server_that_asks_the_same_provider(run: Run, host: Path, tmp_path: Path) -> None:
+    (host / "openclaw.json").write_text("{}")
+    assert setup(run, host, "capture", "--mcp", "--yes", "--home", str(tmp_path / "kept")).exit_code == 0
+    server = json.loads((host / "openclaw.json").read_text())["mcp"]["servers"]["offbook"]
+    assert server["args"] == ["mcp", "--home", str(tmp_path / "kept")]
+    assert setup(run, host, "off", "--yes").exit_code == 0
+    assert "mcp" not in json.loads((host / "openclaw.json").read_text())
+
+
+def test_mcp_without_its_extra_says_how_to_install_it(run: Run, host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     from offbook.cli.options import Invocation
 
-    with pytest.raises(click.UsageError, match="no `offbook mcp` yet"):
+    with pytest.raises(click.UsageError, match=r"pip install 'offbook\[mcp\]'"):
         openclaw_setup._wishes(
             Invocation(),
             level="capture",

@@ -88,6 +88,13 @@ def test_an_argument_that_is_not_utf_8_is_refused(run: Run) -> None:
 # ── whom a command asks ──
 
 
+@pytest.mark.parametrize("option", ["--agent", "--home", "--url"])
+def test_an_option_that_is_empty_does_not_mean_the_default(option: str, run: Run) -> None:
+    result = run("status", option, "")
+    assert result.exit_code == 2
+    assert "it is empty: leave the option out, or say what is meant" in result.stderr
+
+
 def test_a_folder_named_wins_over_the_provider_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OFFBOOK_URL", "http://127.0.0.1:1")
     assert str(Invocation().endpoint) == "http://127.0.0.1:1"

@@ -48,3 +48,21 @@ def test_a_session_that_another_one_started_names_it(command: str, run: Run, pro
 def test_where_no_session_was_started_by_another_there_is_no_column_for_it(run: Run, provider: Answering) -> None:
     provider.with_answers("status", {**status(), "sessions": [session("alone")]})
     assert "started by" not in run("log").stdout
+
+
+def test_of_many_agents_a_few_are_named_those_of_the_suite_last(run: Run, provider: Answering) -> None:
+    suite = [f"conformance-{number:04}" for number in range(68)]
+    provider.with_answers("status", {**status(), "agents": [*suite, "main", "researcher", "数据"]})
+    named = ", ".join(["researcher", "数据", *suite[:18]])
+    assert run("status").stdout.endswith(f"\nOther agents: {named} and 50 more (--json names all)\n")
+    provider.with_answers("status", {**status(), "agents": ["main", "researcher"]})
+    assert run("status").stdout.endswith("\nOther agents: researcher\n")
+
+
+def test_what_was_forgotten_is_not_missing(run: Run, provider: Answering) -> None:
+    known = status()
+    known["counts"]["messages"], known["index"]["entries"] = 9, 8
+    provider.with_answers("status", {**known, "forgets": 1})
+    assert "by text       8  (1 more: forgotten, or still to be taken in)\n" in run("status").stdout
+    provider.with_answers("status", known)
+    assert "by text       8 of 9\n" in run("status").stdout

@@ -189,6 +189,12 @@ def with_messages(change: Callable[[list[Message]], list[Message]]) -> Callable[
     return lambda answer: msgspec.structs.replace(answer, messages=change(list(answer.messages)))
 
 
+def without_newest(messages: list[Message]) -> list[Message]:
+    """Without what was said last, which need not stand last: a result that came late stands behind its call."""
+    newest = max(messages, key=lambda message: int((message.id or "").partition(":")[2] or 0), default=None)
+    return [message for message in messages if message is not newest]
+
+
 def refusing(answer: Swap) -> Swap:
     raise ProviderRefused(REFUSAL)
 
@@ -205,7 +211,7 @@ WRONG_ANSWERS: dict[str, Callable[[Swap], Swap]] = {
     "empty": with_messages(lambda messages: []),
     "a result without its call": with_messages(lambda messages: [ORPHAN, *messages]),
     "a call without its result": with_messages(lambda messages: [CALLING, *messages]),
-    "without the newest": with_messages(lambda messages: messages[:-1]),
+    "without the newest": with_messages(without_newest),
     "without anything of ours": with_messages(lambda messages: [memory_of([])]),
     "larger": with_messages(lambda messages: [Message(role="user", content="word " * 5_000), *messages]),
     "saying nothing": with_messages(lambda messages: [Message(role="user", content=" "), *messages]),

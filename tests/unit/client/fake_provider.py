@@ -54,6 +54,7 @@ RECALLED: dict[str, dict[str, Any]] = {
     "unpin": {"changed": 0, "entryIds": []},
     "cross": {"enabled": True, "agents": ["bea"]},
     "reindex": {"entries": 3, "embedded": 0, "waiting": 3},
+    "maintain": {"agentId": "ada", "runs": [{"task": "index", "did": {"indexed": 3}, "seconds": 0.1}], "health": []},
 }
 
 DROP = object()

@@ -139,30 +139,35 @@ def test_memory_is_left_soon_after_there_is_room_again(provider: FakeProvider, m
 
 def test_a_signal_handler_may_record(tmp_path: Path) -> None:
     code = """
-import faulthandler, itertools, os, signal, time
+import faulthandler, os, signal
 from offbook.client.clients import Client
-faulthandler.dump_traceback_later(15, exit=True)
+faulthandler.dump_traceback_later(100, exit=True)
 client = Client()
-handled = itertools.count()
+handled = []
+depth = 0
 client.record("s", ("user", "first"))
 def handle(*_):
-    next(handled)  # in one step: another signal may come here too
+    global depth
+    if depth >= 20:  # a signal may come while another is handled: as long as its thread waits, again and again
+        return
+    depth += 1
+    handled.append(1)
     client.record("s", ("user", "from the handler"))
+    depth -= 1
 signal.signal(signal.SIGALRM, handle)
 signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
-end = time.monotonic() + 2
 main = 1
-while time.monotonic() < end:
+while len(handled) < 1_000:
     client.record("s", ("user", "main"))
     main += 1
 signal.setitimer(signal.ITIMER_REAL, 0)
+signal.signal(signal.SIGALRM, signal.SIG_IGN)  # one more may be on its way
 status = client.outbox_status()
-count = next(handled)
-print(count > 50, main + count - status["waiting"] - status["invalid"])
+print(main + len(handled) - status["waiting"], status["invalid"], status["dropped"])
 os._exit(0)
 """
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=30)
-    assert done.stdout.split() == ["True", "0"], done.stderr
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["0", "0", "0"], done.stderr
 
 
 # ── refusals ──

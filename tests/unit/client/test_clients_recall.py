@@ -96,6 +96,19 @@ def test_the_blocking_client_asks_the_same(provider: FakeProvider) -> None:
     assert bodies["recall"]["explain"] is bodies["recall"]["includeSuperseded"] is True
 
 
+async def test_maintenance_is_asked_for_by_both(provider: FakeProvider) -> None:
+    async with AsyncClient() as client:
+        assert (await client.maintain()).runs[0].did == {"indexed": 3}
+        await client.maintain(tasks=("index", "tiers"), agent_id="ada")
+    assert asked(provider) == [("maintain", {}), ("maintain", {"agentId": "ada", "tasks": ["index", "tiers"]})]
+
+
+def test_maintenance_is_asked_for_by_the_blocking_client(provider: FakeProvider) -> None:
+    with Client(agent_id="main") as client:
+        assert client.maintain(tasks=["index"]).runs[0].task == "index"
+    assert asked(provider) == [("maintain", {"agentId": "main", "tasks": ["index"]})]
+
+
 async def test_fields_of_a_newer_provider_are_passed_over(provider: FakeProvider) -> None:
     provider.extra_fields = {"hint": {"of": "tomorrow"}}
     async with AsyncClient() as client:

@@ -25,6 +25,8 @@ from offbook.types import Message
 from tests.unit.client.fake_memory import REFUSAL, WRONG_ANSWERS, FakeMemory, breaking, ids_in, memory_of, refusing
 
 WORDS = "some twenty tokens of words that mean nothing at all, and then a few more of them for good measure "
+LOOSE_SECONDS = 10.0
+"""Far more than any deadline here, for a busy machine, and far less than the answers take that are not waited for."""
 
 
 def session_of(memory: FakeMemory, **options: Any) -> HotSwapSession:
@@ -261,18 +263,19 @@ async def test_slow_the_agent_waits_no_longer_than_the_deadline_and_uses_the_ans
     memory.gate.clear()
     started = time.monotonic()
     assert ids_in(await session.messages()) == said(memory)
-    assert 0.015 < time.monotonic() - started < 0.2
+    assert 0.015 < time.monotonic() - started < LOOSE_SECONDS
+    waited_ms = session.stats.waited_ms
+    assert 0 < waited_ms < LOOSE_SECONDS * 1_000
     session.add(("user", "meanwhile"))
-    started = time.monotonic()
     await session.messages()
-    assert time.monotonic() - started < 0.015, "it waits once for one answer"
+    assert session.stats.waited_ms == waited_ms, "it waits once for one answer"
     assert (kinds(session), memory.asked) == (["slow"], ["swap"])
     memory.gate.set()
     await asyncio.sleep(0.01)
     messages = await session.messages()
     assert (kinds(session), ids_in(messages)) == (["slow", "swapped"], said(memory))
     assert messages[-1].content == "meanwhile"
-    assert 15 < session.stats.waited_ms < 200
+    assert session.stats.waited_ms == waited_ms
 
 
 @pytest.mark.parametrize("kind", WRONG_ANSWERS)
@@ -442,7 +445,7 @@ async def test_slow_and_full_the_agent_is_not_held_up() -> None:
     fill(session, 780)
     started = time.monotonic()
     messages = await session.messages()
-    assert time.monotonic() - started < 0.2
+    assert time.monotonic() - started < LOOSE_SECONDS
     assert [message.id for message in messages] == said(memory)[-6:]
     assert kinds(session) == ["slow", "compacted"]
     memory.gate.set()
@@ -674,7 +677,7 @@ async def happen(session: HotSwapSession, memory: FakeMemory, actions: Sequence[
                 session.report_usage(max(0, session._meter._given + value))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(ACTIONS, min_size=15, max_size=60), st.booleans())
 def test_whatever_happens_every_message_is_there_once_and_in_order(
     actions: list[tuple[str, Any]], is_stored_before: bool
@@ -696,6 +699,18 @@ def test_whatever_happens_every_message_is_there_once_and_in_order(
         await session.close()
 
     asyncio.run(run())
+
+
+async def test_an_answer_without_the_newest_is_known_though_a_result_stands_behind_its_call() -> None:
+    """The newest of an answer need not stand last in it."""
+    memory = FakeMemory(shown=3)
+    session = session_of(memory, compact=folded, deadline_seconds=0.005, context_window=500, threshold=0.5)
+    await session.start()
+    before: list[tuple[str, Any]] = [("add", 6), ("add", 6), ("call", 0), ("add", 1), ("call", 0), ("deliver", None)]
+    await happen(session, memory, before)
+    await happen(session, memory, [("wrong", WRONG_ANSWERS["without the newest"]), ("arriving", 0), ("add", 2)])
+    await happen(session, memory, [("gap", 0)])
+    await session.close()
 
 
 def test_the_defaults_are_those_of_the_settings() -> None:

@@ -12,11 +12,21 @@ import pytest
 
 from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
+from offbook.client.hot_swap import HotSwapSession
 from offbook.client.placement import placed
 from offbook.errors import ProviderRefused
 from offbook.turns import PreparedTurn
-from tests.unit.client.fake_memory import REFUSAL, FakeMemory
-from tests.unit.client.test_hot_swap import WORDS, fill, ids_in, kinds, said, session_of
+from tests.unit.client.fake_memory import REFUSAL, WRONG_ANSWERS, FakeMemory
+from tests.unit.client.test_hot_swap import (
+    LOOSE_SECONDS,
+    WORDS,
+    assert_all_there,
+    fill,
+    ids_in,
+    kinds,
+    said,
+    session_of,
+)
 from tests.unit.client.test_placement import MEMORY, RECALL, turn_of
 
 
@@ -123,15 +133,15 @@ async def test_a_swap_that_is_due_comes_first() -> None:
 
 async def test_a_slow_provider_is_not_waited_for_beyond_the_deadline() -> None:
     memory = TurningMemory()
-    memory.seconds = 5.0
+    memory.seconds = 60.0
     session = session_of(memory)
     session.add(("user", "Which train?"))
     started = time.monotonic()
     shown = await session.turn_messages()
-    assert time.monotonic() - started < 0.5
+    assert 0.015 < time.monotonic() - started < LOOSE_SECONDS
     assert ids_in(shown) == said(memory)
     assert session.stats.fallbacks == {"slow": 1}
-    assert session.stats.waited_ms >= 20
+    assert session.stats.waited_ms > 0
     await session.turn_messages()
     assert len(memory.prompts) == 1  # it has its rest
     session._rest_until = memory.seconds = 0.0
@@ -178,7 +188,7 @@ async def test_a_swap_that_takes_the_deadline_leaves_none_for_the_turn() -> None
     memory.gate.clear()
     started = time.monotonic()
     assert ids_in(await session.turn_messages()) == said(memory)
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < LOOSE_SECONDS
     assert (memory.asked, session.stats.fallbacks) == (["swap"], {"slow": 1})
     memory.gate.set()
     await session.close()
@@ -214,3 +224,101 @@ def test_the_blocking_session_goes_on_too(tmp_path: Path) -> None:
         assert shown == ["Which train?"]
         assert session.stats.fallbacks == {"away": 1}
         session.close()
+
+
+# ── what is forgotten for good ──
+
+
+class ForgettingMemory(TurningMemory):
+    """A provider that counts how often something was forgotten, and shows the words no more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forgets: int | None = None
+
+    async def prepare_turn(self, *asked: Any, **options: Any) -> PreparedTurn:
+        return msgspec.structs.replace(await super().prepare_turn(*asked, **options), forgets=self.forgets)
+
+    def forget_words(self, words: str) -> None:
+        self.deliver()
+        self.forgets = (self.forgets or 0) + 1
+        self.stored = [
+            msgspec.structs.replace(one, content="[forgotten]") if words in str(one.content) else one
+            for one in self.stored
+        ]
+
+
+async def talking(memory: ForgettingMemory, **options: Any) -> HotSwapSession:
+    session = session_of(memory, context_window=10_000, deadline_seconds=5.0, **options)
+    session.add(("user", "The code is heron."))
+    session.add(("assistant", "Noted: heron."))
+    session.add(("user", "Which train?"))
+    memory.memory = "They said heron."
+    assert "heron" in str(await session.turn_messages())
+    return session
+
+
+@pytest.mark.parametrize("known", [None, 0, 3])
+async def test_what_was_forgotten_is_in_no_request_any_more(known: int | None) -> None:
+    memory = ForgettingMemory()
+    memory.forgets = known
+    session = await talking(memory)
+    memory.forget_words("heron")
+    memory.memory = ""
+    session.add(("user", "And back?"))
+    shown = await session.turn_messages()
+    assert "heron" not in str(shown)
+    assert [one.content for one in shown][-1] == f"And back?\n\n{RECALL}"
+    assert ids_in(await session.messages()) == said(memory), "no message is lost"
+    assert (memory.forced, kinds(session)) == ([True], ["swapped"])
+    session.add(("user", "And then?"))
+    await session.turn_messages()
+    assert memory.forced == [True], "once for each time"
+
+
+async def test_what_came_with_the_news_may_be_older_than_them() -> None:
+    memory = ForgettingMemory()
+    session = await talking(memory)
+    memory.forget_words("heron")
+    session.add(("user", "And back?"))
+    memory.memory = "They said heron."
+    asked = len(memory.prompts)
+
+    async def finished(*given: Any, **options: Any) -> Any:
+        memory.memory = ""
+        return await FakeMemory.swap(memory, *given, **options)
+
+    memory.swap = finished  # type: ignore[method-assign]
+    assert "heron" not in str(await session.turn_messages())
+    assert len(memory.prompts) == asked + 2
+
+
+async def test_a_provider_that_does_not_count_yet_says_nothing() -> None:
+    memory = ForgettingMemory()
+    memory.forgets = 3
+    session = await talking(memory)
+    for count in (None, 3):
+        memory.forgets = count
+        session.add(("user", f"And {count}?"))
+        await session.turn_messages()
+    assert memory.forced == []
+
+
+async def test_the_context_is_renewed_as_soon_as_that_can_be() -> None:
+    """Not while a tool is at work, and not with an answer that is wrong; nothing is lost meanwhile."""
+    memory = ForgettingMemory()
+    session = await talking(memory)
+    memory.forget_words("heron")
+    memory.memory = ""
+    session.add(("user", "Look."))
+    session.add({"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]})
+    assert "In May they asked" in str(await session.turn_messages())
+    assert memory.forced == []
+    session.add({"role": "tool", "toolCallId": "t1", "content": "two files"})
+    memory.faults.append(WRONG_ANSWERS["without the newest"])
+    await session.turn_messages()
+    assert kinds(session) == ["wrong"]
+    session._rest_until = 0.0
+    assert "heron" not in str(await session.turn_messages())
+    assert kinds(session) == ["wrong", "swapped"]
+    assert_all_there(await session.messages(), memory)

@@ -92,6 +92,14 @@ def test_the_token_of_the_home_goes_only_where_nobody_can_overhear_it(tmp_path: 
     assert default_token(Endpoint.parse("http://127.0.0.1:1"), {"OFFBOOK_HOME": str(tmp_path / "none")}) is None
 
 
+@pytest.mark.parametrize("where", ["http://127.0.0.1:1", "https://memory.example", "/sock"])
+@pytest.mark.parametrize("token", ["", " ", "\n"])
+def test_an_empty_token_does_not_become_the_owners(tmp_path: Path, where: str, token: str) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    with pytest.raises(InvalidInput, match="unset OFFBOOK_TOKEN"):
+        default_token(Endpoint.parse(where), {"OFFBOOK_HOME": str(tmp_path), "OFFBOOK_TOKEN": token})
+
+
 def test_a_token_that_no_header_can_carry_is_refused() -> None:
     with pytest.raises(InvalidInput):
         Transport(Endpoint.parse("/sock"), token="a\r\nb: c")
@@ -251,7 +259,9 @@ async def test_a_cancelled_exchange_leaves_no_connection_behind(provider: FakePr
     provider.delay_seconds = 1
     async with transport_to(provider) as transport:
         task = asyncio.create_task(transport.get("/v1/ping"))
-        await asyncio.sleep(0.1)
+        async with asyncio.timeout(30):
+            while not provider.requests:
+                await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from offbook.compression.particulars import LONGEST_SENTENCE_CHARS, Particular, missing, particulars
@@ -104,6 +104,8 @@ def test_nothing_is_missing_from_the_text_itself(text: str) -> None:
 
 
 @given(st.text(alphabet="Aa1.,:/-_@?! \n「」é", max_size=300))
+@example("A1.1")
+@example("a12.3.4 é1.22")
 def test_nothing_is_missing_from_junk_itself(text: str) -> None:
     assert missing(particulars(text), text) == []
 

@@ -1,12 +1,31 @@
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.lifecycle.tiers import END_OF_TIME, hot_until, tier_of, to_offload
+from offbook.audit import micros, moment
+from offbook.lifecycle.tiers import (
+    BEGINNING_OF_TIME,
+    END_OF_TIME,
+    Offload,
+    after,
+    cooling,
+    count_by_age,
+    earlier,
+    hot_until,
+    offload_decision,
+    stretches,
+    tier_of,
+    to_offload,
+)
 from offbook.settings import Settings, Ttl
 from offbook.types import Tier
 
@@ -125,3 +144,138 @@ def test_offloading_twice_moves_nothing_more(movable: list[int], pinned: int, th
     hot = len(movable) + pinned
     gone = to_offload(movable, hot=hot, threshold=threshold, keep=keep)
     assert to_offload(movable[gone:], hot=hot - gone, threshold=threshold, keep=keep) == 0
+
+
+class Said(NamedTuple):
+    """One message, as far as tiers go."""
+
+    arrived: int
+    retrievals: int
+    is_pinned: bool
+
+
+AT = micros(NOON)
+HOUR = 3_600_000_000
+END_MICROS = micros(END_OF_TIME)
+instants = st.one_of(
+    st.integers(min_value=-60, max_value=60).map(lambda hours: AT + hours * HOUR),
+    st.sampled_from([AT, AT - 6 * HOUR, AT - 6 * HOUR + 1, AT - 48 * HOUR, micros(BEGINNING_OF_TIME), 0]),
+    st.integers(min_value=micros(BEGINNING_OF_TIME), max_value=micros(END_OF_TIME)),
+)
+sayings = st.lists(st.builds(Said, instants, st.integers(min_value=0, max_value=30), st.booleans()), max_size=40)
+notes = st.none() | instants
+clocks = instants
+
+
+def decided(said: list[Said], ttl: Ttl, gone: int | None, at: int, threshold: int, keep: int) -> Offload:
+    return offload_decision(
+        np.array([one.arrived for one in said], np.int64),
+        np.array([micros(hot_until(moment(one.arrived), one.retrievals, ttl)) for one in said], np.int64),
+        np.array([one.is_pinned for one in said], np.bool_),
+        offloaded_through=gone,
+        at=at,
+        threshold=threshold,
+        keep=keep,
+    )
+
+
+def tiers_of(said: Iterable[Said], ttl: Ttl, gone: int | None, at: int) -> list[Tier]:
+    through = None if gone is None else min(gone, at)
+    return [
+        tier_of(
+            moment(one.arrived),
+            one.retrievals,
+            is_pinned=one.is_pinned,
+            is_offloaded=through is not None and one.arrived <= through,
+            ttl=ttl,
+            at=moment(at),
+        )
+        for one in said
+    ]
+
+
+@given(sayings, ttls, notes, clocks, limits, limits)
+def test_an_offload_takes_the_oldest_no_more_than_needed_and_nothing_pinned(
+    said: list[Said], ttl: Ttl, gone: int | None, at: int, threshold: int, keep: int
+) -> None:
+    before = tiers_of(said, ttl, gone, at)
+    made = decided(said, ttl, gone, at, threshold, keep)
+    assert made.hot == before.count("hot")
+    now_gone = gone if made.through is None else made.through
+    later = tiers_of(said, ttl, now_gone, at)
+    moved = [one for one, was, is_ in zip(said, before, later, strict=True) if was != is_]
+    assert len(moved) == made.moved
+    assert not any(one.is_pinned for one in moved)
+    assert made.moved <= max(0, made.hot - keep)
+    assert not moved or made.hot > threshold
+    staying = [one.arrived for one, is_ in zip(said, later, strict=True) if is_ == "hot" and not one.is_pinned]
+    assert not moved or max(one.arrived for one in moved) < min(staying, default=END_MICROS)
+    assert made.through is None or (made.through <= at and (gone is None or made.through > min(gone, at)))
+
+
+@given(sayings, ttls, notes, clocks, limits, limits)
+def test_an_offload_done_twice_changes_nothing(
+    said: list[Said], ttl: Ttl, gone: int | None, at: int, threshold: int, keep: int
+) -> None:
+    made = decided(said, ttl, gone, at, threshold, keep)
+    if made.through is not None:
+        assert decided(said, ttl, made.through, at, threshold, keep).moved == 0
+
+
+@given(sayings, ttls, notes, st.lists(clocks, min_size=1, max_size=5), limits, limits)
+def test_a_clock_that_jumps_never_moves_what_is_pinned_and_never_loses_anything(
+    said: list[Said], ttl: Ttl, gone: int | None, clock: list[int], threshold: int, keep: int
+) -> None:
+    for at in clock:
+        made = decided(said, ttl, gone, at, threshold, keep)
+        gone = gone if made.through is None else made.through
+        tiers = tiers_of(said, ttl, gone, at)
+        assert all(tier in WARMTH for tier in tiers)
+        assert all(tier == "hot" for one, tier in zip(said, tiers, strict=True) if one.is_pinned)
+
+
+@given(sayings, ttls, limits, limits)
+def test_it_does_not_depend_on_the_order_they_come_in(said: list[Said], ttl: Ttl, threshold: int, keep: int) -> None:
+    made = decided(said, ttl, None, AT, threshold, keep)
+    assert decided(said[::-1], ttl, None, AT, threshold, keep) == made
+
+
+# ── counting ──
+
+
+@given(st.lists(instants, max_size=40), ttls, notes, clocks)
+def test_counting_by_age_is_looking_at_each(arrivals: list[int], ttl: Ttl, gone: int | None, at: int) -> None:
+    arrived = np.array(arrivals, np.int64)
+    cooled, chilled = cooling(moment(at), ttl)
+    through = None if gone is None else min(gone, at)
+    count = count_by_age(
+        arrived,
+        stretches(arrived),
+        cooled=micros(cooled),
+        chilled=micros(chilled),
+        offloaded_through=through,
+    )
+    assert sum(count.values()) == len(arrivals), "each in exactly one"
+    # Where time begins there is nothing before, and where it ends nothing after: the two need not agree there, nor
+    # nearby, as hours in a float are that much too short or too long.
+    if at < END_MICROS - HOUR and all(when > micros(BEGINNING_OF_TIME) + HOUR for when in arrivals):
+        each = Counter(tiers_of([Said(when, 0, False) for when in arrivals], ttl, gone, at))
+        assert count == {"hot": each["hot"], "warm": each["warm"], "cold": each["cold"]}
+
+
+@given(st.lists(st.integers(min_value=-9, max_value=9), max_size=30), st.integers(min_value=0, max_value=30))
+def test_stretches_are_in_order_and_found_piece_by_piece(arrivals: list[int], through: int) -> None:
+    arrived = np.array(arrivals, np.int64)
+    starts = stretches(arrived)
+    for begin, end in pairwise([*starts, len(arrivals)]):
+        assert arrivals[begin:end] == sorted(arrivals[begin:end])
+    assert all(arrivals[begin] < arrivals[begin - 1] for begin in starts[1:])
+    known = stretches(arrived[:through])
+    assert stretches(arrived, known=known, through=min(through, len(arrivals))) == starts
+    for limit in (-10, 0, 3):
+        assert sorted(after(arrived, starts, limit)) == [row for row, when in enumerate(arrivals) if when > limit]
+
+
+@given(moments, hours)
+def test_time_has_a_beginning(at: datetime, hours: float) -> None:
+    assert BEGINNING_OF_TIME <= earlier(at, hours) <= at

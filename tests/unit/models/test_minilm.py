@@ -53,10 +53,15 @@ def test_several_threads_get_the_same_as_one(minilm: MiniLM) -> None:
 def test_it_works_on_the_callers_thread_alone(minilm: MiniLM) -> None:
     """One core, and nothing that spins: what a small server needs (qmd#709)."""
     texts = ["a sentence of some length, so that there is something to do " * 3] * 32
-    own, all_threads = time.thread_time(), time.process_time()
-    minilm.embed(texts)
-    own, all_threads = time.thread_time() - own, time.process_time() - all_threads
-    assert all_threads < own * 1.2 + 0.02
+
+    def works_alone() -> bool:
+        own, all_threads = time.thread_time(), time.process_time()
+        minilm.embed(texts)
+        own, all_threads = time.thread_time() - own, time.process_time() - all_threads
+        return all_threads < own * 1.2 + 0.02
+
+    # Once is enough: a thread that another test left behind may have been at work meanwhile.
+    assert any(works_alone() for _ in range(5))
 
 
 @pytest.mark.parametrize("lengths", [[], [256] * 5, [2] * 40, [3, 256, 12, 5, 256, 90, 4, 31] * 6])

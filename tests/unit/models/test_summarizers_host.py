@@ -46,7 +46,7 @@ def asked(host: HostSummarizer, pool: ThreadPoolExecutor, given: Prompt) -> Futu
 
 
 def claimed(host: HostSummarizer, agent_id: str = "main") -> Job:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while (job := host.claim(agent_id)) is None:
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -59,7 +59,7 @@ def test_work_is_asked_for_and_answered(host: HostSummarizer, pool: ThreadPoolEx
     assert (job.agent_id, job.messages[0].content, job.max_output_tokens) == ("main", "What happened?", 300)
     used = Usage(input_tokens=10, output_tokens=5, dollars=0.25)
     assert host.complete("main", job.id, f"  {TEXT}\n", used)
-    assert running.result(5) == Written(text=TEXT, usage=used)
+    assert running.result(30) == Written(text=TEXT, usage=used)
     assert host.claim("main") is None
     assert host.dollars_for(used) == 0.25
 
@@ -67,7 +67,7 @@ def test_work_is_asked_for_and_answered(host: HostSummarizer, pool: ThreadPoolEx
 def test_without_a_word_on_usage_it_is_estimated(host: HostSummarizer, pool: ThreadPoolExecutor) -> None:
     running = asked(host, pool, prompt("What happened?"))
     host.complete("main", claimed(host).id, TEXT)
-    assert running.result(5).usage.output_tokens == estimate_tokens(TEXT)
+    assert running.result(30).usage.output_tokens == estimate_tokens(TEXT)
 
 
 def test_where_no_host_asks_nobody_waits(host: HostSummarizer, clock: Clock) -> None:
@@ -89,13 +89,13 @@ def test_a_host_that_waits_is_there(clock: Clock, pool: ThreadPoolExecutor) -> N
     while not host.is_present("main"):
         time.sleep(0.005)
     running = pool.submit(host.write, prompt())
-    job = waiting.result(5)
+    job = waiting.result(30)
     assert job is not None
     host.complete("main", job.id, TEXT)
-    assert running.result(5).text == TEXT
+    assert running.result(30).text == TEXT
     started = time.monotonic()
     assert host.claim("main", 0.1) is None
-    assert 0.1 <= time.monotonic() - started < 2
+    assert 0.1 <= time.monotonic() - started < 20
 
 
 def test_work_that_was_taken_is_offered_again_after_its_lease(
@@ -108,7 +108,7 @@ def test_work_that_was_taken_is_offered_again_after_its_lease(
     second = host.claim("main")
     assert second == first
     assert host.complete("main", first.id, TEXT)
-    assert running.result(5).text == TEXT
+    assert running.result(30).text == TEXT
 
 
 def test_a_lease_ends_while_somebody_still_waits(clock: Clock, pool: ThreadPoolExecutor) -> None:
@@ -120,7 +120,7 @@ def test_a_lease_ends_while_somebody_still_waits(clock: Clock, pool: ThreadPoolE
         clock.now += lease_seconds
         assert host.claim("main") == first
         assert host.complete("main", first.id, TEXT)
-        assert running.result(5).text == TEXT
+        assert running.result(30).text == TEXT
 
 
 def test_an_answer_is_taken_once(host: HostSummarizer, pool: ThreadPoolExecutor) -> None:
@@ -128,7 +128,7 @@ def test_an_answer_is_taken_once(host: HostSummarizer, pool: ThreadPoolExecutor)
     job = claimed(host)
     assert host.complete("main", job.id, TEXT)
     assert host.complete("main", job.id, "another")
-    assert running.result(5).text == TEXT
+    assert running.result(30).text == TEXT
     assert host.complete("main", job.id, TEXT)
     assert not host.fail("main", job.id, "late")
     assert not host.complete("main", "nothing", TEXT)
@@ -142,14 +142,14 @@ def test_no_agent_gets_anothers_work(host: HostSummarizer, pool: ThreadPoolExecu
     assert not host.complete("other", job.id, "forged")
     assert not host.fail("other", job.id, "forged")
     host.complete("main", job.id, TEXT)
-    assert running.result(5).text == TEXT
+    assert running.result(30).text == TEXT
 
 
 def test_a_failure_is_told(host: HostSummarizer, pool: ThreadPoolExecutor) -> None:
     running = asked(host, pool, prompt())
     assert host.fail("main", claimed(host).id, "quota")
     with pytest.raises(ModelUnavailable, match="quota"):
-        running.result(5)
+        running.result(30)
 
 
 def test_an_answer_that_comes_too_late_is_there_next_time(clock: Clock) -> None:
@@ -159,13 +159,13 @@ def test_an_answer_that_comes_too_late_is_there_next_time(clock: Clock) -> None:
         host.write(prompt("slow"))
     assert caught.value.retryable
     assert host.claim("main") is None
-    late = HostSummarizer(timeout_seconds=0.05)
+    late = HostSummarizer(timeout_seconds=0.5)  # so long that it is claimed on a busy machine, too
     late.claim("main")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(late.write, prompt("slow"))
         job = claimed(late)
         with pytest.raises(ModelUnavailable):
-            running.result(5)
+            running.result(30)
     assert late.complete("main", job.id, TEXT)
     assert late.write(prompt("slow")).text == TEXT
 
@@ -176,8 +176,8 @@ def test_a_close_ends_the_waiting(host: HostSummarizer, pool: ThreadPoolExecutor
     waiting = pool.submit(host.claim, "main", 30.0)
     host.close()
     with pytest.raises(ModelUnavailable, match="closed"):
-        running.result(5)
-    assert waiting.result(5) is None
+        running.result(30)
+    assert waiting.result(30) is None
     with pytest.raises(ModelUnavailable, match="closed"):
         host.write(prompt())
 
@@ -207,4 +207,4 @@ def test_many_at_once(pool: ThreadPoolExecutor) -> None:
     for (agent_id, number), running in writers.items():
         assert running.result(20).text == f"{agent_id}: job {number}"
     stop.set()
-    assert sum(worker.result(5) for worker in workers) == len(writers)
+    assert sum(worker.result(30) for worker in workers) == len(writers)

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from offbook.errors import ProviderRefused, ProviderUnavailable
-from offbook.portability.openclaw import importing, reading
+from offbook.portability import conversations, importing
+from offbook.portability.importing import Importing
 from offbook.portability.openclaw.catalogue import Catalogue
-from offbook.portability.openclaw.importing import Importing
 from offbook.portability.openclaw.places import Agent
-from offbook.portability.openclaw.report import AgentReport, ImportReport
+from offbook.portability.openclaw.reading import conversation_of
+from offbook.portability.report import AgentReport, ImportReport
 from offbook.types import Conflict, Receipt
 from tests.unit.portability.openclaw_state import AT_MS, State, said
 
@@ -74,7 +75,7 @@ def run(state: State, provider: Provider | None, *, dry: bool = False, since: da
     catalogue = Catalogue(state.folder, Agent("main", state.agent))
     try:
         for session in catalogue.sessions():
-            Importing(provider, report, since).session(session, agent)  # type: ignore[arg-type]
+            Importing(provider, report, since).conversation(conversation_of(session), agent)  # type: ignore[arg-type]
     finally:
         catalogue.close()
     return report
@@ -120,7 +121,7 @@ def test_broken_off_in_the_middle_it_is_completed_by_the_next(state: State, know
 
 
 def test_large_messages_go_in_small_portions(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "BYTES_AT_A_TIME", 5_000)
+    monkeypatch.setattr(conversations, "BYTES_AT_A_TIME", 5_000)
     sizes = [100, 100, 9_000, 100]
     state.store("s", KEY, *(said(str(at), "x" * size) for at, size in enumerate(sizes)))
     provider = Provider()

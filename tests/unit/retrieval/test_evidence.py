@@ -66,7 +66,9 @@ def plain_bm25(texts: list[list[str]], words: list[str], idf: list[float], avera
 texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=8), min_size=1, max_size=12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None
+)
 @given(texts, st.lists(st.sampled_from([*WORDS, "whale"]), min_size=1, max_size=4, unique=True))
 def test_bm25_is_that_of_the_books(
     tmp_path_factory: pytest.TempPathFactory, said_words: list[list[str]], asked: list[str]
@@ -174,7 +176,9 @@ def test_facts_are_what_is_known_of_a_message(tmp_path: Path) -> None:
     index.close()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None
+)
 @given(st.sets(st.sampled_from(EVERYBODY), min_size=1), st.sets(st.sampled_from(EVERYBODY), min_size=1))
 def test_evidence_does_not_depend_on_who_else_is_looked_at(index: AgentIndex, some: set[int], sample: set[int]) -> None:
     asked = asked_for(["cat", "boat"], [1.0, 2.0], QUERY)

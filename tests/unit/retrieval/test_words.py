@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.retrieval.words import MAX_TERM_CHARS, STOP_WORDS, query_terms, terms
+from offbook.retrieval.words import MAX_TERM_CHARS, STOP_WORDS, indexed_terms, query_terms, terms
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,41 @@ def test_a_prefix_of_one_letter_hides_no_arabic_word() -> None:
 )
 def test_a_question_finds_what_was_said(asked: str, said: str) -> None:
     assert set(query_terms(asked)) <= set(terms(said))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("海", "昨天我们去了里斯本看海。"),
+        ("猫", "我的猫叫小白"),
+        ("鱼", "它喜欢吃鱼，也喝水"),
+        ("犬", "私の犬の名前はハチです。"),
+        ("ﾈ", "ネコがいる"),
+        ("ปู", "ปีนี้มีปูเยอะ"),
+        ("물", "어제 물을 마셨어요"),
+    ],
+)
+def test_a_word_of_one_letter_is_found_inside_what_was_said(asked: str, said: str) -> None:
+    assert query_terms(asked)
+    assert set(query_terms(asked)) <= set(indexed_terms(said))
+
+
+def test_letters_are_indexed_once_and_beside_the_pairs() -> None:
+    assert indexed_terms("看海看海 cats") == [*terms("看海看海 cats"), "看", "海"]
+    assert indexed_terms("海") == ["海"]
+    assert indexed_terms("물건을") == [*terms("물건을"), "물"]
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0x0DFF)))
+def test_spaced_scripts_are_indexed_by_their_terms_alone(text: str) -> None:
+    assert indexed_terms(text) == terms(text)
+
+
+@given(st.text() | st.text(alphabet="看海 ネコปูม물건a。"))
+def test_whatever_is_asked_in_the_words_of_a_text_is_in_its_index(text: str) -> None:
+    found = indexed_terms(text)
+    assert found[: len(terms(text))] == terms(text)
+    assert all(0 < len(term) <= MAX_TERM_CHARS and not any(map(str.isspace, term)) for term in found)
 
 
 @given(st.text())

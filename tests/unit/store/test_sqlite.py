@@ -326,7 +326,7 @@ async def test_an_error_in_a_checkpoint_leaves_the_writer_alive(
     monkeypatch.setattr("offbook.store.sqlite.checkpoint.PAGES_TOO_MANY", 0)
     monkeypatch.setattr("offbook.store.sqlite.checkpoint._checkpoint", lambda *_: None)
     for number in range(5):
-        await asyncio.wait_for(add(store, str(number)), 5)
+        await asyncio.wait_for(add(store, str(number)), 30)
     await store.close()
 
 

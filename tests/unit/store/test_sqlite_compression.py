@@ -512,8 +512,8 @@ async def test_looking_for_a_cover_does_not_grow_with_history(tmp_path: Path) ->
     for _ in range(10):
         await add(store, *["x" for _ in range(1_000)])
     await asyncio.gather(*[store.add_summary("main", draft(each, each), EVENT) for each in range(1, 5_001)])
-    took = []
-    for _ in range(20):
+    took: list[float] = []
+    while len(took) < 200 and min(took, default=1.0) >= 0.02:  # once is enough: the machine may be busy
         began = time.perf_counter()
         assert len(await store.nodes(CHAT, level=1, limit=30)) == 30
         assert len(await store.unmerged("main", level=1, limit=1)) == 1

@@ -363,8 +363,8 @@ async def test_thirty_messages_are_found_in_a_moment(tmp_path: Path) -> None:
     for _ in range(10):
         await add(store, *["x" * 200 for _ in range(1_000)])
     places = [message.place for message in (await store.arrivals("main", after_event=0, limit=10_000)).messages][::333]
-    took = []
-    for _ in range(20):
+    took: list[float] = []
+    while len(took) < 200 and min(took, default=1.0) >= 0.02:  # once is enough: the machine may be busy
         began = time.perf_counter()
         assert len(await store.messages_at("main", places[:30])) == 30
         took.append(time.perf_counter() - began)

@@ -296,8 +296,8 @@ async def test_the_newest_does_not_take_longer_with_history(tmp_path: Path) -> N
     connection.close()
     store = SqliteStore(tmp_path / "offbook.db")
     await store.keep_turn_memory(CHAT, memory(5))
-    took = []
-    for _ in range(20):
+    took: list[float] = []
+    while len(took) < 200 and min(took, default=1.0) >= 0.02:  # once is enough: the machine may be busy
         began = time.perf_counter()
         assert await store.turn_memory(CHAT) == memory(5)
         took.append(time.perf_counter() - began)

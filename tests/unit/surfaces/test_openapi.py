@@ -44,8 +44,12 @@ def test_nothing_else_is_told_as_a_time() -> None:
     }
     assert timed <= {"ts", "since", "at", "lastAt", "lastSeen", "builtAt", "endedAt", "startedAt", "receivedAt"} | {
         "firstAt",
+        "firstSeen",
         "madeAt",
         "handedAt",
+        "lastRun",
+        "lastSuccess",
+        "nextRun",
     }
 
 

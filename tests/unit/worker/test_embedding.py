@@ -90,7 +90,7 @@ async def test_two_threads_do_the_same(
     store: SqliteStore, blobs: BlobFiles, indexes: Indexes, model: WordsEmbedder
 ) -> None:
     await add(store, *numbered(70))
-    meeting = threading.Barrier(2, timeout=5)
+    meeting = threading.Barrier(2, timeout=60)
     model.before_each = lambda: meeting.wait() if len(model.texts) < 2 * MESSAGES_AT_A_TIME - 1 else None
     step = EmbeddingStep(store, blobs, indexes, threads=2)
     assert not await step.run("main", model)
@@ -154,7 +154,7 @@ async def test_broken_off_half_way_it_goes_on(
     await step.run("main", model)
     begun = threading.Event()
     may_go_on = threading.Event()
-    model.before_each = lambda: (begun.set(), may_go_on.wait(5))
+    model.before_each = lambda: (begun.set(), may_go_on.wait(60))
     task = asyncio.create_task(step.run("main", model))
     await until(begun.is_set)
     task.cancel()
@@ -175,7 +175,7 @@ async def test_a_close_waits_for_one_piece_only(
     await add(store, *[f"{number} {long}" for number in range(4)])
     step = EmbeddingStep(store, blobs, indexes, threads=1)
     begun, may_go_on = threading.Event(), threading.Event()
-    model.before_each = lambda: (begun.set(), may_go_on.wait(5))
+    model.before_each = lambda: (begun.set(), may_go_on.wait(60))
     task = asyncio.create_task(step.run("main", model))
     await until(begun.is_set)
     closing = asyncio.create_task(step.close())
@@ -343,7 +343,7 @@ async def test_a_close_does_not_wait_for_ever(
     model.before_each = lambda: (begun.set(), may_go_on.wait(20))
     task = asyncio.create_task(step.run("main", model))
     await until(begun.is_set)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(15):
         await step.close()
     may_go_on.set()
     await asyncio.gather(task, return_exceptions=True)

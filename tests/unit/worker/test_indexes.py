@@ -252,7 +252,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, method: str) -> tuple[threading.Event,
 
     def slowly(self: AgentIndex, *args: Any) -> Any:
         begun.set()
-        assert may_go_on.wait(10)
+        assert may_go_on.wait(60)
         return as_it_is(self, *args)
 
     monkeypatch.setattr(AgentIndex, method, slowly)
@@ -392,7 +392,7 @@ async def test_who_cannot_wait_has_what_there_is_in_time(
     for is_patient in (False, True):
         started = time.monotonic()
         async with indexes.following("main", seconds=0.1, is_patient=is_patient) as (index, has_all):
-            assert time.monotonic() - started < 1
+            assert time.monotonic() - started < 20
             assert (index.rows.count, has_all) == (5, False)
     may_go_on.set()
     await worker
@@ -412,8 +412,9 @@ async def test_linking_that_takes_long_is_left_to_the_worker(
 
         patch.setattr(indexes._linker, "link", never)
         started = time.monotonic()
-        async with indexes.following("main", seconds=0.1) as (index, has_all):
-            assert time.monotonic() - started < 1
+        # Time enough to take the message on a busy machine, too.
+        async with indexes.following("main", seconds=1) as (index, has_all):
+            assert time.monotonic() - started < 20
             assert (index.rows.count, has_all) == (2, False)
     await indexed(indexes)
     assert len(await store.supersessions("main", await places_of(store))) == 1
@@ -454,7 +455,7 @@ async def test_what_fails_while_its_caller_is_cancelled_is_opened_again(
 
         def refuse(*args: object) -> None:
             begun.set()
-            assert may_go_on.wait(10)
+            assert may_go_on.wait(60)
             raise OSError(28, "No space left on device")
 
         patch.setattr("offbook.retrieval.index.text.TextIndex.add", refuse)
@@ -479,13 +480,13 @@ async def test_one_agent_is_opened_while_another_takes_long(
         opened.append(folder.name)
         if folder.name.startswith("slow"):
             begun.set()
-            assert may_go_on.wait(10)
+            assert may_go_on.wait(60)
         as_it_is(self, folder, **kwargs)
 
     monkeypatch.setattr(AgentIndex, "__init__", slowly)
     tasks = [asyncio.create_task(indexed(indexes, "slow")) for _ in range(3)]
     await until(begun.is_set)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         assert await indexed(indexes, "quick") == []
     may_go_on.set()
     await asyncio.gather(*tasks)

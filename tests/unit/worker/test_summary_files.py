@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from offbook.errors import StoreCorrupt
 from offbook.home import Home
 from offbook.memory import Memory
+from offbook.safe_names import LONGEST_NAME
 from offbook.settings import Settings
 from offbook.store.sqlite import SqliteStore
 from offbook.summaries import SourceSpan, Summary, SummaryDraft, Usage, summary_id
 from offbook.types import AuditDraft
 from offbook.worker import summary_files
 from offbook.worker.summary_files import (
-    LONGEST_NAME,
     SummaryFiles,
     agent_folder,
     file_of,

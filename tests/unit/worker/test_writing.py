@@ -22,7 +22,7 @@ from offbook.store.sqlite import SqliteStore
 from offbook.summaries import Completion, Usage
 from offbook.types import Message
 from offbook.worker import writing
-from offbook.worker.writing import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Breaker, Writer
+from offbook.worker.writing import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Breaker, BrokenOff, Writer
 
 GOOD = "I moved the release to 14 March with Dana; OPS-412 is done and the build on host-7 is still open."
 BAD = "I'm sorry, but I can't help with that."
@@ -505,12 +505,70 @@ async def test_one_call_at_a_time(world: MakeWorld) -> None:
 async def test_closing_breaks_off_who_writes(world: MakeWorld) -> None:
     model = Model("first", ModelUnavailable("closed"))
     begun = threading.Event()
-    model.before_each = lambda: (begun.set(), model.is_closed.wait(10))
+    model.before_each = lambda: (begun.set(), model.is_closed.wait(60))
     made = world(model, Model("second"))
     writing = asyncio.create_task(made.write())
-    await asyncio.to_thread(begun.wait, 5)
+    assert await asyncio.to_thread(begun.wait, 30)
     await made.writer.close()
-    assert await asyncio.wait_for(writing, 5) is None
+    assert await asyncio.wait_for(writing, 30) is None
     assert not made.models["second"].prompts
     assert await made.write() is None
     await made.writer.close()
+
+
+# ── giving way to a forget ──
+
+
+async def test_a_call_under_way_is_broken_off_and_its_answer_dropped(store: SqliteStore, tmp_path: Path) -> None:
+    begun, may_answer = threading.Event(), threading.Event()
+    slow, quick = Model("slow"), Model("quick")
+    slow.before_each = lambda: (begun.set(), may_answer.wait(20))
+    world = World(store, tmp_path, slow, quick)
+    writing_one = asyncio.create_task(world.write())
+    await asyncio.to_thread(begun.wait, 20)
+    with world.writer.giving_way("main"):
+        with pytest.raises(BrokenOff):
+            await writing_one
+        with pytest.raises(BrokenOff):  # none is begun, either; who is not free is not asked
+            await world.write("the build")
+        other = await world.write("the build", agent_id="other")
+        assert other is not None
+        assert other[1] == "quick"
+    may_answer.set()
+    async with asyncio.timeout(20):
+        while (again := await world.write("the release once more")) is None or again[1] != "slow":
+            await asyncio.sleep(0.01)
+    assert world.writer.troubles("main") == {}  # nothing was wrong with it
+
+
+async def test_what_the_host_has_not_begun_is_withdrawn_when_it_is_to_be_forgotten(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    world = World(store, tmp_path, order=("host", "extractive"))
+    world.host.claim("main")  # a host is there
+    writing_one = asyncio.create_task(world.write())
+    async with asyncio.timeout(20):
+        while (job := world.host.claim("main")) is None:
+            await asyncio.sleep(0.01)
+    with world.writer.giving_way("main"), pytest.raises(BrokenOff):
+        await writing_one
+    assert world.host.claim("main") is None
+    assert not world.host.complete("main", job.id, GOOD)  # what came of it is not kept either
+
+
+async def test_an_answer_that_could_not_be_stored_is_let_go_of_but_not_its_cost(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(store, monkeypatch)
+    disk.fault = StoreFull("the disk is full")
+    world = World(store, tmp_path, Model("first"))
+    with pytest.raises(StoreFull):
+        await world.write()
+    with world.writer.giving_way("main"):
+        pass
+    disk.fault = None
+    await world.write("the build")
+    (spent,) = await store.spending(DAY.date())
+    assert spent.usage.dollars == 2 * USED.dollars
+    kept = [kept.text async for kept in store.kept_texts("main") if kept.table == "completions"]
+    assert sum(GOOD in text for text in kept) == 1  # of the build

@@ -28,6 +28,7 @@ from offbook.content import (
     RESULT_KEYS,
     _render_value,
     block_text,
+    call_fields,
     depth,
     first_of,
     is_call,
@@ -143,8 +144,7 @@ def _rendered(blocks: Sequence[Block]) -> str:
 
 
 def _call(block: Block, call_id: str) -> Call:
-    function = block.get("function")
-    holder = {**block, **function} if isinstance(function, dict) else block
+    holder = call_fields(block)
     name = first_of(holder, NAME_KEYS)
     shown = _NOT_IN_IDS.sub("_", name if isinstance(name, str) else "")[:LONGEST_NAME_CHARS]
     return Call(_tool_id(call_id), shown or "unknown", _arguments(first_of(holder, ARGUMENT_KEYS)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from offbook.content import text_of
+from offbook.content import own_text
 from offbook.continuity.anchors.prototypes import margin_over
 from offbook.continuity.anchors.rules import (
     Nominee,
@@ -126,7 +126,7 @@ def _is_users_own(turn: Turn) -> bool:
 
 
 def _heard(state: AnchorState, turn: Turn, settings: Anchors, embed: Embed | None) -> AnchorState:
-    said = text_of(turn.message.content)
+    said = own_text(turn.message.content)
     if turn.is_noise and len(said.strip()) >= SHORTEST_SUBSTANCE_CHARS:
         return state
     # Too short to be an anchor, "Fixed!" still ends one.

@@ -16,11 +16,13 @@ from offbook.content import (
     RESULT_ID_KEYS,
     RESULT_KEYS,
     blocks_of,
+    call_fields,
     first_of,
     is_call,
     is_result,
+    own_text,
     strings,
-    text_of,
+    without_stand_ins,
 )
 from offbook.types import Block, Message
 
@@ -78,7 +80,7 @@ def results_of(message: Message) -> list[Result]:
     if found or message.role != "tool":
         return found
     meta = message.meta or {}
-    text = _ends(text_of(message.content))
+    text = _ends(own_text(message.content))
     return [Result(message.tool_call_id, text, _is_marked_failed(meta) or is_failure(text))]
 
 
@@ -97,15 +99,14 @@ def strings_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield str(key), str(value)
             found += 1
         for _, text in strings(value):
-            yield str(key), text
+            yield str(key), without_stand_ins(text)
             found += 1
             if found >= STRINGS_READ:
                 return
 
 
 def _call(block: Block) -> Call:
-    function = block.get("function")
-    holder = {**block, **function} if isinstance(function, dict) else block
+    holder = call_fields(block)
     call_id, name, given = first_of(block, CALL_ID_KEYS), first_of(holder, NAME_KEYS), first_of(holder, ARGUMENT_KEYS)
     if isinstance(given, str):  # OpenAI sends them as JSON in a string
         given = _decoded(given)
@@ -126,7 +127,7 @@ def _result(block: Block) -> Result:
     call_id = first_of(block, RESULT_ID_KEYS)
     value = first_of(block, RESULT_KEYS)
     marked = _is_marked_failed(block) or (isinstance(value, dict) and _is_marked_failed(value))
-    text = _ends(_text(value))
+    text = _ends(without_stand_ins(_text(value)))
     return Result(call_id if isinstance(call_id, str) else None, text, marked or is_failure(text))
 
 

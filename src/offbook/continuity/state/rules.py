@@ -121,6 +121,14 @@ _CHINESE_REQUEST = re.compile(
 _OTHER_REQUEST = re.compile(
     r"(?:してください|して下さい|お願いします|してくれ)[。!！]?\Z|(?:해\s?줘|해\s?주세요|부탁(?:해|드립니다))[.!]?\Z"
 )
+_GOES_ON = re.compile(
+    r"(?:(?:let's|you (?:can|may)) )?(?:go on|go ahead|carry on|continue|proceed|resume|keep (?:going|on|it up|at it))"
+    r"(?:[\s,]+(?:then|now|please|thanks?|thank you|with (?:it|this|that)|like (?:this|that)|as (?:before|planned|"
+    r"discussed|agreed)|from (?:here|there)|where (?:you|we) (?:left off|stopped|were)))*[\s.!…]*\Z"
+    r"|(?:好的?[，,]?|谢谢[，,！!]?|那么?|请|你)*(?:继续|接着)(?:做|来|说|下去|吧)*[。.！!]?\Z"
+    r"|(?:続けて|進めて)(?:ください|下さい|お願いします)?[。!！]?\Z|계속\s?(?:해\s?(?:줘|주세요)|하세요|진행해\s?(?:줘|주세요))[.!]?\Z",
+    re.IGNORECASE,
+)
 _MOVES_ON = re.compile(
     _LEAD + r"(?:now(?:,)? (?:let's|lets|i want|i need|we|please|can you|could you)|next\b[ ,:]|next up|moving on|"
     r"let's move on|on to |new task|(?:now that|with) (?:that|this|it)(?:'s| is)? ?(?:done|finished|out of the way|"
@@ -226,6 +234,8 @@ def is_request(sentence: str) -> bool:
     """Whether a user asks for something to be done. What is asked to be told is a question."""
     if len(sentence) > LONGEST_READ_SENTENCE_CHARS:
         sentence = sentence[:LONGEST_READ_SENTENCE_CHARS]
+    if _goes_on(sentence):
+        return False
     if not sentence.isascii() and (_CHINESE_REQUEST.match(sentence) or _OTHER_REQUEST.search(sentence)):
         return not _is_chinese_question(sentence)
     dropped = _DROPPED.match(sentence)
@@ -312,12 +322,14 @@ def approval_kept(sentence: str) -> str:
 
 def is_approval(sentence: str) -> bool:
     """Whether a user decides: whatever was waiting for that waits no more."""
-    return bool(_APPROVED.match(sentence))
+    return bool(_APPROVED.match(sentence)) or _goes_on(sentence)
 
 
 def is_agreement(sentences: list[str]) -> bool:
     """Whether a short reply says yes."""
-    return bool(sentences) and len(" ".join(sentences)) <= FOLLOW_UP_CHARS and bool(_AGREED.match(sentences[0]))
+    if not sentences or len(" ".join(sentences)) > FOLLOW_UP_CHARS:
+        return False
+    return bool(_AGREED.match(sentences[0])) or _goes_on(sentences[0])
 
 
 def is_reply(stated: list[str]) -> bool:
@@ -325,6 +337,14 @@ def is_reply(stated: list[str]) -> bool:
     if not stated or _DEFERRED_REPLY.match(stated[0]):
         return False
     return any(is_approval(one) or not is_boilerplate(one) for one in stated)
+
+
+def _goes_on(sentence: str) -> bool:
+    """Whether nothing is said but "go on": no task, though it agrees to one that was offered."""
+    if len(sentence) > FOLLOW_UP_CHARS:
+        return False
+    lead = _BEFORE_REQUEST.match(sentence)
+    return bool(_GOES_ON.match(sentence, lead.end() if lead else 0) or _GOES_ON.match(sentence))
 
 
 def _unmarked(sentence: str) -> str:

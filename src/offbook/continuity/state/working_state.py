@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from offbook.content import text_of
+from offbook.content import own_text
 from offbook.continuity.keeping import (
     MAX_ACTIONS,
     MAX_LOOPS,
@@ -131,7 +131,7 @@ class _Fold:
         is_plain = isinstance(message.content, str) and message.meta is None and message.role != "tool"
         for result in [] if is_plain else results_of(message):
             self._answered(result, turn)
-        said = "" if message.role == "tool" else text_of(message.content)
+        said = "" if message.role == "tool" else own_text(message.content)
         # Too short to be worth recalling, "stop" and "deploy it" still mean something here.
         is_noise = turn.is_noise and len(said.strip()) >= SHORTEST_SUBSTANCE_CHARS
         if not _is_own(message) or message.role == "system" or (is_noise and message.role == "user"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple
 
 from offbook.continuity.telling.ago import ago, span_text
@@ -93,5 +94,5 @@ def topics_line(topics: Sequence[Topic]) -> str:
 
 def _labels(topics: Sequence[Topic]) -> str:
     found = (quoted(one.label, LABEL_CHARS) for one in topics)
-    labels = [one.text[1:-1] for one in found if not one.marks][:MOST_TOPICS]
+    labels = list(islice((one.text[1:-1] for one in found if not one.marks), MOST_TOPICS))
     return " and ".join([", ".join(labels[:-1]), labels[-1]]) if len(labels) > 1 else "".join(labels)

@@ -1,6 +1,6 @@
 """The stable section: what the agent knows of before, in its own first person, the same until the next swap. Pure.
 
-    what I remember: [L3 …] [L2 …] [L1 …]   what stays with me   what I was doing elsewhere   pinned
+    what I remember: [L3 …] [L2 …] [L1 …]   what stays with me   what I have learnt   what I was doing   pinned
 
 What must not be lost has its share first; the summaries get what is left.
 """
@@ -17,10 +17,11 @@ from offbook.compression.hierarchy import chosen
 from offbook.content import render
 from offbook.continuity.state.text import HEADING as DOING
 from offbook.continuity.state.text import rendered
-from offbook.continuity.telling.anchor_lines import HEADING, anchor_lines, in_order_of_time
+from offbook.continuity.telling.anchor_lines import HEADING, anchor_lines, in_order_of_time, still_told
 from offbook.continuity.telling.quoting import defused, quoted
 from offbook.continuity.telling.told import named
 from offbook.frames import frame
+from offbook.lessons import Lesson
 from offbook.settings import Settings
 from offbook.summaries import Summary
 from offbook.tokens import estimate_tokens
@@ -30,10 +31,11 @@ from offbook.types import Message
 SWAPPED_SHARE = 0.1
 """Of the window, where the agent runs on a context of ours already: the two together must not bring the next swap
 nearer."""
-KEPT_SHARE = 0.3
-"""Of the section, for anchors, working state and pins together; each of them a third."""
+KEPT_SHARE = 0.1
+"""Of the section, for each of anchors, lessons, working state and pins."""
 MOST_KEPT_TOKENS = 1_500
-"""Of each of the three."""
+"""Of each of the four."""
+LEARNT = "What I have learnt, each with the day it was last said:"
 PINNED_CHARS, STATE_CHARS = 500, 1_200
 INTRODUCTION = (
     "What I remember from before, oldest first. A name such as [L1-0003] can be expanded to the exact messages."
@@ -51,6 +53,10 @@ class Known(NamedTuple):
     """Of the newest sessions, the newest first; that of the session itself has its id."""
     pinned: Sequence[str]
     """What was said, as it is shown, oldest first."""
+    lessons: Sequence[Lesson] = ()
+    """Those that are sure enough, the first to be told first."""
+    judged: Sequence[Lesson] = ()
+    """Those that a person has judged, told or not."""
 
 
 class MemorySection(NamedTuple):
@@ -71,9 +77,12 @@ def memory_budget(settings: Settings, *, window: int, current_tokens: int, recal
 
 
 def memory_section(known: Known, settings: Settings, *, session_id: str, budget: int, key: bytes) -> MemorySection:
-    each = min(MOST_KEPT_TOKENS, int(budget * KEPT_SHARE) // 3)
+    each = min(MOST_KEPT_TOKENS, int(budget * KEPT_SHARE))
+    quoted_still = still_told(known.anchors, known.judged)
+    anchors = _anchors_part(quoted_still, each)
     found = (
-        _anchors_part(known.anchors, each),
+        anchors,
+        _lessons_part(known.lessons, quoted_still if anchors else (), each),
         _state_part(known.states, session_id, each),
         _pinned_part(known.pinned, each),
     )
@@ -127,6 +136,24 @@ def _anchors_part(anchors: Sequence[Anchor], most_tokens: int) -> TurnPart | Non
         if estimate_tokens(text) <= most_tokens:
             return _part("anchors", text, len(shown), "fresh, or who they are, which lasts")
         shown = shown[:-1]
+    return None
+
+
+def _lessons_part(lessons: Sequence[Lesson], anchors: Sequence[Anchor], most_tokens: int) -> TurnPart | None:
+    """As many as fit, the first rather than the last. What an anchor quotes is not told twice, unless a person has said
+    how it is to be told."""
+    quoted_at = {(one.session_id, one.seq) for one in anchors}
+    told = [
+        one
+        for one in lessons
+        if one.status != "learnt" or quoted_at.isdisjoint((source.session_id, source.seq) for source in one.sources)
+    ]
+    while told:
+        lines = [f"- {' '.join(defused(one.text).split())} ({_day(one.last_seen)})" for one in told]
+        text = "\n".join([LEARNT, *lines])
+        if estimate_tokens(text) <= most_tokens:
+            return _part("lessons", text, len(told), "judged by a person, or sure enough, and still so")
+        told = told[:-1]
     return None
 
 

@@ -13,9 +13,10 @@ from typing import Literal, NamedTuple
 from offbook.continuity.telling.ago import ago
 from offbook.continuity.telling.quoting import HIDDEN, INSTRUCTION, quoted
 from offbook.entries import MemoryEntry
+from offbook.lessons import LESSON_ORIGIN, LESSONS_SESSION
 from offbook.retrieval.phrases import is_asking, sentences_of
 
-Source = Literal["they", "agent", "system", "data"]
+Source = Literal["they", "agent", "system", "data", "note"]
 
 NAME_CHARS = 60
 LEAST_CHARS = 12
@@ -102,6 +103,9 @@ class _Voice(NamedTuple):
     def by_the_system(self, when: str, quote: str) -> str:
         return f"{self.agent} {'were' if self.is_own else 'was'} told by the system{when}: {quote}"
 
+    def noted(self, quote: str, when: str, since: str = "") -> str:
+        return f"{self.agent} noted{since}{when}: {quote}"
+
     def saw(self, where: str, when: str, quote: str) -> str:
         return f"{self.agent} saw in what {where}{when}{AS_DATA}: {quote}"
 
@@ -118,7 +122,10 @@ def _replaced_line(one: Recalled, text: str, when: str, own_agent: str, max_char
     line = _Line()
     quote = line.quote(text, max_chars)
     # Who said the older thing is not known: "they", whoever corrected it.
-    return line.ended(_statement(one, line, _voice(one, line, own_agent), "They", when, quote) + NO_LONGER)
+    voice = _voice(one, line, own_agent)
+    if _source(one) == "note":
+        return line.ended(voice.heard("They", _verb(quote), when, quote) + NO_LONGER)
+    return line.ended(_statement(one, line, voice, "They", when, quote) + NO_LONGER)
 
 
 def _line(
@@ -151,6 +158,8 @@ def _statement(one: Recalled, line: _Line, voice: _Voice, who: str, when: str, q
             return voice.heard(who, _verb(quote), when, quote)
         case "agent":
             return voice.said(quote, when)
+        case "note":
+            return voice.noted(quote, when)
         case "system":
             return voice.by_the_system(when, quote)
         case "data":
@@ -158,6 +167,8 @@ def _statement(one: Recalled, line: _Line, voice: _Voice, who: str, when: str, q
 
 
 def _correction(source: Source, who: str, voice: _Voice, when: str, quote: str) -> str:
+    if source == "note":
+        return voice.noted(quote, when, " since")
     by = {"they": who, "agent": voice.agent, "system": "The system"}[source]
     if by == "They" and not voice.is_own:
         return f"That was corrected{when}: {quote}"
@@ -167,6 +178,9 @@ def _correction(source: Source, who: str, voice: _Voice, when: str, quote: str) 
 def _source(one: Recalled) -> Source:
     """Whose words they are. What a host says came from elsewhere, and what no known role said, is data."""
     origin = one.entry.origin.strip().casefold()
+    # Only there: whatever else calls itself a lesson is somebody's word for it.
+    if origin == LESSON_ORIGIN and one.entry.session_id == LESSONS_SESSION:
+        return "note"
     if origin and origin not in _SOURCES and origin != one.role.casefold():
         return "data"
     return _SOURCES.get(one.role.casefold(), "data")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from offbook.content import text_of
+from offbook.content import own_text
 from offbook.continuity.keeping import Turn
 from offbook.continuity.likeness import Embed, vectors_of
 from offbook.continuity.replacing.corrections import correction_in
@@ -167,8 +167,11 @@ def _label(kept: KeptTopic) -> str:
 def _without_parts(topics: Sequence[KeptTopic]) -> list[KeptTopic]:
     """A word that they mostly say as part of one longer topic is that topic: "the starter", of a sourdough starter."""
     wholes: dict[int, int] = {}
+    by_word, unspaced = _parts_of([topic.keys[0] for topic in topics])
     for at, part in enumerate(topics):
-        holding = [of for of, whole in enumerate(topics) if of != at and _is_part(part.keys[0], whole.keys[0])]
+        key = part.keys[0]
+        holding = [of for of in by_word.get(key, ()) if of != at]
+        holding += [of for of, whole in unspaced if of != at and len(key) < len(whole) and key in whole]
         if len(holding) == 1 and 2 * topics[holding[0]].total >= part.total:
             wholes[at] = holding[0]
     joined = list(topics)
@@ -178,10 +181,17 @@ def _without_parts(topics: Sequence[KeptTopic]) -> list[KeptTopic]:
     return [topic for at, topic in enumerate(joined) if at not in wholes or wholes[at] in wholes]
 
 
-def _is_part(key: str, of: str) -> bool:
-    if " " in of:
-        return key in of.split(" ")
-    return not of.isascii() and len(key) < len(of) and key in of and _is_unspaced(of)
+def _parts_of(keys: Sequence[str]) -> tuple[dict[str, list[int]], list[tuple[int, str]]]:
+    """Which keys hold a word, by the word; and those that are written without spaces, and hold whatever is in them."""
+    by_word: dict[str, list[int]] = {}
+    unspaced: list[tuple[int, str]] = []
+    for at, key in enumerate(keys):
+        if " " in key:
+            for word in dict.fromkeys(key.split(" ")):
+                by_word.setdefault(word, []).append(at)
+        elif not key.isascii() and _is_unspaced(key):
+            unspaced.append((at, key))
+    return by_word, unspaced
 
 
 def _together(whole: KeptTopic, part: KeptTopic) -> KeptTopic:
@@ -198,17 +208,17 @@ def _together(whole: KeptTopic, part: KeptTopic) -> KeptTopic:
 def _is_said_by_user(turn: Turn) -> bool:
     message = turn.message
     is_own = message.role == "user" and message.origin in (None, "", "user") and message.tool_call_id is None
-    return is_own and not turn.is_noise and bool(text_of(message.content).strip())
+    return is_own and not turn.is_noise and bool(own_text(message.content).strip())
 
 
 def _takes_back(turn: Turn) -> bool:
-    correction = correction_in(text_of(turn.message.content), "user")
+    correction = correction_in(own_text(turn.message.content), "user")
     return correction is not None and correction.kind == "retract" and bool(correction.target)
 
 
 def _after(state: TopicState, turn: Turn, settings: TopicTracking, embed: Embed | None) -> TopicState:
     now = _Mark(state.turns + 1, turn.at)
-    reading = reading_of(text_of(turn.message.content), settings.min_word_length)
+    reading = reading_of(own_text(turn.message.content), settings.min_word_length)
     if _takes_back(turn):
         # "Forget what I said about my sister" is not to make her a topic, nor what was said of nothing but her.
         named = {candidate.key for candidate in reading.candidates}

@@ -15,6 +15,7 @@ PLUGIN = "offbook"
 MEMORY_PLUGIN = "offbook-memory"
 ENTRY: Path = ("plugins", "entries", PLUGIN)
 INJECTION: Path = (*ENTRY, "hooks", "allowPromptInjection")
+MCP_SERVER: Path = ("mcp", "servers", PLUGIN)
 SLOTS = {"contextEngine": PLUGIN, "memory": MEMORY_PLUGIN}
 FREE_SLOTS = {"contextEngine": ("legacy", ""), "memory": ("none", "memory-core", "")}
 """What the host's own parts are called in a slot: to replace these takes nothing from another plugin."""
@@ -56,12 +57,11 @@ def planned(
         _configure(plan, wishes)
         _engine_slot(plan, wishes)
         if isinstance(wishes.memory_folder, str):
-            _memory_slot(plan, wishes, wishes.memory_folder)
+            _memory_slot(plan, wishes, wishes.memory_folder, our_paths)
         elif wishes.memory_folder is MISSING:
             _undo_memory_slot(plan, wishes, our_paths)
         if wishes.mcp_command is not None:
-            server = {"command": wishes.mcp_command, "args": ["mcp"]}
-            plan.put(("mcp", "servers", PLUGIN), server, "tools for agents over MCP")
+            _serve_tools(plan, wishes.mcp_command)
     return plan
 
 
@@ -130,9 +130,13 @@ def _engine_slot(plan: Plan, wishes: Wishes) -> None:
         _give_back(plan, "contextEngine", wishes.slots_before)
 
 
-def _memory_slot(plan: Plan, wishes: Wishes, folder: str) -> None:
+def _memory_slot(plan: Plan, wishes: Wishes, folder: str, our_paths: Mapping[str, str]) -> None:
     _allow(plan, MEMORY_PLUGIN)
-    plan.add_item(("plugins", "load", "paths"), folder, "where the memory plugin is")
+    paths: Path = ("plugins", "load", "paths")
+    plan.add_item(paths, folder, "where the memory plugin is")
+    for other, plugin in our_paths.items():
+        if plugin == MEMORY_PLUGIN and other != folder:
+            plan.take_item(paths, other, "another copy of the memory plugin")
     plan.put(("plugins", "entries", MEMORY_PLUGIN, "enabled"), True, "the memory plugin is on")
     _take_slot(plan, wishes, "memory", MEMORY_PLUGIN)
 
@@ -144,6 +148,15 @@ def _take_slot(plan: Plan, wishes: Wishes, slot: str, plugin: str) -> None:
         plan.obstacles.append(f"{dotted(path)} is {holder!r}, another plugin's: --take-slot gives it to {plugin}")
         return
     plan.put(path, plugin, f"which plugin has the {slot} slot")
+
+
+def _serve_tools(plan: Plan, command: str) -> None:
+    """`offbook mcp`, asking the provider that the plugin asks."""
+    arguments = ["mcp"]
+    for option, name in (("--home", "home"), ("--url", "endpoint")):
+        value = value_at(plan.config, (*ENTRY, "config", name))
+        arguments += [option, value] if isinstance(value, str) else []
+    plan.put(MCP_SERVER, {"command": command, "args": arguments}, "tools for agents over MCP")
 
 
 def _undo(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
@@ -159,10 +172,11 @@ def _undo(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
         plan.take(ENTRY, why)
         plan.prune(ENTRY[:-1])
     _disallow(plan, PLUGIN)
-    server = value_at(plan.config, ("mcp", "servers", PLUGIN))
-    if isinstance(server, dict) and server.get("args") == ["mcp"]:
-        plan.take(("mcp", "servers", PLUGIN), why)
-        plan.prune(("mcp", "servers"))
+    server = value_at(plan.config, MCP_SERVER)
+    arguments = server.get("args") if isinstance(server, dict) else None
+    if isinstance(arguments, list) and arguments[:1] == ["mcp"]:
+        plan.take(MCP_SERVER, why)
+        plan.prune(MCP_SERVER[:-1])
 
 
 def _undo_memory_slot(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:

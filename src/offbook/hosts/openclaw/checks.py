@@ -80,6 +80,10 @@ def check_files(copies: list[Copy]) -> Finding:
         what = "neither installed nor in plugins.load.paths: the host cannot find it"
         return Finding(check="files", level="fail", what=what, mend=mend)
     for folder, copy in ours.items():
+        if copy.is_gone:
+            what = f"{folder} is gone: the host goes on without the plugin, and only warns"
+            mend = "offbook openclaw setup, which writes where the plugin is now"
+            return Finding(check="files", level="fail", what=what, mend=mend)
         if not copy.is_built:
             mend = f"npm run build in {folder}, or install a released plugin"
             return Finding(check="files", level="fail", what=f"{folder / BUILT} is not there", mend=mend)

@@ -14,6 +14,8 @@ _NAME = re.compile(r"[^\W\d][\w$\u200c\u200d]*|\$[\w$]*")
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
+_PLAIN = {quote: re.compile(rf"[^{quote}\\\n\r]*") for quote in "\"'"}
+"""What stands for itself in a text between such quotes: taken at once, as a file may hold megabytes of it."""
 _DEEPEST = 200
 """No configuration is nested like that; Python's own limit would end the program instead of telling."""
 
@@ -122,15 +124,20 @@ class _Reader:
     def string(self) -> str:
         quote = self.text[self.at]
         self.at += 1
+        plain = _PLAIN[quote]
         written: list[str] = []
         while True:
+            match = plain.match(self.text, self.at)
+            assert match is not None
+            written.append(match[0])
+            self.at = match.end()
             character = self.text[self.at : self.at + 1]
             if character in ("", "\n", "\r"):
                 raise self.fault("the text is not closed")
             self.at += 1
             if character == quote:
-                return _joined("".join(written))
-            written.append(self.escaped() if character == "\\" else character)
+                return written[0] if len(written) == 1 else _joined("".join(written))
+            written.append(self.escaped())
 
     def escaped(self) -> str:
         character = self.text[self.at : self.at + 1]

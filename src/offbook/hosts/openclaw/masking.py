@@ -8,7 +8,10 @@ from typing import Any
 from offbook.hosts.openclaw.json5 import Node, parse, written
 
 MASK = "***"
-_SECRET = re.compile(r"token|key|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE)
+_SECRET = re.compile(
+    r"token|key|secret|passw|passphrase|credential|authorization|cookie|(?:^|[_-])(?:pat|pass|pwd)(?:$|[_-])",
+    re.IGNORECASE,
+)
 _PLACE = re.compile(r"(?:File|Path|(?:^|[_-])(?:file|path|FILE|PATH))$")
 """Where a secret lies is none."""
 _USER = re.compile(r"(?<=://)[^/@\s\"']+(?=@)")
@@ -17,6 +20,15 @@ _PAIR = re.compile(
     r"(?P<value>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[^\s,{}\[\]\"']{8,})"
 )
 """A name and its value where no reader sees them: in a comment, or under a name that stands there twice."""
+
+_GAP = r"(?:\s|(?:#|//)[^\n]*+\n|/\*(?:[^*]|\*(?!/)){0,500}+\*/)*+"
+_FLAG = re.compile(
+    r"(?P<quote>[\"'])(?P<name>--?[\w.-]{1,80}+)"
+    rf"(?:=(?P<within>(?:\\.|(?!(?P=quote))[^\\\n])++)|(?P=quote){_GAP},{_GAP}"
+    r"(?P<next>(?![\"']--)(?:\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+')))"
+)
+"""An option of a command, as an item of a list, and its value: in the same item, or the next one."""
+_HEADER_FLAG = re.compile(r"-H|--headers?")
 
 
 def masked(value: Any, *names: str | int, is_secret: bool = False) -> Any:
@@ -36,7 +48,12 @@ def masked_text(text: str) -> str:
     """A file as it may be shown; its layout stays."""
     for start, end in sorted(_secrets(parse(text), is_secret=False), reverse=True):
         text = text[:start] + written(MASK) + text[end:]
-    return _USER.sub(MASK, _PAIR.sub(_masked_pair, text))
+    return masked_pairs(text)
+
+
+def masked_pairs(text: str) -> str:
+    """The same for a text in whatever notation: by what looks like a name and its value."""
+    return _USER.sub(MASK, _PAIR.sub(_masked_pair, _FLAG.sub(_masked_flag, text)))
 
 
 def _secrets(node: Node, *, is_secret: bool) -> list[tuple[int, int]]:
@@ -51,6 +68,14 @@ def _secrets(node: Node, *, is_secret: bool) -> list[tuple[int, int]]:
 
 def _masked_pair(match: re.Match[str]) -> str:
     return match["before"] + written(MASK) if _is_secret(match["name"], False) else match[0]
+
+
+def _masked_flag(match: re.Match[str]) -> str:
+    if not _is_secret(match["name"], False) and not _HEADER_FLAG.fullmatch(match["name"]):
+        return match[0]
+    if match["within"] is not None:
+        return match[0].removesuffix(match["within"]) + MASK
+    return match[0].removesuffix(match["next"]) + written(MASK)
 
 
 def _is_secret(name: str | int, is_within: bool) -> bool:

@@ -19,7 +19,8 @@ BUILT = Path("dist", "index.js")
 MEMORY_FOLDER = "memory-slot"
 _PACKAGE = Path(__file__).parent
 _BESIDE = (_PACKAGE / "plugin", _PACKAGE.parents[3] / "plugins" / "openclaw")
-"""In the package that was installed, or in a checkout."""
+"""In the package that was installed (`setup.py` puts it there), or in a checkout."""
+_IN_PACKAGE = ("offbook", "hosts", "openclaw", "plugin")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ class Copy:
     @property
     def is_built(self) -> bool:
         return (self.folder / BUILT).is_file()
+
+    @property
+    def is_gone(self) -> bool:
+        return _is_gone(self.folder)
 
 
 def plugin_in(path: Path) -> str | None:
@@ -48,7 +53,7 @@ def plugin_in(path: Path) -> str | None:
 
 
 def loaded_copies(config: dict[str, Any], config_folder: Path) -> list[Copy]:
-    """Those that `plugins.load.paths` leads to."""
+    """Those that `plugins.load.paths` leads to, and those that were ours and are gone."""
     found: list[Copy] = []
     paths = value_at(config, ("plugins", "load", "paths"))
     for written in paths if isinstance(paths, list) else []:
@@ -58,7 +63,28 @@ def loaded_copies(config: dict[str, Any], config_folder: Path) -> list[Copy]:
         name = plugin_in(path)
         if name in (PLUGIN, MEMORY_PLUGIN):
             found.append(Copy(name, path if path.is_dir() else path.parent, written))
+        elif _is_gone(path) and (shipped := _shipped_as(path)) is not None:
+            found.append(Copy(shipped, path, written))
     return found
+
+
+def _is_gone(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # not for us to see, which is not to say that the host does not see it
+        return False
+    return False
+
+
+def _shipped_as(path: Path) -> str | None:
+    """Which of ours was there. The folder of an installed package goes with its environment, or with a newer Python;
+    the host then goes on without the plugin, and only warns."""
+    if path.parts[-len(_IN_PACKAGE) :] == _IN_PACKAGE:
+        return PLUGIN
+    inner = (*_IN_PACKAGE, MEMORY_FOLDER)
+    return MEMORY_PLUGIN if path.parts[-len(inner) :] == inner else None
 
 
 def installed_copy(state: Path) -> Copy | None:
@@ -90,7 +116,7 @@ def _recorded(database: Path) -> Path | None:
 
 def chosen_folder(given: str | None, loaded: list[Copy]) -> str:
     """The path to write: the one named, else the one that is there already, else ours. Raises NotFound."""
-    known = [copy.folder for copy in loaded if copy.plugin == PLUGIN] or _BESIDE
+    known = [copy.folder for copy in loaded if copy.plugin == PLUGIN and not copy.is_gone] or _BESIDE
     candidates = known if given is None else [Path(given).expanduser()]
     for candidate in candidates:
         folder = candidate.resolve()

@@ -10,7 +10,7 @@ from typing import Any
 
 from offbook.errors import InvalidInput
 from offbook.hosts.openclaw import config_file
-from offbook.hosts.openclaw.changes import ENTRY, INJECTION, PLUGIN, SLOTS, Wishes, planned
+from offbook.hosts.openclaw.changes import ENTRY, INJECTION, MEMORY_PLUGIN, PLUGIN, SLOTS, Wishes, planned
 from offbook.hosts.openclaw.checks import level_of
 from offbook.hosts.openclaw.config_file import ConfigFile, backups, diff, hindrance, read
 from offbook.hosts.openclaw.editing import MISSING, edited, value_at
@@ -55,6 +55,8 @@ def prepare(
         wishes = replace(wishes, plugin_folder=None if installed is not None and not is_loaded else "")
     elif installed is None or is_loaded:
         wishes = replace(wishes, plugin_folder=chosen_folder(plugin, loaded))
+    if memory_slot is None and any(copy.plugin == MEMORY_PLUGIN and copy.is_gone for copy in loaded):
+        memory_slot = True  # it was wanted, and its path has to be written anew
     if memory_slot is False:
         wishes = replace(wishes, memory_folder=MISSING)
     elif memory_slot and wishes.level != "off":

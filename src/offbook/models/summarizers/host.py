@@ -35,6 +35,7 @@ class Offer(msgspec.Struct):
     job: Job
     leased_until: float = 0.0
     failed: str | None = None
+    is_withdrawn: bool = False
 
 
 class HostSummarizer:
@@ -84,7 +85,8 @@ class HostSummarizer:
                 self._changed.wait_for(lambda: self._is_settled(key), self._timeout_seconds)
             offer = self._offers.pop(key, None)
             answer = self._answers.pop(key, None)
-            _note(self._past, key, answer is not None)
+            if offer is None or not offer.is_withdrawn:
+                _note(self._past, key, answer is not None)
         if answer is None:
             raise self._nothing_came(offer)
         text = tidied(answer[0], is_cut=False)
@@ -118,7 +120,8 @@ class HostSummarizer:
             self._asked_at[agent_id] = self._clock()
             if key in self._answers or self._past.get(key):
                 return True
-            if key not in self._offers and key not in self._past:
+            offer = self._offers.get(key)
+            if (offer is None and key not in self._past) or (offer is not None and offer.is_withdrawn):
                 return False
             _note(self._answers, key, (text, usage))
             self._changed.notify_all()
@@ -135,6 +138,17 @@ class HostSummarizer:
             offer.failed = why or "it did not say why"
             self._changed.notify_all()
             return True
+
+    def withdraw(self, agent_id: str) -> None:
+        """Nobody is given the agent's work any more, and no answer to it is kept: what it is of is being forgotten."""
+        with self._changed:
+            for (owner, _), offer in self._offers.items():
+                if owner == agent_id:
+                    offer.failed, offer.is_withdrawn = "it was withdrawn", True
+            for kept in (self._answers, self._past):
+                for key in [key for key in kept if key[0] == agent_id]:
+                    del kept[key]
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Whoever waits is told at once that nothing comes."""

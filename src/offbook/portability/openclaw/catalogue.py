@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from offbook.portability.conversations import Damage
 from offbook.portability.openclaw import database, lines
 from offbook.portability.openclaw.database import Archive, Database
-from offbook.portability.openclaw.events import Damage, Event, moment_of
+from offbook.portability.openclaw.events import Event, moment_of
 from offbook.portability.openclaw.keys import Keys, is_incognito
 from offbook.portability.openclaw.places import Agent, File, transcript_files
 

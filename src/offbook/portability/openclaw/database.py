@@ -16,7 +16,8 @@ from urllib.parse import quote
 import apsw
 import zstandard
 
-from offbook.portability.openclaw.events import LONGEST_EVENT_BYTES, Damage, Event, event_of, moment_of
+from offbook.portability.conversations import Damage
+from offbook.portability.openclaw.events import LONGEST_EVENT_BYTES, Event, event_of, moment_of
 
 ROWS_AT_A_TIME = 500
 """A read this long keeps the host's checkpoint waiting: no longer than one batch takes to send."""
@@ -56,6 +57,10 @@ def connected(path: Path, *, is_immutable: bool) -> apsw.Connection:
     )
     connection.set_busy_timeout(BUSY_MS)
     return connection
+
+
+def told_fault(error: Exception) -> str:
+    return "is no SQLite database" if isinstance(error, apsw.NotADBError) else f"cannot be read: {error}"
 
 
 class Database:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from offbook.client.outgoing import without_surrogates
+from offbook.portability.conversations import Damage
 
 LONGEST_EVENT_BYTES = 64 * 1024 * 1024
 """What is longer is no message anyone can send; a file of rubbish without a line's end must not fill the memory."""
@@ -23,14 +24,6 @@ class Event(NamedTuple):
     written_at: datetime | None
     size_bytes: int
     where: str
-
-
-class Damage(NamedTuple):
-    """What could not be read. `is_whole`: not one entry but a file, or all that follows in it."""
-
-    where: str
-    reason: str
-    is_whole: bool = False
 
 
 class _Entry(msgspec.Struct):

@@ -10,7 +10,8 @@ from typing import IO, Any, NamedTuple
 import msgspec
 import zstandard
 
-from offbook.portability.openclaw.events import LONGEST_EVENT_BYTES, Damage, Event, event_of
+from offbook.portability.conversations import Damage
+from offbook.portability.openclaw.events import LONGEST_EVENT_BYTES, Event, event_of
 
 _BLOCK_BYTES = 65_536
 

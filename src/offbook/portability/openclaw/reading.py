@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import partial
 
+from offbook.portability.conversations import Conversation, Damage, Damaged, Ready
 from offbook.portability.openclaw.catalogue import Session
-from offbook.portability.openclaw.events import Damage, Event
+from offbook.portability.openclaw.events import Event
 from offbook.portability.openclaw.mapping import AFTER_LATEST, EARLIEST, iso, wire_message
 
-MESSAGES_AT_A_TIME = 500
-BYTES_AT_A_TIME = 4 * 1024 * 1024
-"""A quarter of what a provider takes in one request by default."""
+
+def conversation_of(session: Session) -> Conversation:
+    return Conversation(session.agent_id, session.key, session.size_bytes, partial(messages, session))
 
 
-class Ready(NamedTuple):
-    wire: dict[str, Any]
-    at: datetime | None
-    size_bytes: int
-    where: str
-
-
-def messages(session: Session, damaged: Callable[[Damage], None]) -> Iterator[Ready]:
+def messages(session: Session, damaged: Damaged) -> Iterator[Ready]:
     """Every message of every transcript, in the order written; one that lies in several places once."""
     seen: set[str] = set()
     for transcript in session.transcripts:
@@ -41,16 +35,3 @@ def _ready(event: Event, session_id: str) -> Ready:
         wire["ts"] = iso(event.written_at)  # else it would be told as of today
     at = datetime.fromisoformat(wire["ts"]) if "ts" in wire else None
     return Ready(wire, at, event.size_bytes, event.where)
-
-
-def batches(found: Iterator[Ready]) -> Iterator[list[Ready]]:
-    batch: list[Ready] = []
-    size = 0
-    for ready in found:
-        if batch and (len(batch) >= MESSAGES_AT_A_TIME or size + ready.size_bytes > BYTES_AT_A_TIME):
-            yield batch
-            batch, size = [], 0
-        batch.append(ready)
-        size += ready.size_bytes
-    if batch:
-        yield batch

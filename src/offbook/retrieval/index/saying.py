@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from offbook.content import render
+from offbook.content import render, without_stand_ins
 from offbook.entries import PlacedMessage
 from offbook.retrieval.addressing import labelled_speaker, names_called
 from offbook.retrieval.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, Said
 from offbook.retrieval.substance import is_boilerplate, is_denial, is_memory_question, is_question
-from offbook.retrieval.words import terms
+from offbook.retrieval.words import indexed_terms
 from offbook.types import Message
 
 INDEXED_CHARS = 200_000
@@ -18,7 +18,7 @@ def said_by(placed: PlacedMessage, whole: Message | None = None) -> Said:
     """`whole`: the message with its large parts back in their places."""
     logged = placed.logged
     message = whole or logged.message
-    text = render(message)[:INDEXED_CHARS]
+    text = without_stand_ins(render(message))[:INDEXED_CHARS]
     label, said = labelled_speaker(text)
     return Said(
         place=placed.place,
@@ -28,7 +28,7 @@ def said_by(placed: PlacedMessage, whole: Message | None = None) -> Said:
         role=message.role,
         speaker=message.name or "",
         text=text,
-        terms=terms(text),
+        terms=indexed_terms(text),
         flags=_flags(said, message.role),
         calls=names_called(said),
         label=label,

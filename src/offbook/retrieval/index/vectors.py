@@ -126,11 +126,10 @@ class VectorIndex:
         count = len(passages) if chosen is None else len(chosen)
         if count > EXACT_UP_TO:
             chosen = self._by_codes(query, max(limit, RESCORED), chosen, len(passages))
-        elif chosen is None:
-            chosen = np.arange(len(passages))
-        similarity = self._similarity(passages[chosen], query)
+        similarity = self._similarity(passages if chosen is None else passages[chosen], query)
         order = np.argsort(-similarity, kind="stable")[:limit]
-        return passages["row"][chosen[order]].astype(np.int64), similarity[order]
+        best = order if chosen is None else chosen[order]
+        return passages["row"][best].astype(np.int64), similarity[order]
 
     def passages_of(self, rows: Rows) -> Passages:
         """The passages of these rows, to be compared with any query."""
@@ -160,7 +159,8 @@ class VectorIndex:
         if row >= len(known) or known[row] < 0:
             return None
         passages = self._passages.view()[known[row] : known[row] + self._passage_counts.view()[row]]
-        return int(passages["part"][int(self._similarity(passages, query).argmax())])
+        best = int(self._similarity(passages, query).argmax()) if len(passages) > 1 else 0
+        return int(passages["part"][best])
 
     # ── how ──
 

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 
 from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
+from offbook.erasures import ForgetReceipt, KeptText, Lineage
+from offbook.errors import StoreBusy
+from offbook.lessons import Lesson, LessonDraft, LessonKind, LessonStatus
 from offbook.protocols import ExaminedMessage
+from offbook.records import Admission, SessionPart
 from offbook.store.sqlite import (
+    admit_reads,
     audit_reads,
     compression_reads,
     compression_writes,
     derived_faults,
+    erase_reads,
+    lesson_reads,
     reads,
     recall_reads,
     turn_reads,
     turn_writes,
 )
 from offbook.store.sqlite.file import SqliteFile
+from offbook.store.sqlite.purging import PAUSE_SECONDS, TRIES, rewritten, truncated
 from offbook.summaries import (
     Completion,
     HandedContext,
@@ -146,6 +154,9 @@ class SqliteStore(SqliteFile):
     async def session_number(self, agent_id: str, session_id: str) -> int | None:
         return await self._read(recall_reads.session_number, agent_id, session_id)
 
+    async def places(self, scope: Scope, seqs: Sequence[int]) -> list[int]:
+        return await self._read(recall_reads.places, scope, seqs)
+
     # ── vectors ──
 
     async def add_vectors(self, agent_id: str, model: str, vectors: Sequence[VectorRow]) -> None:
@@ -191,6 +202,9 @@ class SqliteStore(SqliteFile):
 
     async def supersede(self, agent_id: str, links: Sequence[Supersession], event: AuditDraft) -> int:
         return await self._write().submit(lambda ledger: ledger.recall.supersede(agent_id, links, event))
+
+    async def withdraw_supersessions(self, agent_id: str, note: str, event: AuditDraft) -> int:
+        return await self._write().submit(lambda ledger: ledger.recall.withdraw(agent_id, note, event))
 
     async def supersessions(self, agent_id: str, places: Sequence[int]) -> list[Supersession]:
         return await self._read(recall_reads.supersessions, agent_id, places)
@@ -245,6 +259,9 @@ class SqliteStore(SqliteFile):
     async def summary_counts(self, agent_id: str) -> dict[int, int]:
         return await self._read(compression_reads.summary_counts, agent_id)
 
+    async def summaries_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Summary]:
+        return await self._read(admit_reads.summaries_after, agent_id, after, limit)
+
     # ── what models were paid for ──
 
     async def completion(self, agent_id: str, fingerprint: str) -> Completion | None:
@@ -258,6 +275,83 @@ class SqliteStore(SqliteFile):
 
     async def spent(self, agent_id: str) -> Usage:
         return await self._read(compression_reads.spent, agent_id)
+
+    # ── lessons ──
+
+    async def keep_lessons(
+        self, agent_id: str, drafts: Sequence[LessonDraft], *, replaced: Mapping[str, str], event: AuditDraft
+    ) -> list[Lesson]:
+        return await self._write().submit(lambda ledger: ledger.lessons.keep(agent_id, drafts, replaced, event))
+
+    async def lessons(
+        self,
+        agent_id: str,
+        *,
+        kind: LessonKind | None = None,
+        statuses: Sequence[LessonStatus] | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> list[Lesson]:
+        return await self._read(lesson_reads.lessons, agent_id, kind, statuses, before, limit)
+
+    async def lesson(self, agent_id: str, lesson_id: str) -> Lesson | None:
+        return await self._read(lesson_reads.lesson, agent_id, lesson_id)
+
+    async def lesson_places(self, agent_id: str, lesson_id: str) -> list[int]:
+        return await self._read(lesson_reads.lesson_places, agent_id, lesson_id)
+
+    async def judge_lesson(
+        self, agent_id: str, lesson: Lesson, places: Sequence[int], event: AuditDraft | None
+    ) -> None:
+        await self._write().submit(lambda ledger: ledger.lessons.judge(agent_id, lesson, places, event))
+
+    async def lesson_counts(self, agent_id: str) -> dict[str, int]:
+        return await self._read(lesson_reads.lesson_counts, agent_id)
+
+    # ── forgetting ──
+
+    async def lineage(self, agent_id: str, places: Sequence[int], *, summaries: Sequence[str] = ()) -> Lineage:
+        return await self._read(erase_reads.lineage, agent_id, places, summaries)
+
+    async def erase(
+        self,
+        agent_id: str,
+        lineage: Lineage,
+        rewritten: Mapping[str, SummaryDraft],
+        receipt: ForgetReceipt,
+        event: AuditDraft,
+        lessons: Sequence[Lesson] = (),
+    ) -> tuple[int, AuditEvent]:
+        return await self._write().submit(
+            lambda ledger: ledger.erasing.erase(agent_id, lineage, rewritten, receipt, event, lessons)
+        )
+
+    async def erase_stray(self, agent_id: str, rows: Sequence[tuple[str, int]]) -> None:
+        await self._write().submit(lambda ledger: ledger.erasing.erase_stray(agent_id, rows))
+
+    async def kept_texts(self, agent_id: str) -> AsyncIterator[KeptText]:
+        for table in erase_reads.TABLES:
+            after = 0
+            while page := await self._read(erase_reads.kept_texts, agent_id, table, after):
+                for kept in page:
+                    yield kept
+                after = page[-1].row
+
+    async def set_receipt(self, agent_id: str, erasure: int, receipt: ForgetReceipt) -> None:
+        await self._write().submit(lambda ledger: ledger.erasing.set_receipt(agent_id, erasure, receipt))
+
+    async def receipts(self, agent_id: str) -> list[tuple[int, ForgetReceipt]]:
+        return await self._read(erase_reads.receipts, agent_id)
+
+    async def purge(self) -> None:
+        await self._write().submit_alone(rewritten)
+        for _ in range(TRIES):
+            if await self._write().submit_alone(truncated):
+                return
+            await asyncio.sleep(PAUSE_SECONDS)
+        raise StoreBusy(
+            "somebody reads the store and keeps its old pages: end the backup or the reader, then try again"
+        )
 
     # ── contexts that were handed out ──
 
@@ -288,6 +382,17 @@ class SqliteStore(SqliteFile):
 
     async def sessions_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Session]:
         return await self._read(compression_reads.sessions_after, agent_id, after, limit)
+
+    # ── what another installation exported ──
+
+    async def forgotten_in(self, scope: Scope, *, first_seq: int, last_seq: int) -> int:
+        return await self._read(admit_reads.forgotten_in, scope, first_seq, last_seq)
+
+    async def admit(self, scope: Scope, parts: Sequence[SessionPart], event: AuditDraft) -> list[Admission]:
+        return await self._write().submit(lambda ledger: ledger.admitting.session(scope, parts, event))
+
+    async def admit_lessons(self, agent_id: str, lessons: Sequence[Lesson], event: AuditDraft) -> list[Admission]:
+        return await self._write().submit(lambda ledger: ledger.admitting_lessons.lessons(agent_id, lessons, event))
 
     # ── for who verifies ──
 

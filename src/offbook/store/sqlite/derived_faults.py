@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import apsw
 
 from offbook.audit import moment
-from offbook.store.sqlite import turn_reads
+from offbook.lessons import lesson_id
+from offbook.store.sqlite import lesson_reads, turn_reads
 from offbook.store.sqlite.compression_reads import completion_decoder, draft_decoder, unpacked
 from offbook.store.sqlite.connection import schema_version
 from offbook.store.sqlite.damage import UNREADABLE, only_row, unreadable
@@ -82,7 +83,22 @@ TURN_MEMORIES = Kind(
     named=lambda at: f"what turns were prepared with at {moment(at):%Y-%m-%d %H:%M:%S} UTC",
     read=turn_reads.unpacked,
 )
-KINDS = {"summaries": SUMMARIES, "contexts": CONTEXTS, "completions": ANSWERS, "turn_memories": TURN_MEMORIES}
+LESSONS = Kind(
+    since=5,
+    # One that was forgotten has nothing to be read.
+    numbers="SELECT lesson FROM lessons WHERE lesson > ? AND status <> 'forgotten' ORDER BY lesson LIMIT ?",
+    names="SELECT a.name, NULL, l.number FROM lessons l JOIN agents a ON a.agent = l.agent WHERE l.lesson = ?",
+    body="SELECT data FROM lessons WHERE lesson = ?",
+    named=lesson_id,
+    read=lesson_reads.lesson_decoder.decode,
+)
+KINDS = {
+    "summaries": SUMMARIES,
+    "contexts": CONTEXTS,
+    "completions": ANSWERS,
+    "turn_memories": TURN_MEMORIES,
+    "lessons": LESSONS,
+}
 
 
 def tables(connection: apsw.Connection) -> list[str]:

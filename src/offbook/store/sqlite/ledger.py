@@ -22,7 +22,11 @@ from offbook.errors import StoreCorrupt
 from offbook.noise import COMMAND
 from offbook.protocols import PARENT_NOTE
 from offbook.store.sqlite import reads
+from offbook.store.sqlite.admit_lesson_writes import AdmitLessonLedger
+from offbook.store.sqlite.admit_writes import AdmitLedger, Steps
 from offbook.store.sqlite.compression_writes import CompressionLedger
+from offbook.store.sqlite.erase_writes import EraseLedger
+from offbook.store.sqlite.lesson_writes import LessonLedger
 from offbook.store.sqlite.places import place_of
 from offbook.store.sqlite.recall_writes import RecallLedger
 from offbook.store.sqlite.rows import (
@@ -80,6 +84,12 @@ class Ledger:
         self.recall = RecallLedger(connection, agent=self._agent, chain=self._chain)
         self.compression = CompressionLedger(connection, agent=self._agent, chain=self._chain)
         self.turns = TurnLedger(connection, agent=self._agent)
+        self.erasing = EraseLedger(connection, agent=self._agent, chain=self._chain)
+        self.lessons = LessonLedger(connection, agent=self._agent, chain=self._chain)
+        self.admitting = AdmitLedger(
+            connection, Steps(self._agent, self._session, self._insert, self._add_mark, self._chain)
+        )
+        self.admitting_lessons = AdmitLessonLedger(connection, agent=self._agent, chain=self._chain)
 
     # ── the writes ──
 
@@ -96,7 +106,7 @@ class Ledger:
     ) -> Receipt:
         received_at = now()
         agent = self._agent(scope.agent_id)
-        session = self._session(scope, agent, received_at)
+        session = self._session(scope, agent, _begun_at(entries, received_at))
         news = self._unsaved(session, entries) if is_context else entries
         stored = self._store(session, news, received_at, gaps)
         if mark is not None:
@@ -339,3 +349,9 @@ class Ledger:
             (_sorted_json.encode(agent.counts).decode(), agent.audit.seq, agent.audit.hash, agent.agent),
         )
         agent.noted_seq = agent.audit.seq
+
+
+def _begun_at(entries: Sequence[Entry], received_at: datetime) -> datetime:
+    """When the first was said: a history that is imported today did not begin today."""
+    said_at = entries[0].message.ts if entries else None
+    return received_at if said_at is None else min(said_at, received_at)

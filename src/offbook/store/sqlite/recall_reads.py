@@ -103,6 +103,14 @@ def session_number(connection: apsw.Connection, agent_id: str, session_id: str) 
     return reads.session_number(connection, Scope(agent_id=agent_id, session_id=session_id))
 
 
+def places(connection: apsw.Connection, scope: Scope, seqs: Sequence[int]) -> list[int]:
+    session = reads.session_number(connection, scope)
+    if session is None:
+        return []
+    asked = [place_of(session, seq) for seq in seqs if 1 <= seq <= MOST_MESSAGES]
+    return own_places(connection, scope.agent_id, asked)
+
+
 def _events(
     connection: apsw.Connection, agent_id: str, after_event: int, limit: int
 ) -> Generator[tuple[int, str | None, _StoredDetails], None, None]:
@@ -164,6 +172,16 @@ def own_sessions(connection: apsw.Connection, agent_id: str, places: Iterable[in
             query = f"SELECT session, key FROM sessions WHERE session IN ({marks}) AND +agent = ?"  # noqa: S608
             keys |= connection.execute(query, (*piece, agent))
     return keys
+
+
+def living_places(connection: apsw.Connection, agent_id: str, places: Sequence[int]) -> list[int]:
+    """Of the agent's own, those that were not forgotten: nothing new is kept of the others, however late it comes."""
+    there = own_places(connection, agent_id, places)
+    gone: set[int] = set()
+    for marks, piece in in_pieces(there):
+        query = f"SELECT place FROM messages WHERE place IN ({marks}) AND erased IS NOT NULL"  # noqa: S608
+        gone.update(place for (place,) in connection.execute(query, tuple(piece)))
+    return [place for place in there if place not in gone]
 
 
 def own_places(connection: apsw.Connection, agent_id: str, places: Sequence[int]) -> list[int]:

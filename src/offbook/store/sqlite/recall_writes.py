@@ -14,7 +14,7 @@ import msgspec
 from offbook.audit import micros
 from offbook.entries import Supersession, VectorRow
 from offbook.store.sqlite.places import MOST_VECTORS, in_pieces, vector_number
-from offbook.store.sqlite.recall_reads import agent_number, own_places
+from offbook.store.sqlite.recall_reads import agent_number, living_places
 from offbook.store.sqlite.rows import AgentRow
 from offbook.types import AuditDraft, AuditEvent, now
 
@@ -51,7 +51,7 @@ class RecallLedger:
     # ── vectors ──
 
     def add_vectors(self, agent_id: str, model: str, vectors: Sequence[VectorRow]) -> None:
-        own = set(own_places(self._connection, agent_id, [vector.place for vector in vectors]))
+        own = set(living_places(self._connection, agent_id, [vector.place for vector in vectors]))
         rows = {(vector.place, vector.part): vector.data for vector in vectors if vector.place in own}
         if not rows:
             return
@@ -106,7 +106,7 @@ class RecallLedger:
     def recalled(self, agent_id: str, places: Sequence[int], event: AuditDraft) -> None:
         at = now()
         agent = self._agent(agent_id)
-        own = own_places(self._connection, agent_id, places)
+        own = living_places(self._connection, agent_id, places)
         self._connection.executemany(_ONE_MORE_RETRIEVAL, [(place, agent.agent, micros(at)) for place in own])
         if own:
             self._connection.execute(_COUNT_HOLDS, (agent.agent, 0, len(own)))
@@ -114,7 +114,7 @@ class RecallLedger:
 
     def pin(self, agent_id: str, places: Sequence[int], *, pinned: bool, event: AuditDraft) -> list[int]:
         agent = self._agent(agent_id)
-        own = own_places(self._connection, agent_id, places)
+        own = living_places(self._connection, agent_id, places)
         already = self._pinned(own)
         changed = [place for place in own if (place in already) != pinned]
         if pinned:
@@ -142,7 +142,7 @@ class RecallLedger:
 
     def supersede(self, agent_id: str, links: Sequence[Supersession], event: AuditDraft) -> int:
         own = set(
-            own_places(self._connection, agent_id, [p for link in links for p in (link.old_place, link.new_place)])
+            living_places(self._connection, agent_id, [p for link in links for p in (link.old_place, link.new_place)])
         )
         sound = [link for link in links if link.old_place != link.new_place and {link.old_place, link.new_place} <= own]
         if not sound:
@@ -159,6 +159,17 @@ class RecallLedger:
         if added:
             self._chain(agent, event, now())
         return added
+
+    def withdraw(self, agent_id: str, note: str, event: AuditDraft) -> int:
+        number = agent_number(self._connection, agent_id)
+        if number is None or not note:
+            return 0
+        self._connection.execute("DELETE FROM supersessions WHERE agent = ? AND note = ?", (number, note))
+        withdrawn = self._connection.changes()
+        if withdrawn:
+            details = event.details | {"withdrawn": withdrawn}
+            self._chain(self._agent(agent_id), msgspec.structs.replace(event, details=details), now())
+        return withdrawn
 
     # ── notes ──
 

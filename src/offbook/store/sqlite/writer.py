@@ -39,6 +39,13 @@ class _Job(Generic[T]):
 
 
 @dataclass(frozen=True)
+class _Alone(_Job[T]):
+    """Work on the file as a whole, outside any transaction. Nothing else is written meanwhile."""
+
+    work: Callable[[apsw.Connection], T]
+
+
+@dataclass(frozen=True)
 class _Outcome:
     job: _Job[Any]
     result: Any = None
@@ -49,6 +56,7 @@ class Writer:
     def __init__(self, path: Path, *, max_queued: int) -> None:
         self._queue: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._max_queued = max_queued
+        self._put_off: _Job[Any] | None = None
         self._is_closing = False
         self._door = threading.Lock()
         with store_errors():
@@ -64,15 +72,25 @@ class Writer:
 
     async def submit(self, operation: Operation[T]) -> T:
         """Run `operation` in the next transaction; returns when that is durable."""
-        if self._queue.qsize() >= self._max_queued:
-            raise StoreBusy(f"{self._max_queued} writes are waiting already: send it again in a moment")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
+        self._enqueue(_Job(operation, loop, future))
+        return await future
+
+    async def submit_alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on the connection itself, between two transactions."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._enqueue(_Alone(_never, loop, future, work))
+        return await future
+
+    def _enqueue(self, job: _Job[Any]) -> None:
+        if self._queue.qsize() >= self._max_queued:
+            raise StoreBusy(f"{self._max_queued} writes are waiting already: send it again in a moment")
         with self._door:  # nothing comes in after the last one
             if self._is_closing:
                 raise StoreBusy(CLOSING)
-            self._queue.put(_Job(operation, loop, future))
-        return await future
+            self._queue.put(job)
 
     def close(self) -> None:
         """Write what is queued, move the WAL into the file, let go. Blocks; safe to call twice."""
@@ -105,11 +123,14 @@ class Writer:
                 self._checkpointer.after_commit()
 
     def _next_group(self) -> tuple[list[_Job[Any]], bool]:
-        job = self._queue.get()
+        job, self._put_off = self._put_off or self._queue.get(), None
         group: list[_Job[Any]] = []
         while job is not None:
+            if isinstance(job, _Alone) and group:
+                self._put_off = job
+                return group, True
             group.append(job)
-            if len(group) >= LARGEST_GROUP:
+            if isinstance(job, _Alone) or len(group) >= LARGEST_GROUP:
                 return group, True
             try:
                 job = self._queue.get_nowait()
@@ -119,7 +140,7 @@ class Writer:
 
     def _write(self, group: list[_Job[Any]]) -> list[_Outcome]:
         try:
-            results = self._in_one_transaction(group)
+            results = self._in_one_transaction(group) if not isinstance(group[0], _Alone) else [self._alone(group[0])]
         except (StoreBusy, StoreFull, StoreReadOnly) as error:
             # It is the file's fault, not that of one of them: trying each by itself would only take longer.
             return [_Outcome(job, error=error) for job in group]
@@ -145,6 +166,10 @@ class Writer:
             raise StoreError(f"a write failed: {type(error).__name__}: {error}") from error
         return results
 
+    def _alone(self, job: _Alone[Any]) -> Any:
+        with store_errors():
+            return job.work(self._connection)
+
     def _roll_back(self) -> None:
         self._ledger.forget()
         if self._connection.in_transaction:
@@ -153,6 +178,10 @@ class Writer:
             except apsw.Error:
                 # SQLite rolls back by itself where a statement failed hard; the next BEGIN shows if not.
                 return
+
+
+def _never(_ledger: Ledger) -> Any:
+    raise AssertionError("what is done alone is not done in a transaction")
 
 
 def _announce(outcomes: list[_Outcome]) -> None:

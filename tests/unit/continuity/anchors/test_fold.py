@@ -444,9 +444,9 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:12])
 def test_five_megabytes_take_no_time(text: str) -> None:
     turn = Turn(1, BEGAN, Message(role="user", content=text), False)
-    began = time.perf_counter()
+    began = time.thread_time()  # not the wall clock: the machine may be busy with others
     state = advanced(AnchorState(), [turn], DEFAULT)
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
     assert all(len(one.text) <= MAX_TEXT_CHARS for one in state.kept)
 
 

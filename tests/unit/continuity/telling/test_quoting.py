@@ -242,6 +242,6 @@ def test_a_cut_emoji_leaves_nothing_unseen(flag: str) -> None:
 )
 def test_a_long_text_is_quick_to_quote(piece: str) -> None:
     text = piece * (5_000_000 // len(piece))
-    began = time.perf_counter()
+    began = time.thread_time()  # not the wall clock: the machine may be busy with others
     assert len(quoted(text, 600).text) <= 600
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1

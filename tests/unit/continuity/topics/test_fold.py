@@ -347,9 +347,9 @@ def test_many_new_words_do_not_crowd_a_turn() -> None:
     ],
 )
 def test_a_message_of_megabytes(hostile: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()  # not the wall clock: the machine may be busy with others
     state = advanced(TopicState(), [turn(1, hostile), turn(2, hostile)], PARAMETERS)
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
     assert len(msgspec.json.encode(state)) < 20_000
 
 

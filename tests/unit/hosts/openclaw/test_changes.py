@@ -174,6 +174,9 @@ def test_what_is_wished_of_the_plugin() -> None:
         "hostModel": False,
     }
     assert after(HOST, mcp_command="offbook")["mcp"]["servers"]["offbook"] == {"command": "offbook", "args": ["mcp"]}
+    elsewhere = after(HOST, home="/h", endpoint="http://h:1", mcp_command="offbook")
+    assert elsewhere["mcp"]["servers"]["offbook"]["args"] == ["mcp", "--home", "/h", "--url", "http://h:1"]
+    assert "mcp" not in after(elsewhere, "off")
 
 
 def test_an_mcp_server_of_that_name_that_is_not_ours_stays() -> None:

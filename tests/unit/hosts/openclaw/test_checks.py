@@ -115,6 +115,7 @@ def test_the_slot_without_hot_swap() -> None:
 def test_the_plugin_s_files(tmp_path: Path) -> None:
     assert check_files([]).level == "fail"
     one, two = (Copy("offbook", tmp_path / name, f"/{name}") for name in ("one", "two"))
+    one.folder.mkdir()
     unbuilt = check_files([one])
     assert (unbuilt.level, "npm run build" in (unbuilt.mend or "")) == ("fail", True)
     for copy in (one, two):

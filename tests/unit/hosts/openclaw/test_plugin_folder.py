@@ -9,6 +9,9 @@ import apsw
 import pytest
 
 from offbook.errors import NotFound
+from offbook.hosts.openclaw import plugin_folder as of_plugin
+from offbook.hosts.openclaw.changes import Wishes
+from offbook.hosts.openclaw.checks import check_files
 from offbook.hosts.openclaw.plugin_folder import (
     Copy,
     chosen_folder,
@@ -17,7 +20,12 @@ from offbook.hosts.openclaw.plugin_folder import (
     memory_folder,
     plugin_in,
 )
+from offbook.hosts.openclaw.setting_up import prepare
 from tests.unit.hosts.openclaw.hosted import plugin_folder
+
+INSIDE = Path(of_plugin.__file__).parent / "plugin"
+OURS = INSIDE if INSIDE.is_dir() else Path(__file__).parents[4] / "plugins" / "openclaw"
+"""In a wheel it is inside the package, in a checkout beside it."""
 
 
 def test_load_paths_in_every_way_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,3 +106,31 @@ def test_the_memory_plugin_is_in_a_folder_of_it(tmp_path: Path) -> None:
         memory_folder(plugin_folder(tmp_path / "p"))
     inner = plugin_folder(tmp_path / "p" / "memory-slot", "offbook-memory")
     assert memory_folder(tmp_path / "p") == str(inner)
+
+
+def test_the_folder_of_a_package_that_is_gone_gives_way_to_the_one_beside_us(tmp_path: Path) -> None:
+    gone = tmp_path / "lib" / "python3.10" / "site-packages" / "offbook" / "hosts" / "openclaw" / "plugin"
+    paths = [str(gone), str(gone / "memory-slot"), str(gone / "other"), str(tmp_path / "elsewhere")]
+    found = loaded_copies({"plugins": {"load": {"paths": paths}}}, tmp_path)
+    assert found == [Copy("offbook", gone, str(gone)), Copy("offbook-memory", gone / "memory-slot", paths[1])]
+    assert all(copy.is_gone for copy in found)
+    assert chosen_folder(None, found) == str(OURS)
+    assert check_files(found).level == "fail"
+    assert "offbook openclaw setup" in (check_files(found).mend or "")
+
+
+def test_what_is_no_longer_there_is_written_anew(tmp_path: Path) -> None:
+    gone = tmp_path / "site-packages" / "offbook" / "hosts" / "openclaw" / "plugin"
+    config = {
+        "plugins": {
+            "load": {"paths": [str(gone), "mine", str(gone / "memory-slot")]},
+            "entries": {"offbook-memory": {"enabled": True}},
+            "slots": {"memory": "offbook-memory"},
+        }
+    }
+    (tmp_path / "openclaw.json").write_text(json.dumps(config))
+    prepared = prepare(tmp_path / "openclaw.json", tmp_path, Wishes(level="capture"), {})
+    paths = prepared.plan.config["plugins"]["load"]["paths"]
+    assert sorted(paths) == sorted(["mine", str(OURS), str(OURS / "memory-slot")])
+    (tmp_path / "openclaw.json").write_text(prepared.text)
+    assert prepare(tmp_path / "openclaw.json", tmp_path, Wishes(level="capture"), {}).plan.changes == []

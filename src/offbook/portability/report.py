@@ -39,20 +39,45 @@ class Problem(msgspec.Struct, kw_only=True, rename="camel"):
     reason: str
 
 
+class LeftOut(msgspec.Struct, kw_only=True, rename="camel"):
+    """What the source holds and Offbook does not take, and why."""
+
+    what: str
+    why: str
+    count: int = 1
+
+
 class ImportReport(msgspec.Struct, kw_only=True, rename="camel"):
     state: str
     is_dry_run: bool = msgspec.field(name="dryRun")
     agents: list[AgentReport] = []
     came_after_newer: list[Late] = []
     problems: list[Problem] = []
+    left_out: list[LeftOut] = []
     unreadable: int = 0
     """Files and databases that could not be read, or not to their end."""
     changed_while_read: list[str] = []
     seconds: float = 0.0
 
-    def problem(self, where: str, reason: str) -> None:
-        if len(self.problems) < NAMED_AT_MOST:
-            self.problems.append(Problem(where=where, reason=reason))
+    def problem(self, where: str, reason: str, *, is_first: bool = False) -> None:
+        """`is_first`: before all others."""
+        if len(self.problems) < NAMED_AT_MOST or is_first:
+            self.problems.insert(0 if is_first else len(self.problems), Problem(where=where, reason=reason))
+
+    def leave(self, what: str, why: str, count: int = 1) -> None:
+        """Counted by kind: a file may hold a million of them."""
+        for known in self.left_out:
+            if (known.what, known.why) == (what, why):
+                known.count += count
+                return
+        self.left_out.append(LeftOut(what=what, why=why, count=count))
+
+    def agent(self, agent_id: str) -> AgentReport:
+        for known in self.agents:
+            if known.agent_id == agent_id:
+                return known
+        self.agents.append(AgentReport(agent_id=agent_id))
+        return self.agents[-1]
 
     def total(self, name: str) -> int:
         return sum(getattr(agent, name) for agent in self.agents)

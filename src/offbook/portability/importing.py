@@ -1,4 +1,4 @@
-"""Sessions told to a provider, in order, each message once."""
+"""Conversations told to a provider, in order, each message once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any
 
 from offbook.client.clients import Client
 from offbook.errors import ProviderRefused
-from offbook.portability.openclaw.catalogue import Session
-from offbook.portability.openclaw.events import Damage
-from offbook.portability.openclaw.reading import Ready, batches, messages
-from offbook.portability.openclaw.report import AgentReport, ImportReport, Late
+from offbook.portability.conversations import Conversation, Damage, Ready, batches
+from offbook.portability.report import AgentReport, ImportReport, Late
 from offbook.types import Receipt
 
 REFUSED_FOR_GOOD = frozenset({400, 413, 422})
@@ -33,16 +31,16 @@ class Importing:
     advance: Callable[[int], None] = lambda size_bytes: None
     _knows_missing: bool = field(default=True, init=False)
 
-    def session(self, session: Session, agent: AgentReport) -> None:
-        count, left = agent.messages, session.size_bytes
+    def conversation(self, conversation: Conversation, agent: AgentReport) -> None:
+        count, left = agent.messages, conversation.size_bytes
 
         def damaged(damage: Damage) -> None:
             agent.skipped += not damage.is_whole
             self.report.unreadable += damage.is_whole
             self.report.problem(damage.where, damage.reason)
 
-        telling = _Telling(session)
-        for batch in batches(messages(session, damaged)):
+        telling = _Telling(conversation)
+        for batch in batches(conversation.messages(damaged)):
             wanted = [ready for ready in batch if not self._is_before(ready)]
             agent.messages += len(batch)
             agent.before_since += len(batch) - len(wanted)
@@ -54,14 +52,14 @@ class Importing:
         self.advance(left)
         agent.sessions += agent.messages > count
         if telling.late:
-            late = Late(agent_id=session.agent_id, session_id=session.key, messages=telling.late)
+            late = Late(agent_id=conversation.agent_id, session_id=conversation.key, messages=telling.late)
             self.report.came_after_newer.append(late)
 
     def _is_before(self, ready: Ready) -> bool:
         return self.since is not None and (ready.at is None or ready.at < self.since)
 
     def _batch(self, telling: _Telling, batch: list[Ready], agent: AgentReport) -> None:
-        missing = self._missing(telling.session, batch)
+        missing = self._missing(telling.conversation, batch)
         if missing is not None:
             agent.already_there += len(batch) - len(missing)
             batch = missing
@@ -71,17 +69,19 @@ class Importing:
             agent.unknown += len(batch)
             return
         older = telling.older_than_newest(self.client, batch)
-        accepted = len(batch) if self.report.is_dry_run else self._send(telling.session, batch, agent)
+        accepted = len(batch) if self.report.is_dry_run else self._send(telling.conversation, batch, agent)
         agent.new += accepted
         telling.late += min(accepted, older)
 
-    def _missing(self, session: Session, batch: Sequence[Ready]) -> list[Ready] | None:
+    def _missing(self, conversation: Conversation, batch: Sequence[Ready]) -> list[Ready] | None:
         """Those that the provider does not have. None: it cannot say, and counts duplicates when they come."""
         if self.client is None or not self._knows_missing:
             return None
         ids = [ready.wire["id"] for ready in batch]
         try:
-            missing = set(self._patiently(lambda client: client.missing(session.key, ids, agent_id=session.agent_id)))
+            missing = set(
+                self._patiently(lambda client: client.missing(conversation.key, ids, agent_id=conversation.agent_id))
+            )
         except ProviderRefused as error:
             if _status(error) == UNKNOWN_VERB:
                 self._knows_missing = False
@@ -90,26 +90,26 @@ class Importing:
             return None  # an id is at fault: the message is refused, and named, when it is sent
         return [ready for ready in batch if ready.wire["id"] in missing]
 
-    def _send(self, session: Session, batch: Sequence[Ready], agent: AgentReport) -> int:
+    def _send(self, conversation: Conversation, batch: Sequence[Ready], agent: AgentReport) -> int:
         """How many were new. Where one is at fault the others are stored."""
         wires = [ready.wire for ready in batch]
         try:
             receipt: Receipt = self._patiently(
-                lambda client: client.on_message(session.key, *wires, agent_id=session.agent_id)
+                lambda client: client.on_message(conversation.key, *wires, agent_id=conversation.agent_id)
             )
         except ProviderRefused as error:
             if _status(error) not in REFUSED_FOR_GOOD:
                 raise
             if len(batch) > 1:
                 half = len(batch) // 2
-                return self._send(session, batch[:half], agent) + self._send(session, batch[half:], agent)
+                return self._send(conversation, batch[:half], agent) + self._send(conversation, batch[half:], agent)
             agent.skipped += 1
             self.report.problem(batch[0].where, f"the provider refuses it: {error.document.get('detail', '')}")
             return 0
         agent.already_there += receipt.duplicates
         agent.conflicts += len(receipt.conflicts)
         for conflict in receipt.conflicts:
-            where = next((ready.where for ready in batch if ready.wire["id"] == conflict.id), session.key)
+            where = next((ready.where for ready in batch if ready.wire["id"] == conflict.id), conversation.key)
             self.report.problem(where, f"{conflict.id} is stored with other content (#{conflict.seq}), which stays")
         return receipt.accepted
 
@@ -130,14 +130,14 @@ class Importing:
 class _Telling:
     """A session on its way, and how its messages stand to what the provider had of it before."""
 
-    session: Session
+    conversation: Conversation
     late: int = 0
     _newest: datetime | None = None
     _is_asked: bool = False
 
     def older_than_newest(self, client: Client, batch: Sequence[Ready]) -> int:
         if not self._is_asked:
-            self._is_asked, self._newest = True, _newest(client, self.session)
+            self._is_asked, self._newest = True, _newest(client, self.conversation)
         newest = self._newest
         return sum(newest is not None and ready.at is not None and ready.at < newest for ready in batch)
 
@@ -146,7 +146,7 @@ def _status(error: ProviderRefused) -> Any:
     return error.document.get("status")
 
 
-def _newest(client: Client, session: Session) -> datetime | None:
-    page = client.log(session.key, limit=1, newest=True, agent_id=session.agent_id)
+def _newest(client: Client, conversation: Conversation) -> datetime | None:
+    page = client.log(conversation.key, limit=1, newest=True, agent_id=conversation.agent_id)
     times = [line["message"].get("ts") for line in page["messages"]]
     return datetime.fromisoformat(times[0]) if times and times[0] else None

@@ -1,0 +1,259 @@
+"""`offbook export`: the way out. Everything as documented files, or in the formats of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import date
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation, url_option
+
+if TYPE_CHECKING:
+    from offbook.cli.output import Advance
+    from offbook.client.clients import Client
+    from offbook.portability.exported import Written
+
+TIMEOUT_SECONDS = 60.0
+WRITERS = {
+    "swap-jsonl": "offbook.portability.writing.swap_jsonl",
+    "summaries": "offbook.portability.writing.summaries_folder",
+    "archive": "offbook.portability.writing.archive_days",
+}
+OWN, WIKI = "offbook", "wiki"
+CANNOT = (404, 422)
+"""A provider that does not know the verb, or not the task."""
+EPILOG = """\b
+Examples:
+  offbook export                             into offbook-export-<date>
+  offbook export /backup/memory              into this folder, which must be new or empty
+  offbook export --agent main --json
+  offbook export --format swap-jsonl         for the hot-swap plugin
+  offbook export --format wiki pages         Markdown to read
+
+\b
+Formats:
+  offbook     everything: messages, marks, pins, summaries, lessons. The way back is
+              `offbook import offbook FOLDER`, and the same files come out again
+  swap-jsonl  swap.jsonl of the hot-swap plugin
+  summaries   the folder of the hierarchical memory plugin
+  archive     archive/<day>.json of the continuity plugin
+  wiki        the Markdown pages of the agent, as they are in the data folder
+
+\b
+The folder appears when it is whole. It holds conversations: keep it where nobody
+else reads. The audit chain, costs and indexes are not in it: `offbook backup` has
+them, and `offbook audit --json` shows the chain.
+"""
+
+
+@click.command("export", epilog=EPILOG)
+@click.argument("folder", required=False, type=click.Path(path_type=Path, file_okay=False))
+@click.option("--agent", "agents", type=UTF8, multiple=True, metavar="NAME", help="Only this agent. May be repeated.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([OWN, *WRITERS, WIKI]),
+    default=OWN,
+    show_default=True,
+    help="What is written.",
+)
+@home_option
+@url_option
+@json_option
+@pass_invocation
+def command(invocation: Invocation, folder: Path | None, agents: Sequence[str], form: str) -> None:
+    """Write everything to a folder, as files that anybody can read."""
+    from offbook.cli.output import print_json
+    from offbook.portability.whole_folder import check_is_free, whole_folder
+
+    target = (folder or Path(f"offbook-export-{date.today().isoformat()}")).absolute()
+    check_is_free(target)
+    with ExitStack() as stack:
+        client = stack.enter_context(invocation.client(timeout_seconds=TIMEOUT_SECONDS))
+        wanted = agents or ([invocation.agent_given] if invocation.agent_given else [])
+        chosen = _chosen(client, wanted)
+        with whole_folder(target) as unfinished:
+            export = _Export(invocation, client, chosen, unfinished, form)
+            written = _WRITE.get(form, _foreign)(export)
+    report = {"folder": str(target), "format": form, "agents": written}
+    if invocation.is_json:
+        print_json(report)
+    else:
+        _show(target, form, written)
+
+
+@dataclass
+class _Export:
+    invocation: Invocation
+    client: Client
+    agents: Sequence[str]
+    folder: Path
+    form: str
+
+    def messages(self) -> int:
+        return sum(self.client.status(agent_id)["counts"]["messages"] for agent_id in self.agents)
+
+
+def _chosen(client: Client, wanted: Sequence[str]) -> list[str]:
+    from offbook.cli.known_agents import agents_there, refuse_unknown
+
+    there = agents_there(client, wanted)
+    refuse_unknown(wanted, there, "--agent")
+    return [name for name in there if not wanted or name in wanted]
+
+
+# ── everything ──
+
+
+def _own(export: _Export) -> list[dict[str, Any]]:
+    from offbook.cli.output import progress
+    from offbook.portability.record_files import write_agent, write_index
+
+    told = []
+    with progress("exporting", export.messages()) as advance:
+        written = []
+        for agent_id in export.agents:
+            found, whole = _records(export.client, agent_id, advance)
+            written.append(write_agent(export.folder, agent_id, found))
+            one = {"agentId": agent_id, "folder": written[-1].folder, "records": written[-1].records}
+            told.append(one | ({"leftOut": whole.left_out} if whole.left_out else {}))
+        write_index(export.folder, written)
+    return told
+
+
+def _records(client: Client, agent_id: str, advance: Advance) -> tuple[Any, Any]:
+    from offbook.portability.provider_export import WholeRecords, records
+    from offbook.records import MessageRecord
+
+    whole = WholeRecords()
+
+    def counted() -> Any:
+        for record in records(client, agent_id):
+            advance(isinstance(record, MessageRecord))
+            yield record
+
+    return whole.of(counted()), whole
+
+
+# ── the formats of others ──
+
+
+def _foreign(export: _Export) -> list[dict[str, Any]]:
+    from offbook.cli.output import progress
+    from offbook.portability.provider_export import ProviderExported
+
+    write: Callable[..., Written] = import_module(WRITERS[export.form]).write
+    told = []
+    with progress("exporting", export.messages()) as advance:
+        for agent_id, folder in _folders(export):
+            written = write(ProviderExported(export.client, agent_id, advance), export.folder / folder)
+            left_out = [{"what": each.what, "why": each.why, "count": each.count} for each in written.left_out]
+            told.append(
+                {
+                    "agentId": agent_id,
+                    "folder": folder,
+                    "files": written.files,
+                    "records": written.records,
+                    "leftOut": left_out,
+                }
+            )
+    return told
+
+
+def _folders(export: _Export) -> list[tuple[str, str]]:
+    """One agent has the folder to itself."""
+    from offbook.safe_names import safe_name
+
+    if len(export.agents) == 1:
+        return [(export.agents[0], ".")]
+    return [(agent_id, safe_name(agent_id)) for agent_id in export.agents]
+
+
+# ── the wiki ──
+
+
+def _wiki(export: _Export) -> list[dict[str, Any]]:
+    """Copied from the data folder, so only where that is at hand."""
+    import shutil
+
+    from offbook.errors import InvalidInput
+    from offbook.lifecycle.wiki.index_page import agents_index
+    from offbook.safe_names import safe_name
+
+    home, endpoint = export.invocation.home, export.invocation.endpoint
+    if endpoint.scheme != "unix" or Path(endpoint.path) != home.socket:
+        raise InvalidInput("the wiki lies in the provider's data folder: run this on its machine, without --url")
+    wiki = home.wiki
+    told: list[dict[str, Any]] = []
+    for agent_id in export.agents:
+        _bring_up_to_date(export.client, agent_id)
+        source = wiki / safe_name(agent_id)
+        if source.is_dir():
+            copy = shutil.copytree(source, export.folder / safe_name(agent_id))
+            files = sum(path.is_file() for path in copy.rglob("*"))
+            told.append({"agentId": agent_id, "folder": safe_name(agent_id), "files": files})
+    if not told:
+        raise InvalidInput(f"there are no pages in {wiki} yet: nothing was said, or the wiki is switched off")
+    # The pages of an agent lead to it. It names those that are here: the one in the data folder names all.
+    index = agents_index([one["agentId"] for one in told])
+    (export.folder / "index.md").write_text(index, encoding="utf-8", newline="\n")
+    return told
+
+
+def _bring_up_to_date(client: Client, agent_id: str) -> None:
+    from offbook.cli.output import printable, warn
+    from offbook.errors import ProviderRefused
+
+    try:
+        errors = [run.error for run in client.maintain(tasks=["wiki"], agent_id=agent_id).runs if run.error]
+    except ProviderRefused as error:
+        if error.document.get("status") not in CANNOT:
+            raise
+        errors = [str(error.document.get("detail", ""))]
+    for told in errors:
+        warn(
+            printable(
+                f"the pages of {agent_id} are as they were last written, and may be older than what was said: {told}; "
+                "run `offbook maintain` first, where it works again, then export"
+            )
+        )
+
+
+_WRITE: dict[str, Callable[[_Export], list[dict[str, Any]]]] = {OWN: _own, WIKI: _wiki}
+
+
+# ── what is told ──
+
+
+def _show(target: Path, form: str, written: Sequence[dict[str, Any]]) -> None:
+    from offbook.cli.left_out import left_out
+    from offbook.cli.output import counted, printable, table, warn
+
+    names = {"agentId": "agent", "records": "records", "files": "files", "folder": "in"}
+    shown = [name for name in names if any(name in one for one in written)]
+    rows = [[_cell(one.get(name, "")) for name in shown] for one in written]
+    if rows:
+        table([names[name] for name in shown], rows, right=["records", "files"])
+    for one in written:
+        left = one.get("leftOut")
+        if isinstance(left, int):
+            what = counted(left, "summary or lesson", "summaries and lessons")
+            warn(
+                f"{what} of {one['agentId']} left out, of messages that came while this ran: export again to have them"
+            )
+        for each in left if isinstance(left, list) else ():
+            whose = f" of {one['agentId']}" if len(written) > 1 else ""
+            click.echo(printable(f"left out{whose}: {left_out(each['count'], each['what'])}: {each['why']}"))
+    click.echo(f"{target}: {counted(len(written), 'agent')}, format {form}")
+    if form == OWN:
+        click.echo(f"the way back: offbook import offbook {target}")
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

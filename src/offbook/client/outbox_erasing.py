@@ -1,0 +1,236 @@
+"""What is forgotten goes from the outboxes of the data folder, too: what a provider refused, and what was delivered and
+lies there until its file is done with. What waits is delivered first, by whoever forgets: it is a message to come.
+
+A line is overwritten where it stands, by as many bytes. So a client that has the outbox open goes on adding to the same
+file, and nothing that it adds can be lost. Where nobody has it open, what a provider refused is then written again
+without the empty lines, in one step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from offbook.client.kept_records import REJECTED, Kept, Line, cursor_of, files_of, kept_in, lines_of
+from offbook.client.outbox_folder import OutboxBusy, OutboxFolder
+from offbook.erasures import ForgottenSpan, Residue
+from offbook.errors import StoreError
+from offbook.home import Home
+from offbook.protocols import Store
+from offbook.types import Scope
+from offbook.worker.forgetting.elsewhere import Says, Wanted
+
+PAGE = 500
+TEMPORARY = ".new"
+
+
+class Named(NamedTuple):
+    """Whose, and which."""
+
+    agent_id: str
+    says: Says
+    ids: frozenset[tuple[str, str]]
+    """Session and id of messages that are forgotten in the log."""
+    session_id: str | None
+    before: datetime | None
+
+    def has(self, kept: Kept) -> bool:
+        if kept.agent_id != self.agent_id:
+            return False
+        if kept.session_id == self.session_id or (kept.id is not None and (kept.session_id, kept.id) in self.ids):
+            return True
+        if self.before is not None and kept.at is not None and kept.at < self.before:
+            return True
+        return any(self.says(text) for text in kept.texts)
+
+
+class Outboxes:
+    name = "outbox_records"
+    folder: str | None = "outbox"
+
+    def __init__(self, home: Home, store: Store, *, default_agent: str) -> None:
+        self._outboxes = home.outboxes
+        self._store = store
+        self._default_agent = default_agent
+        self._one_at_a_time = asyncio.Lock()
+        """Two agents' would each overwrite lines of a file that the other just put aside."""
+
+    async def count(self, agent_id: str, wanted: Wanted) -> int:
+        named = await self._named(agent_id, wanted)
+        return await asyncio.to_thread(self._count, named)
+
+    async def erase(self, agent_id: str, wanted: Wanted) -> int:
+        """One that fails keeps none of the others back."""
+        named = await self._named(agent_id, wanted)
+        async with self._one_at_a_time:
+            return await asyncio.to_thread(self._erase, named)
+
+    def outside(self, _agent_id: str) -> list[str]:
+        return []
+
+    async def search(self, agent_id: str, wanted: Wanted) -> list[Residue]:
+        """Also in lines that cannot be read, whosever they are."""
+        named = await self._named(agent_id, wanted)
+        return await asyncio.to_thread(self._search, named)
+
+    # ── which there are ──
+
+    def _folders(self) -> list[Path]:
+        return [folder for folder in sorted(self._outboxes.glob("*")) if folder.is_dir() and not folder.is_symlink()]
+
+    async def _named(self, agent_id: str, wanted: Wanted) -> Named:
+        meant = wanted.meant
+        ids = await self._ids(agent_id, wanted.spans) if await asyncio.to_thread(self._folders) else frozenset()
+        return Named(
+            agent_id,
+            wanted.says,
+            ids,
+            session_id=meant.session_id if meant is not None else None,
+            before=meant.before if meant is not None else None,
+        )
+
+    async def _ids(self, agent_id: str, spans: Sequence[ForgottenSpan]) -> frozenset[tuple[str, str]]:
+        ids: set[tuple[str, str]] = set()
+        for span in spans:
+            scope, after = Scope(agent_id=agent_id, session_id=span.session_id), span.first_seq - 1
+            while after < span.last_seq:
+                page = await self._store.messages(scope, after_seq=after, limit=min(PAGE, span.last_seq - after))
+                if not page:
+                    break
+                ids.update((span.session_id, one.message.id) for one in page if one.message.id is not None)
+                after = page[-1].seq
+        return frozenset(ids)
+
+    def _kept(self, file: BinaryIO, path: Path, cursor: int) -> Iterator[tuple[Line, Kept | None]]:
+        """Each line of a file, and the message that it holds."""
+        for line in lines_of(file):
+            yield line, kept_in(line.line, path, cursor, self._default_agent)
+
+    def _count(self, named: Named) -> int:
+        number = 0
+        for folder in self._folders():
+            with suppress(OSError):  # told when it is to be erased there
+                number += sum(
+                    kept is not None and not kept.is_waiting and named.has(kept)
+                    for _, (_, kept) in self._looked_through(folder)
+                )
+        return number
+
+    def _looked_through(self, folder: Path) -> Iterator[tuple[Path, tuple[Line, Kept | None]]]:
+        """Raises OSError."""
+        cursor = cursor_of(folder)
+        for path in files_of(folder):
+            with suppress(FileNotFoundError), path.open("rb") as file:  # cleared away, or sent again, while we looked
+                for one in self._kept(file, path, cursor):
+                    yield path, one
+
+    # ── taking it out ──
+
+    def _erase(self, named: Named) -> int:
+        erased = 0
+        troubles: list[str] = []
+        for folder in self._folders():
+            try:
+                cursor = cursor_of(folder)
+                erased += sum(self._erase_in(path, cursor, named) for path in files_of(folder))
+                _clear(folder)
+            except OSError as error:
+                troubles.append(f"{folder}: {error.strerror or error}")
+        if troubles:
+            raise StoreError("; ".join(troubles) + ": see that these can be written, then forget once more")
+        return erased
+
+    def _erase_in(self, path: Path, cursor: int, named: Named) -> int:
+        """Read and written by one descriptor: somebody may put another file in its place meanwhile."""
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return 0
+        with os.fdopen(descriptor, "rb") as file:
+            gone = [
+                (line.offset, kept.blank)
+                for line, kept in self._kept(file, path, cursor)
+                if kept is not None and not kept.is_waiting and len(kept.blank) == len(line.line) and named.has(kept)
+            ]
+            for offset, blank in gone:
+                os.pwrite(descriptor, blank, offset)
+            if gone:
+                os.fsync(descriptor)
+        return len(gone)
+
+    # ── looking for what is left ──
+
+    def _search(self, named: Named) -> list[Residue]:
+        found: list[Residue] = []
+        for folder in self._folders():
+            where = f"{self.folder}/{folder.name}"
+            try:
+                found += [
+                    Residue(where=f"{where}/{path.name}", what=what)
+                    for path, (line, kept) in self._looked_through(folder)
+                    if (what := _left(line.line, kept, named)) is not None
+                ]
+            except OSError as error:
+                found.append(Residue(where=where, what=f"not looked through: {error.strerror or error}"))
+        return found
+
+
+def _left(line: bytes, kept: Kept | None, named: Named) -> str | None:
+    if kept is None:
+        is_said = named.says(line.decode(errors="replace"))
+        return "a line that cannot be read: look at it, and remove it" if is_said else None
+    if not named.has(kept):
+        return None
+    return "it waits to be delivered: `offbook flush`, then forget it again" if kept.is_waiting else "its text"
+
+
+def _clear(folder: Path) -> None:
+    """Take out empty lines of what was refused; nothing where somebody has the outbox open. Raises OSError."""
+    if not any(path.suffix == TEMPORARY or _has_blank_lines(path) for path in _rejected(folder)):
+        return
+    held = OutboxFolder(folder)
+    try:
+        held.claim()
+    except OutboxBusy:
+        return
+    try:
+        # One that broke off left it: the file that it was to take the place of is there.
+        (folder / REJECTED[0]).with_suffix(TEMPORARY).unlink(missing_ok=True)
+        for path in filter(_has_blank_lines, _rejected(folder)):
+            _write_again(path)
+    finally:
+        held.release()
+
+
+def _rejected(folder: Path) -> list[Path]:
+    return [path for path in files_of(folder) if path.name in REJECTED]
+
+
+def _has_blank_lines(path: Path) -> bool:
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        return any(line.isspace() for line in file)
+    return False
+
+
+def _write_again(path: Path) -> None:
+    """Without its empty lines. Whoever calls holds the outbox."""
+    temporary = path.with_suffix(TEMPORARY)
+    is_empty = True
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as left, path.open("rb") as file:
+        for line in file:
+            if not line.isspace():
+                left.write(line)
+                is_empty = False
+        left.flush()
+        os.fsync(descriptor)
+    if is_empty:
+        path.unlink()
+        temporary.unlink()
+    else:
+        temporary.replace(path)

@@ -1,0 +1,83 @@
+"""What was learnt as the agent says it: the user's own clause with "they" for "I", or their words in quotation marks.
+
+"I", "you" and "they" take the same verbs but for "am" and "was", so English clauses can be turned without a parser.
+What speaks to the agent, what is in another language and what somebody with a name said is quoted: a quotation is never
+wrong.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_CHARS = 300
+"""Of a lesson's text."""
+_ENDS = (".", "!", "?", "…", "。", "！", "？", "”", '"')
+_TO_THE_AGENT = re.compile(r"\b(?:you|your|yours|you're|yourself|me\s+know)\b", re.IGNORECASE)
+_LEAD = re.compile(
+    r"\A(?:(?:oh|ah|hey|hi|hello|well|so|and|but|ok|okay|yes|yeah|no|nope|sorry|oops|wait|also|fyi|btw|by the way|"
+    r"just so "
+    r"you know|actually|note|please remember|remember that|remember|please note|note that|for the record|hmm|anyway|"
+    r"alright|right|because|that)\b(?![:'])[\s,.!–—-]*){1,4}(?=\w)",
+    re.IGNORECASE,
+)
+_ENGLISH = re.compile(
+    r"\b(?:i|my|we|our|the|is|are|to|of|a|an|in|on|for|with|and|it|have|am|use|run|not|decision)\b|\bi'm\b", re.I
+)
+_OTHER = re.compile(
+    r"\b(?:ich|wir|und|der|die|das|nicht|mein|meine|bitte|ist|je|nous|el|la|los|yo|que)\b", re.IGNORECASE
+)
+_TURNED = (
+    (r"\bI\s+am\b|\bI'm\b|\bi'm\b|\bim\b|\bi am\b", "they are"),
+    (r"\bI\s+was\b|\bi was\b", "they were"),
+    (r"\bI've\b|\bi've\b", "they have"),
+    (r"\bI'll\b|\bi'll\b", "they will"),
+    (r"\bI'd\b|\bi'd\b", "they'd"),
+    (r"\bI\b(?!/|\.[A-Z])|\bi\b(?=\s)", "they"),
+    (r"\b[Mm]y\b", "their"),
+    (r"\b[Mm]yself\b", "themselves"),
+    (r"\bmine\b", "theirs"),
+    (r"\bme\b", "them"),
+)
+_THEY = [(re.compile(pattern), word) for pattern, word in _TURNED]
+
+
+def told(clause: str, *, speaker: str = "", is_order: bool = False, is_correction: bool = False) -> str:
+    """A sentence of the agent's that holds what the clause says. "" where it does not fit into a lesson."""
+    said = _sentence(clause)
+    is_turned = not (speaker or is_order or is_correction or _TO_THE_AGENT.search(said)) and _is_english(said)
+    if is_turned:
+        text = _turned(said)
+    else:
+        verb = "asked me" if is_order else "corrected me" if is_correction else "said"
+        text = f"{speaker or 'They'} {verb}: “{_sentence(said, is_quoted=True)}”"
+    return text if len(text) <= MAX_CHARS else ""
+
+
+def _turned(said: str) -> str:
+    for pattern, word in _THEY:
+        said = pattern.sub(word, said)
+    return _capital(said)
+
+
+def _sentence(clause: str, *, is_quoted: bool = False) -> str:
+    said = " ".join(clause.split()).strip(" -–—•*_`")
+    if not is_quoted:
+        said = _LEAD.sub("", said, count=1)
+    said = said.rstrip(" ,;:")
+    if said and not said.endswith(_ENDS):
+        said += "." if said.isascii() or not _is_wide(said[-1]) else "。"
+    return _capital(said)
+
+
+def _is_wide(letter: str) -> bool:
+    return "\u3000" <= letter <= "\u9fff"
+
+
+def _capital(said: str) -> str:
+    return said[:1].upper() + said[1:]
+
+
+def _is_english(said: str) -> bool:
+    if _OTHER.search(said) or any(_is_wide(letter) for letter in said):
+        return False
+    return len(_ENGLISH.findall(said)) * 8 >= len(said.split())

@@ -1,0 +1,69 @@
+"""What differs between the coding agents: how their sessions are called, where they lie, how a line of one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from offbook.hosts.coding.documents import Document
+from offbook.portability import claude_code, codex
+from offbook.portability.claude_code_lines import Skipped
+from offbook.portability.conversations import Damage, Ready
+from offbook.portability.json_lines import Line
+
+AgentName = Literal["claude-code", "codex"]
+
+
+class Session(NamedTuple):
+    """`told` is None where nothing of it is to be recorded, because there is no transcript."""
+
+    key: str
+    transcript: Path | None = None
+    told: Callable[[Line], Ready | Skipped | Damage] | None = None
+    is_sub_agent: bool = False
+    """Somebody else's errand: what comes of it stands in the session that asked for it."""
+
+
+def session_of(agent: AgentName, document: Document, environ: Mapping[str, str]) -> Session:
+    """The session a document speaks of, under the key that `offbook import` gives it."""
+    return _of_codex(document, environ) if agent == "codex" else _of_claude_code(document)
+
+
+def _of_claude_code(document: Document) -> Session:
+    path = document.transcript
+    key = claude_code.session_key(document.session_id if path is None else path.stem)
+    if path is None or not path.is_file():
+        return Session(key)
+    # A session that goes on with another one holds copies of it; that one has been told of under its own name.
+    beside = frozenset(each.stem for each in path.parent.glob("*.jsonl"))
+    return Session(key, path, lambda line: claude_code.message_of(line, path.stem, beside))
+
+
+def _of_codex(document: Document, environ: Mapping[str, str]) -> Session:
+    path = document.transcript or rollout_of(document.session_id, codex_home(environ))
+    if path is None or not path.is_file():
+        return Session(codex.session_key(document.session_id))
+    head = codex.head_of(path)
+    key = codex.session_key(head.session_id)
+    return Session(key, path, lambda line: codex.message_of(line, head), head.is_sub_agent)
+
+
+def codex_home(environ: Mapping[str, str]) -> Path:
+    named = environ.get("CODEX_HOME")
+    return Path(named) if named else Path("~/.codex").expanduser()
+
+
+def rollout_of(session_id: str, home: Path) -> Path | None:
+    """The newest file of a session. `notify` names only the session."""
+    if not session_id or not all(letter.isalnum() or letter == "-" for letter in session_id):
+        return None  # it becomes part of a pattern
+    for day in _days(home / "sessions"):
+        for path in sorted(day.glob(f"rollout-*-{session_id}.jsonl"), reverse=True):
+            return path
+    return None
+
+
+def _days(sessions: Path) -> Iterator[Path]:
+    """The newest first: `YYYY/MM/DD`."""
+    yield from sorted(sessions.glob("*/*/*"), reverse=True)

@@ -1,0 +1,199 @@
+"""Messages of Pydantic AI as messages of ours and back. Pure.
+
+A part is a message: Pydantic AI merges requests and cuts them anew, and keeps their parts. What was said is the
+content; what we have no field for lies in `meta`. System prompts are the host's own, and what the framework notes for
+itself in requests (instructions, tools that became available) was not said: both are left to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    UserPromptPart,
+)
+
+from offbook.client.messages import message_of
+from offbook.compression.provider_shapes.anthropic import OPENING
+from offbook.compression.replayable import THOUGHT
+from offbook.content import render
+from offbook.types import Block, Message
+
+MARK = "pydanticAi"
+MADE_AT = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time of what we made or changed. It is how we know our own again where a host keeps it in its history: requests
+are merged there, and only their parts stay as they are."""
+Part = dict[str, Any]
+
+_MADE_AT = "1970-01-01T00:00:00Z"
+_SAID = frozenset({"user-prompt", "tool-return", "retry-prompt", "retry-feedback"})
+_MEDIA = {
+    "image-url": "image",
+    "audio-url": "file",
+    "video-url": "file",
+    "document-url": "file",
+    "uploaded-file": "file",
+}
+_IN_CONTENT = frozenset({"user-prompt", "tool-return", "retry-prompt", "text", "thinking", "tool-call"})
+"""Parts of which only what was said is the content."""
+_TO_STANDARD = str.maketrans("-_", "+/")
+_TO_URL_SAFE = str.maketrans("+/", "-_")
+_canonical = msgspec.json.Encoder(order="deterministic")
+
+
+class Said(NamedTuple):
+    """A part that was said: the message of ours, and where it stands."""
+
+    message: Message
+    message_at: int
+    part_at: int
+
+
+def said_in(messages: Sequence[ModelMessage]) -> list[Said]:
+    """Every part that somebody said, under an id that is the same each time it is given, and after a restart."""
+    times: Counter[str] = Counter()
+    found = []
+    for at, dumped in enumerate(ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")):
+        is_request = dumped["kind"] == "request"
+        for part_at, part in enumerate(dumped["parts"]):
+            when = (part if is_request else dumped).get("timestamp")
+            if (is_request and part["part_kind"] not in _SAID) or when == _MADE_AT:
+                continue
+            digest = hashlib.sha256(_canonical.encode([dumped["kind"], when, part])).hexdigest()[:32]
+            times[digest] += 1
+            name = f"pydantic-ai:{digest}" + (f":{times[digest]}" if times[digest] > 1 else "")
+            found.append(Said(_message_of(part, name, dumped), at, part_at))
+    return found
+
+
+def model_messages_of(messages: Sequence[Message]) -> list[ModelMessage]:
+    """Messages that Pydantic AI gave us, or ours as it has them: each side's parts in a row are one message."""
+    made: list[dict[str, Any]] = []
+    for message in messages:
+        kind, fields, part = _part_of(message)
+        if made and made[-1]["kind"] == kind and made[-1].get("timestamp") == fields.get("timestamp"):
+            made[-1]["parts"].append(part)
+        else:
+            made.append({"kind": kind, "parts": [part], **fields})
+    return ModelMessagesTypeAdapter.validate_python(made)
+
+
+def is_readable(message: Message) -> bool:
+    """Not a thought that only its own model may read, and that is gone."""
+    mark = (message.meta or {}).get(MARK) or {}
+    return not (message.content == THOUGHT and mark.get("part", {}).get("part_kind") == "thinking")
+
+
+def made(messages: Sequence[Message]) -> list[ModelMessage]:
+    """`model_messages_of`, told from what the host's own messages are."""
+    return [_dated(message) for message in model_messages_of(messages)]
+
+
+def opening(instructions: Sequence[SystemPromptPart], *, is_answered: bool) -> list[ModelMessage]:
+    """What comes before all else: instructions, and something that the user says where the assistant would begin."""
+    asked = [UserPromptPart(OPENING, timestamp=MADE_AT)] if is_answered else []
+    return [ModelRequest(parts=[*instructions, *asked])] if instructions or asked else []
+
+
+def _dated(message: ModelMessage) -> ModelMessage:
+    if isinstance(message, ModelResponse):
+        return dataclasses.replace(message, timestamp=MADE_AT)
+    dated: dict[str, Any] = {"timestamp": MADE_AT}
+    parts = [dataclasses.replace(part, **dated) if hasattr(part, "timestamp") else part for part in message.parts]
+    return dataclasses.replace(message, parts=parts)
+
+
+def _message_of(part: Part, name: str, holder: Mapping[str, Any]) -> Message:
+    kind = part["part_kind"]
+    in_content = {"content", "args"} if kind in _IN_CONTENT else set(part)
+    beside = {field: value for field, value in part.items() if field not in in_content} | {"part_kind": kind}
+    mark: dict[str, Any] = {"kind": holder["kind"], "part": beside}
+    if holder["kind"] == "response":
+        mark["response"] = {field: holder.get(field) for field in ("timestamp", "model_name")}
+    fields: dict[str, Any] = {"id": name, "meta": {MARK: mark}, "ts": part.get("timestamp") or holder.get("timestamp")}
+    if kind == "user-prompt":
+        content = part["content"]
+        given = content if isinstance(content, str) else [_block(one) for one in content]
+        return message_of({**fields, "role": "user", "content": given})
+    if kind == "tool-return" or (kind == "retry-prompt" and part.get("tool_name")):
+        result = {"type": "tool-result", "toolCallId": part["tool_call_id"], "content": part["content"]}
+        return message_of({**fields, "role": "tool", "toolCallId": part["tool_call_id"], "content": [result]})
+    role = "user" if holder["kind"] == "request" else "assistant"
+    return message_of({**fields, "role": role, "content": [_response_block(part)]})
+
+
+def _response_block(part: Part) -> Block:
+    kind = part["part_kind"]
+    if kind == "text" or (kind == "retry-prompt" and isinstance(part["content"], str)):
+        return {"type": "text", "text": part["content"]}
+    if kind == "retry-prompt":
+        return {"type": kind, "content": part["content"]}
+    if kind == "thinking":
+        return {"type": "thinking", "thinking": part["content"]}
+    if kind == "tool-call":
+        return {"type": "tool-call", "id": part["tool_call_id"], "name": part["tool_name"], "arguments": part["args"]}
+    return {"type": kind, **part}
+
+
+def _part_of(message: Message) -> tuple[str, dict[str, Any], Part]:
+    mark = (message.meta or {}).get(MARK)
+    content = message.content
+    if isinstance(mark, dict):
+        kind = mark["part"].get("part_kind")
+        block = content[0] if isinstance(content, list) and len(content) == 1 else {}
+        part = _restored(kind, mark["part"], content, block)
+        if part is not None:
+            return mark["kind"], mark.get("response", {}), part
+    if message.role == "assistant":
+        return "response", {}, {"part_kind": "text", "content": render(message)}
+    return "request", {}, {"part_kind": "user-prompt", "content": render(message)}
+
+
+def _restored(kind: str, beside: Part, content: Any, block: Block) -> Part | None:
+    """None where what stands there now is no longer such a part, but words in its place."""
+    if kind == "user-prompt":
+        return {**beside, "content": content if isinstance(content, str) else [_unblocked(one) for one in content]}
+    if kind in ("text", "retry-prompt") and block.get("type") == "text":
+        return {**beside, "content": block["text"]}
+    if kind == "thinking" and block.get("type") == "thinking":
+        return {**beside, "content": block["thinking"]}
+    if kind == "tool-call" and block.get("type") == "tool-call":
+        return {**beside, "args": block.get("arguments"), "tool_call_id": block["id"]}
+    if kind in ("tool-return", "retry-prompt") and block.get("type") in ("tool-result", kind):
+        return {**beside, "content": block["content"]}
+    is_whole = block.get("type") == kind
+    return {field: value for field, value in block.items() if field != "type"} if is_whole else None
+
+
+def _block(content: str | Part) -> Block:
+    if isinstance(content, str):
+        return {"type": "text", "text": content}
+    kind = content.get("kind", "")
+    if kind == "text-content":
+        return {"type": "text", "text": content["content"], "beside": content}
+    if kind == "binary":
+        is_image = str(content.get("media_type", "")).startswith("image/")
+        # The standard alphabet: what is told from words by it is never put into a context.
+        data = str(content["data"]).translate(_TO_STANDARD)
+        return {**content, "type": "image" if is_image else "file", "data": data}
+    return {**content, "type": _MEDIA.get(kind, kind)}
+
+
+def _unblocked(block: Block) -> str | Part:
+    if block.get("type") == "text":
+        beside = block.get("beside")
+        return {**beside, "content": block["text"]} if isinstance(beside, dict) else str(block.get("text", ""))
+    if block.get("kind") == "binary":
+        block = {**block, "data": str(block["data"]).translate(_TO_URL_SAFE)}
+    return {field: value for field, value in block.items() if field != "type"}

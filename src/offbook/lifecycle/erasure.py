@@ -1,0 +1,95 @@
+"""What is left of a message that is forgotten, and what text of a message can be meant. Pure functions."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from offbook.content import (
+    ARGUMENT_KEYS,
+    CALL_ID_KEYS,
+    NAME_KEYS,
+    RESULT_ID_KEYS,
+    RESULT_KEYS,
+    first_of,
+    is_call,
+    is_result,
+    strings,
+)
+from offbook.erasures import FORGOTTEN_TEXT, ForgottenSpan
+from offbook.types import Block, Content, Message
+
+SHORTEST_MATCHING_CHARS = 2
+"""One letter is in everything."""
+_SPACE = re.compile(r"\s+")
+
+
+def folded(text: str) -> str:
+    """So that it is found however it was typed: width, case and spaces do not count."""
+    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+def texts_of(message: Message) -> Iterator[str]:
+    """Every text that is kept of a message, wherever in it."""
+    yield from (text for _, text in strings(message.content))
+    yield from (text for text in (message.name, message.origin) if text)
+    if message.meta:
+        yield from (text for _, text in strings(message.meta))
+
+
+def is_meant(message: Message, wanted: Sequence[str]) -> bool:
+    """Whether it says any of these, which are folded."""
+    texts = [folded(text) for text in texts_of(message)]
+    return any(phrase in text for phrase in wanted for text in texts)
+
+
+def as_said(message: Message, wanted: str) -> set[str]:
+    """How a message writes what is wanted: for those who look through files byte by byte."""
+    pattern = re.compile(r"\s+".join(re.escape(word) for word in wanted.split(" ")), re.IGNORECASE)
+    return {found[0] for text in texts_of(message) for found in pattern.finditer(text)}
+
+
+def forgotten(message: Message) -> Message:
+    """Its place, role, time and ids; of calls and results the frame, so that each keeps its other half."""
+    return msgspec.structs.replace(
+        message, content=_forgotten_content(message.content), name=None, origin=None, meta=None
+    )
+
+
+def _forgotten_content(content: Content) -> Content:
+    if isinstance(content, str):
+        return FORGOTTEN_TEXT
+    frames = [frame for block in content for frame in _frames(block)]
+    return [{"type": "text", "text": FORGOTTEN_TEXT}, *frames] if frames else FORGOTTEN_TEXT
+
+
+def _frames(block: Block) -> Iterator[Block]:
+    if is_call(block):
+        yield _frame(block, (*CALL_ID_KEYS, *NAME_KEYS), ARGUMENT_KEYS, {})
+    elif is_result(block):
+        yield _frame(block, RESULT_ID_KEYS, RESULT_KEYS, FORGOTTEN_TEXT)
+
+
+def _frame(block: Block, kept: Iterable[str], emptied: Sequence[str], stands_in: Any) -> Block:
+    frame: Block = {"type": block["type"]}
+    frame |= {key: block[key] for key in kept if isinstance(block.get(key), str)}
+    there = [key for key in emptied if key in block] or list(emptied[:1])
+    # What came as JSON text goes as JSON text: a host parses it.
+    is_text = isinstance(first_of(block, tuple(emptied)), str) and stands_in == {}
+    return frame | dict.fromkeys(there, "{}" if is_text else stands_in)
+
+
+def spans_of(found: Iterable[tuple[str, int]]) -> list[ForgottenSpan]:
+    """Sessions and numbers of messages as stretches, in order."""
+    spans: list[ForgottenSpan] = []
+    for session_id, seq in sorted(set(found)):
+        last = spans[-1] if spans else None
+        if last is not None and last.session_id == session_id and last.last_seq + 1 == seq:
+            spans[-1] = msgspec.structs.replace(last, last_seq=seq)
+        else:
+            spans.append(ForgottenSpan(session_id=session_id, first_seq=seq, last_seq=seq))
+    return spans

@@ -1,0 +1,109 @@
+"""Texts of others in Markdown: shown as they are, and never more than text.
+
+Nothing in them can end its block, begin a heading, or become a link, a tag or HTML, in CommonMark, on Git hosts and in
+Obsidian. What is no letter, and would make an editor take the file for a binary, is shown as a sign for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import quote
+
+SHORTEST_FENCE = 3
+
+_SIGNS = (
+    {number: 0x2400 + number for number in range(0x20)}
+    | dict.fromkeys((*range(128, 160), *range(55296, 57344)), 65533)
+    | {0x7F: 0x2421, 0x85: 0x0A, 0x2028: 0x0A, 0x2029: 0x0A, 0x09: 0x09, 0x0A: 0x0A}
+)
+"""Control characters have pictures of their own in Unicode."""
+_LINE_END = re.compile(r"\r\n?")
+_BACKTICKS = re.compile(r"`+")
+_BLANKS = re.compile(r"\s+")
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+_ANYWHERE = re.compile(
+    r"[\\`*_\[\]<#|~$^]"
+    r"|&(?=[#A-Za-z])"  # an entity
+    r"|%(?=%)|(?<=%)%|=(?==)|(?<==)="  # Obsidian's comments and highlights
+    r"|:(?=//)|(?<=www)\."  # what Git hosts make a link of by themselves
+    r"|(?<=mailto):|(?<=xmpp):",
+    re.IGNORECASE,
+)
+_AT_THE_START = re.compile(r"(\d{0,9})(?:(?<=\d)[.)]|(?<!\d)[-+=:>])")
+"""A list, a line under a heading, a table, a quote."""
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+_PLAIN_YAML = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./@:-]*[A-Za-z0-9])?")
+_YAML_WORDS = frozenset(["true", "false", "null", "yes", "no", "on", "off", "y", "n"])
+_NOT_PRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+# ── text ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def clean(text: str) -> str:
+    """With one kind of line end, and nothing that cannot be seen or written."""
+    return _LINE_END.sub("\n", text).translate(_SIGNS)
+
+
+def fenced(text: str, info: str = "text") -> str:
+    """As a block of its own, in a fence longer than any in it."""
+    shown = clean(text)
+    longest = max((len(run) for run in _BACKTICKS.findall(shown)), default=0)
+    fence = "`" * max(SHORTEST_FENCE, longest + 1)
+    return f"{fence}{info}\n{shown}\n{fence}"
+
+
+def plain_lines(text: str) -> str:
+    """As a person reads it in a page: lines without blanks around them, paragraphs apart by one empty line."""
+    lines = "\n".join(line.strip() for line in clean(text).split("\n"))
+    return _BLANK_LINES.sub("\n\n", lines).strip("\n")
+
+
+def escaped(text: str) -> str:
+    """As paragraphs. `unescaped` gives `plain_lines` of it."""
+    return "\n".join(_escaped_line(line) for line in plain_lines(text).split("\n"))
+
+
+def unescaped(text: str) -> str:
+    """What somebody wrote in a page, as text."""
+    return plain_lines(_ESCAPED.sub(r"\1", clean(text)))
+
+
+def one_line(text: str, max_chars: int) -> str:
+    """In one line, escaped: for titles and lists. Never empty, since an empty link cannot be seen."""
+    line = _BLANKS.sub(" ", clean(text)).strip()
+    shown = line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
+    return _escaped_line(shown) or "(blank)"
+
+
+def _escaped_line(line: str) -> str:
+    shown = _ANYWHERE.sub(r"\\\g<0>", line)
+    start = _AT_THE_START.match(shown)  # nothing that is escaped already
+    return shown if start is None else f"{start[1]}\\{shown[len(start[1]) :]}"
+
+
+# ── front matter and links ────────────────────────────────────────────────────────────────────
+
+
+def yaml_value(text: str) -> str:
+    """As it is where YAML takes it for nothing else, else in quotes, as JSON: YAML reads that, too."""
+    if _PLAIN_YAML.fullmatch(text) and text.casefold() not in _YAML_WORDS:
+        return text
+    quoted = json.dumps(_SURROGATE.sub("\ufffd", text), ensure_ascii=False)
+    return _NOT_PRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+
+
+def front_matter(fields: dict[str, str]) -> str:
+    """The values are YAML."""
+    lines = "".join(f"{name}: {value}\n" for name, value in fields.items())
+    return f"---\n{lines}---\n"
+
+
+def link(label: str, path: str, anchor: str = "") -> str:
+    """The label is Markdown, the path relative to the page."""
+    target = quote(path, safe="/-._~")
+    return f"[{label}]({target}{f'#{anchor}' if anchor else ''})"

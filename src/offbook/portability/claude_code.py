@@ -1,0 +1,134 @@
+"""The sessions of Claude Code: one file of JSON lines each, in a folder for each project.
+
+The shape is that of real transcripts of versions 1 and 2, as public readers of them have it: a reply is several lines,
+one for each of its blocks; what a tool answered is a line of the user's; what a person typed while the agent was at
+work is an `attachment` of type `queued_command`, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from offbook.portability.claude_code_lines import Skipped, read
+from offbook.portability.conversations import Conversation, Damage, Damaged, Ready
+from offbook.portability.formats import FORMATS, Owner
+from offbook.portability.json_lines import Line, json_lines, readable
+from offbook.portability.report import ImportReport
+from offbook.portability.wires import bounded, decoded, digest_of, ready, text_or_none, time_of
+
+SIDE_CHAIN = "what a sub-agent did; what it answered stands in the session that asked it"
+COPIED = "copied from a session that is imported itself"
+_KEPT = ("cwd", "gitBranch", "parentUuid")
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle"}
+
+
+def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
+    folder = path if path.is_dir() else path.parent
+    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+    sessions = [each for each in files if not _is_side_chain(each, folder)] if path.is_dir() else files
+    if len(files) > len(sessions):
+        report.leave("transcripts of sub-agents", SIDE_CHAIN, len(files) - len(sessions))
+    if not sessions:
+        report.unreadable += 1
+        report.problem(str(path), f"holds no session: {FORMATS['claude-code'].give}")
+    imported = frozenset(each.stem for each in sessions)
+    found: list[tuple[float, Conversation]] = []
+    for each, name, status in readable(sessions, folder, report):
+        key = session_key(each.stem)
+        reading = partial(_messages, each, name, imported, report)
+        found.append((status.st_mtime, Conversation(owner(key), key, status.st_size, reading)))
+    return [conversation for _, conversation in sorted(found, key=lambda pair: pair[0])]
+
+
+def session_key(session_id: str) -> str:
+    return bounded(f"claude-code:{session_id}")
+
+
+def _is_side_chain(path: Path, folder: Path) -> bool:
+    return path.name.startswith("agent-") or "subagents" in path.relative_to(folder).parts
+
+
+def _messages(
+    path: Path, name: str, imported: frozenset[str], report: ImportReport, damaged: Damaged
+) -> Iterator[Ready]:
+    first: dict[str, Any] = {"title": _title(path)}
+    seen: set[str] = set()
+    has_types, number = False, 0
+    for found in json_lines(path, name, FORMATS["claude-code"].give):
+        number += 1
+        if isinstance(found, Damage):
+            damaged(found)
+            if found.is_whole:
+                return
+            continue
+        has_types = has_types or isinstance(found.fields.get("type"), str)
+        told = message_of(found, path.stem, imported, first)
+        if isinstance(told, Damage):
+            damaged(told)
+        elif isinstance(told, Skipped):
+            report.leave(*told)
+        elif told.wire["id"] not in seen:
+            seen.add(told.wire["id"])
+            yield told
+            first = {}
+    if number and not has_types:
+        damaged(
+            Damage(
+                name,
+                f"not a session of Claude Code, no line says its type: {FORMATS['claude-code'].give}",
+                is_whole=True,
+            )
+        )
+
+
+def message_of(
+    line: Line, session_id: str, imported: Container[str], more: dict[str, Any] | None = None
+) -> Ready | Skipped | Damage:
+    """What a line of a session comes to, the same whoever reads it. `imported`: the sessions that are read themselves;
+    `more` goes into the message's meta."""
+    fields = line.fields
+    other = fields.get("sessionId")
+    if isinstance(other, str) and other != session_id and other in imported and "message" in fields:
+        return Skipped("messages of other sessions", COPIED)
+    if fields.get("isSidechain") is True:
+        return Skipped("messages of side chains", SIDE_CHAIN)
+    try:
+        said = read(fields)
+    except ValueError as error:
+        return Damage(line.where, f"not a message of Claude Code: {error}")
+    if isinstance(said, Skipped):
+        return said
+    message_id = text_or_none(fields.get("uuid")) or digest_of(session_id, str(line.number))
+    meta = (more or {}) | {each: text_or_none(fields.get(each)) for each in _KEPT} | said.meta
+    at = time_of(fields.get("timestamp"))
+    return ready(message_id, said.role, said.content, at=at, where=line.where, labels=said.labels, meta=meta)
+
+
+def _title(path: Path) -> str | None:
+    """The last one that was given, a person's own before the program's. Few lines are decoded for it."""
+    titles: dict[str, str] = {}
+    try:
+        with path.open("rb") as source:
+            while line := source.readline(_LONGEST_TITLE_LINE_BYTES):
+                if b'-title"' in line:
+                    _learn_title(line, titles)
+    except OSError:
+        return None
+    return titles.get("custom-title") or titles.get("ai-title")
+
+
+_LONGEST_TITLE_LINE_BYTES = 65_536
+"""What is longer is read in pieces, none of which is JSON."""
+
+
+def _learn_title(line: bytes, titles: dict[str, str]) -> None:
+    try:
+        fields = decoded(line)
+    except (ValueError, RecursionError):
+        return
+    kind = fields.get("type") if isinstance(fields, dict) else None
+    if kind in _TITLES and text_or_none(fields.get(_TITLES[kind])):
+        titles[kind] = fields[_TITLES[kind]]

@@ -1,0 +1,126 @@
+"""What makes a message the same when it comes again. Pure.
+
+A client sends its whole conversation with every request, the answers in its own words for them: `content` as a string
+or as parts, fields left out, null or added, arguments written anew, thoughts left out. So a message is known by what it
+says, calls and answers, and by all before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+
+DIGEST_BYTES = 16
+"""128 bits: no two messages of one installation will ever share them by chance."""
+ID_PREFIX = "proxy:"
+INSTRUCTIONS = frozenset({"system", "developer"})
+"""They are the client's, they come with every request and may change with it (a date): no part of what was said."""
+WORDS = ("text", "input_text", "output_text")
+"""As the APIs call a part that is words. A tuple: what a client gives for a type may be anything."""
+THOUGHTS_BEGIN, THOUGHTS_END = "<think>", "</think>"
+"""Of models that think in their answer. Clients leave that out when they send it back, some always and some later."""
+
+
+class Known(NamedTuple):
+    """A message in its conversation."""
+
+    fingerprint: str
+    """Of the message alone."""
+    node: str
+    """Of it and all before it: the same words at another place are another message."""
+
+    @property
+    def id(self) -> str:
+        return ID_PREFIX + self.node
+
+
+def is_instruction(message: Mapping[str, Any]) -> bool:
+    return message.get("role") in INSTRUCTIONS
+
+
+def fingerprint(message: Mapping[str, Any]) -> str:
+    is_answer = message.get("role") == "assistant"
+    content = _said(message.get("content"))
+    said = [
+        message.get("role"),
+        (_without_thoughts(content) if is_answer else content) or _said(message.get("refusal")),
+        [_call(call) for call in message.get("tool_calls") or ()],
+        message.get("tool_call_id"),
+        _function(message.get("function_call")),
+        None if is_answer else message.get("name"),  # there is one model, whatever a client calls it
+    ]
+    return blake2b(msgspec.json.encode(said, order="sorted"), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def followed(before: str, print_of_message: str) -> Known:
+    """The message with this fingerprint, said after the node `before`."""
+    node = blake2b(f"{before}/{print_of_message}".encode(), digest_size=DIGEST_BYTES).hexdigest()
+    return Known(print_of_message, node)
+
+
+def chained(prints: Sequence[str], before: str) -> list[Known]:
+    chain: list[Known] = []
+    for each in prints:
+        chain.append(followed(chain[-1].node if chain else before, each))
+    return chain
+
+
+def _said(content: Any) -> Any:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content.strip()
+    is_text = isinstance(content, list) and all(
+        isinstance(part, dict) and part.get("type") in WORDS and isinstance(part.get("text"), str) for part in content
+    )
+    return "".join(part["text"] for part in content).strip() if is_text else content
+
+
+def _without_thoughts(content: Any) -> Any:
+    if not isinstance(content, str) or THOUGHTS_END not in content:
+        return content
+    *thoughts, rest = content.split(THOUGHTS_END)
+    # Without a beginning, they began in the prompt.
+    before = [text.partition(THOUGHTS_BEGIN)[0] if THOUGHTS_BEGIN in text else "" for text in thoughts]
+    return "".join([*before, rest]).strip()
+
+
+def _call(call: Any) -> Any:
+    if not isinstance(call, dict):
+        return call
+    custom = call.get("custom")
+    if isinstance(custom, dict):
+        return [call.get("id"), "custom", custom.get("name"), custom.get("input")]
+    return [call.get("id"), _function(call.get("function"))]
+
+
+def _function(called: Any) -> Any:
+    if not isinstance(called, dict):
+        return called
+    return [called.get("name"), _arguments(called.get("arguments"))]
+
+
+def _arguments(given: Any) -> Any:
+    """What they say, where they are JSON; else how they say it."""
+    if not isinstance(given, str):
+        return _plain(given)
+    if not given.strip():
+        return {}
+    try:
+        return _plain(msgspec.json.decode(given))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return given
+
+
+def _plain(value: Any) -> Any:
+    """Many programs have one kind of number only, and write 1.0 as 1."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return value

@@ -1,0 +1,130 @@
+"""What an agent's chain says of a moment: what was there by then, and what came later and goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import apsw
+import msgspec
+
+from offbook.audit import GENESIS, counts_with, micros, moment, seal
+from offbook.erasures import ForgottenSpan
+from offbook.store.sqlite import audit_reads
+from offbook.types import AuditDraft, AuditEvent, AuditHead, Counts
+
+EVENTS_AT_A_TIME = 2_000
+MAKES_SUMMARIES = frozenset({"compress", "import"})
+
+
+@dataclass
+class History:
+    """One agent's chain, read once from its beginning to its end."""
+
+    head: AuditHead = GENESIS
+    """The last event that stays."""
+    head_at: int = 0
+    counts: Counts = field(default_factory=Counts)
+    removed: int = 0
+    cut_seq: dict[str, int] = field(default_factory=dict)
+    """By session: its last message that stays, where some go."""
+    opened: set[str] = field(default_factory=set)
+    """Sessions that were not there yet."""
+    touched: set[str] = field(default_factory=set)
+    """Sessions that something happened in later."""
+    summaries: set[str] = field(default_factory=set)
+    """Those that were there."""
+    offloaded_through: str | None = None
+    is_offloaded_later: bool = False
+    cross: bool | None = None
+    is_cross_later: bool = False
+    verdicts: dict[str, str] = field(default_factory=dict)
+    """By lesson: what a person had said of it last."""
+    judged_later: set[str] = field(default_factory=set)
+    edited_later: set[str] = field(default_factory=set)
+    pinned_later: int = 0
+    is_pinning_unclear: bool = False
+    forgotten_later: list[AuditEvent] = field(default_factory=list)
+
+    def stays(self, event: AuditEvent) -> None:
+        self.head, self.head_at = AuditHead(seq=event.seq, hash=event.hash), micros(event.at)
+        self.counts = counts_with(self.counts, event)
+        details = event.details
+        if event.verb in MAKES_SUMMARIES and isinstance(details.get("id"), str):
+            self.summaries.add(details["id"])
+        elif event.verb == "offload":
+            self.offloaded_through = details.get("through")
+        elif event.verb == "cross" and "enabled" in details:
+            self.cross = details["enabled"]
+        elif event.verb == "lessons/judge" and "lesson" in details:
+            self.verdicts[details["lesson"]] = details.get("verdict", "")
+
+    def goes(self, event: AuditEvent) -> None:
+        self.removed += 1
+        details, session = event.details, event.session_id
+        if session is not None:
+            self.touched.add(session)
+            if details.get("accepted"):
+                self.cut_seq[session] = min(self.cut_seq.get(session, details["firstSeq"]), details["firstSeq"] - 1)
+            if details.get("opened"):
+                self.opened.add(session)
+        if event.verb == "offload":
+            self.is_offloaded_later = True
+        elif event.verb == "cross" and "enabled" in details:
+            self.is_cross_later = True
+        elif event.verb == "lessons/judge" and "lesson" in details:
+            self.judged_later.add(details["lesson"])
+            if details.get("verdict") == "edit":
+                self.edited_later.add(details["lesson"])
+        elif event.verb == "pin":
+            self.pinned_later += details.get("changed", 0)
+        elif event.verb == "unpin" and details.get("changed"):
+            self.is_pinning_unclear = True
+        elif event.verb == "forget" and details.get("spans"):
+            self.forgotten_later.append(event)
+        if details.get("pins"):
+            self.is_pinning_unclear = True
+
+
+def history_of(connection: apsw.Connection, agent_id: str, last_seq: int) -> History:
+    history = History()
+    for event in _events(connection, agent_id):
+        if event.seq <= last_seq:
+            history.stays(event)
+        else:
+            history.goes(event)
+    return history
+
+
+def last_event_by(connection: apsw.Connection, agent: int, at: int) -> int:
+    """The number of the last event at or before the moment: one after it may say an earlier time, where the clock was
+    set back, and then all up to that one were there."""
+    found: int | None = connection.execute("SELECT max(seq) FROM audit WHERE agent = ? AND at <= ?", (agent, at)).get
+    return found or 0
+
+
+def forgotten_again(agent_id: str, history: History, erased: dict[str, set[int]]) -> Iterator[AuditEvent]:
+    """The events that say of a message that it was forgotten, at the end of the shorter chain: what was said is gone,
+    and something has to vouch for that. `erased`: of each session the messages that stay, emptied."""
+    head = history.head
+    for event in history.forgotten_later:
+        spans = [
+            span
+            for span in msgspec.convert(event.details["spans"], list[ForgottenSpan])
+            if any(span.first_seq <= seq <= span.last_seq for seq in erased.get(span.session_id, ()))
+        ]
+        if not spans:
+            continue
+        details: dict[str, Any] = event.details | {"spans": msgspec.to_builtins(spans)}
+        draft = AuditDraft(verb=event.verb, actor=event.actor, session_id=event.session_id, details=details)
+        again = seal(agent_id, draft, head, moment(max(history.head_at, micros(event.at))))
+        head = AuditHead(seq=again.seq, hash=again.hash)
+        yield again
+
+
+def _events(connection: apsw.Connection, agent_id: str) -> Iterator[AuditEvent]:
+    after = 0
+    while page := audit_reads.audit_events(connection, agent_id, None, after, EVENTS_AT_A_TIME, newest_first=False):
+        yield from page
+        after = page[-1].seq

@@ -1,0 +1,227 @@
+"""What is to be forgotten: the messages, their words, and by which words they are known again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from offbook.content import internalise, strings
+from offbook.entries import PlacedMessage
+from offbook.erasures import FORGOTTEN, ForgottenSpan
+from offbook.errors import StoreCorrupt
+from offbook.lifecycle.erasure import as_said, folded, is_meant, texts_of
+from offbook.lifecycle.probes import (
+    MOST_PROBES,
+    Window,
+    candidates_of,
+    chosen,
+    is_id,
+    phrases,
+    windows_of,
+    without_common,
+    words_of,
+)
+from offbook.protocols import Blobs, Store
+from offbook.types import Message, Scope
+
+PAGE = 500
+MOST_PHRASES = 200
+"""Looked for byte by byte, in every file."""
+
+
+class Meant(NamedTuple):
+    """How it was named: one of these. In another copy by `hashes` or `matching`: either."""
+
+    entry_places: frozenset[int] | None = None
+    session_id: str | None = None
+    matching: tuple[str, ...] | None = None
+    """Whoever says any of these."""
+    hashes: frozenset[bytes] | None = None
+    """Of the rows, as the log of another copy has them."""
+    before: datetime | None = None
+    """Whatever was said before then, and is not pinned: retention by rule."""
+
+    @property
+    def how(self) -> str:
+        if self.matching is not None:
+            return "matching"
+        if self.entry_places is not None:
+            return "entryIds"
+        return "sessionId" if self.session_id is not None else "retention"
+
+
+class Found(NamedTuple):
+    places: list[int]
+    seqs: list[tuple[str, int]]
+    """Session and number of each."""
+    windows: set[Window]
+    """Stretches of words that nobody else says."""
+    probed: set[Window]
+    """Those of them that become probes."""
+    wordless: int
+    """How many messages no probe knows again: one word, or what others say, too."""
+    phrases: list[str]
+    """As they were written, for those who look through bytes."""
+
+
+Said = tuple[PlacedMessage, Message]
+"""A message in its place, and whole."""
+
+
+async def pages_of(store: Store, blobs: Blobs, agent_id: str, *, after_event: int = 0) -> AsyncIterator[list[Said]]:
+    """Every message of the agent that was not forgotten, in pages; or those that came after an event. Grows with
+    history."""
+    after, is_end = after_event, False
+    while not is_end:
+        arrivals = await store.arrivals(agent_id, after_event=after, limit=PAGE)
+        after, is_end = arrivals.through_event, arrivals.is_end
+        yield await _living(blobs, agent_id, arrivals.messages)
+
+
+async def said_since(store: Store, blobs: Blobs, agent_id: str, meant: Meant, event: int) -> list[tuple[str, int]]:
+    """Session and number of what came after the event and is meant, too."""
+    is_wanted = await _wanted(store, agent_id, meant)
+    late: list[tuple[str, int]] = []
+    async for page in pages_of(store, blobs, agent_id, after_event=event):
+        wanted = await asyncio.to_thread(_those, page, is_wanted)
+        late += [(placed.session_id, placed.logged.seq) for placed, _ in wanted]
+    return late
+
+
+async def places_in(store: Store, agent_id: str, spans: Sequence[ForgottenSpan]) -> list[int]:
+    """Where the messages of these stretches lie, also forgotten ones. Grows with them, not with history."""
+    places: list[int] = []
+    for span in spans:
+        scope = Scope(agent_id=agent_id, session_id=span.session_id)
+        for first in range(span.first_seq, span.last_seq + 1, PAGE):
+            places += await store.places(scope, range(first, min(first + PAGE, span.last_seq + 1)))
+    return places
+
+
+async def found(store: Store, blobs: Blobs, agent_id: str, meant: Meant, also: Sequence[str] = ()) -> Found:
+    """What is meant, and then, in a walk through the agent's log, which of its words are its own. `also`: texts that
+    others are told in, beside the log."""
+    wanted: list[Said] = []
+    async for page in _those_meant(store, blobs, agent_id, meant):
+        wanted += page
+    said = [_spoken(placed, message) for placed, message in wanted]
+    by_message = await asyncio.to_thread(candidates_of, said)
+    windows = {window for each in by_message for window in each}
+    places = {placed.place for placed, _ in wanted}
+    async for page in pages_of(store, blobs, agent_id) if windows else _nothing():
+        others = [message for placed, message in page if placed.place not in places]
+        await asyncio.to_thread(_without_common, windows, others)
+    without_common(windows, also)
+    phrased = [folded(each) for each in meant.matching or ()]
+    # A sign among them (C++, 42 %) is no word: the words alone would be found where nobody said it.
+    named = {tuple(words) for each in phrased if " ".join(words := words_of(each)) == each}
+    written = {each for _, message in wanted for phrase in phrased for each in as_said(message, phrase)}
+    own = [[window for window in each if window in windows] for each in by_message]
+    probed = named | chosen(own, MOST_PROBES - len(named))
+    texts = [text for each in said for text in each]
+    return Found(
+        places=[placed.place for placed, _ in wanted],
+        seqs=[(placed.session_id, placed.logged.seq) for placed, _ in wanted],
+        windows=windows | named,
+        probed=probed,
+        wordless=await asyncio.to_thread(_wordless, said, own, probed, named),
+        phrases=sorted(written)[:MOST_PHRASES] or await asyncio.to_thread(phrases, texts, windows, MOST_PHRASES),
+    )
+
+
+async def _those_meant(store: Store, blobs: Blobs, agent_id: str, meant: Meant) -> AsyncIterator[list[Said]]:
+    """Where it is said which they are, only those are read; else all of the agent's log."""
+    if meant.matching is None and meant.entry_places is not None:
+        places = sorted(meant.entry_places)
+        for first in range(0, len(places), PAGE):
+            yield await _living(blobs, agent_id, await store.messages_at(agent_id, places[first : first + PAGE]))
+    elif meant.matching is None and meant.session_id is not None:
+        scope, after = Scope(agent_id=agent_id, session_id=meant.session_id), 0
+        while logged := await store.messages(scope, after_seq=after, limit=PAGE):
+            after = logged[-1].seq
+            places = await store.places(scope, [one.seq for one in logged])
+            yield await _living(blobs, agent_id, await store.messages_at(agent_id, places))
+    else:
+        is_wanted = await _wanted(store, agent_id, meant)
+        async for page in pages_of(store, blobs, agent_id):
+            yield await asyncio.to_thread(_those, page, is_wanted)
+
+
+async def _living(blobs: Blobs, agent_id: str, messages: Sequence[PlacedMessage]) -> list[Said]:
+    """Those that were not forgotten, whole."""
+    living = [placed for placed in messages if placed.logged.entry.noise != FORGOTTEN]
+    return [(placed, await _whole(blobs, agent_id, placed)) for placed in living]
+
+
+def _wordless(
+    said: Sequence[Sequence[str]], own: Sequence[Sequence[Window]], probed: set[Window], named: set[Window]
+) -> int:
+    def is_known(texts: Sequence[str], windows: Sequence[Window]) -> bool:
+        if not probed.isdisjoint(windows):
+            return True
+        return any(each in windows_of(text, len(each)) for each in named for text in texts)
+
+    return sum(not is_known(texts, windows) for texts, windows in zip(said, own, strict=True))
+
+
+def _those(page: Sequence[Said], is_wanted: Callable[[PlacedMessage, Message], bool]) -> list[Said]:
+    return [said for said in page if is_wanted(*said)]
+
+
+def _spoken(placed: PlacedMessage, message: Message) -> list[str]:
+    """Texts that it may be known by: not what stays of it, nor what a host wrote beside it to find it again."""
+    said = [text for _, text in strings(message.content)]
+    # That it was written in the place of a lesson is no word of it: the lesson has its number all the same.
+    beside = [text for text in texts_of(msgspec.structs.replace(message, content="")) if text and not is_id(text)]
+    return [text for text in said + beside if text not in (placed.session_id, message.id)]
+
+
+def _without_common(windows: set[Window], messages: Sequence[Message]) -> None:
+    without_common(windows, [text for message in messages for text in texts_of(message)])
+
+
+async def _nothing() -> AsyncIterator[list[Said]]:
+    return
+    yield
+
+
+async def _wanted(store: Store, agent_id: str, meant: Meant) -> Callable[[PlacedMessage, Message], bool]:
+    if meant.matching is not None:
+        wanted, also = [folded(each) for each in meant.matching], meant.hashes or frozenset()
+        return lambda placed, message: placed.logged.hash in also or is_meant(message, wanted)
+    if meant.hashes is not None:
+        hashes = meant.hashes
+        return lambda placed, _: placed.logged.hash in hashes
+    before = meant.before
+    pinned = set(await store.pinned(agent_id, limit=1_000_000))
+
+    def is_old(placed: PlacedMessage, message: Message) -> bool:
+        # Received, too: a history that was imported today was not kept for long.
+        said_at = message.ts or placed.logged.received_at
+        return before is not None and max(said_at, placed.logged.received_at) < before and placed.place not in pinned
+
+    return is_old
+
+
+async def _whole(blobs: Blobs, agent_id: str, placed: PlacedMessage) -> Message:
+    message = placed.logged.message
+    references = [one for one in placed.logged.entry.blobs if not one.is_binary]
+    if not references:
+        return message
+    try:
+        data = {one.sha256: await blobs.get(agent_id, one.sha256) for one in references}
+    except StoreCorrupt:
+        return message  # what it began with is in its place
+    return msgspec.structs.replace(message, content=internalise(message.content, references, data))
+
+
+def sequences(found: Sequence[tuple[str, int]]) -> dict[str, set[int]]:
+    """The numbers of each session."""
+    by_session: dict[str, set[int]] = {}
+    for session_id, seq in found:
+        by_session.setdefault(session_id, set()).add(seq)
+    return by_session

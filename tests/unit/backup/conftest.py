@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offbook.embedded import open_memory
+from offbook.home import Home
+from offbook.types import Message
+
+LARGE = "a large part " * 10_000
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> Home:
+    async with open_memory(tmp_path / "home") as memory:
+        for text in ("hello", "the secret is 大象 🐘", LARGE):
+            await memory.on_message(memory.scope("chat"), [Message(role="user", content=text)])
+        await memory.on_message(memory.scope("notes", "second"), [Message(role="user", content="a note")])
+    return Home(tmp_path / "home")

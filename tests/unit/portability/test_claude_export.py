@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.portability.foreign_files import claude, claude_message
+from tests.unit.portability.reading_files import read, texts, write_json, write_zip
+
+
+def test_a_conversation_with_its_times_and_its_title(tmp_path: Path) -> None:
+    whole = claude(
+        claude_message("a", "human", "How long does it rise? 🍞"),
+        claude_message("b", "assistant", "A day", "a", created_at="2025-03-01T10:00:07.5Z"),
+        claude_message("c", "human", "", "b", created_at="2025-03-01T10:00:09Z"),
+    )
+    found = read("claude", write_json(tmp_path / "conversations.json", [whole]))
+    assert list(found.sessions) == ["claude:u1"]
+    assert [(each["id"], each["role"], each["content"]) for each in found.only] == [
+        ("a", "user", "How long does it rise? 🍞"),
+        ("b", "assistant", "A day"),
+    ]
+    assert found.only[1]["ts"] == "2025-03-01T10:00:07.500Z"
+    assert found.only[0]["meta"] == {"title": "Sourdough"}
+    assert found.left_out() == {"empty messages": 1}
+
+
+def test_blocks_keep_what_they_say_and_lose_the_bookkeeping(tmp_path: Path) -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "summaries": [], "cut_off": False},
+        {"type": "tool_use", "id": "t1", "name": "web_search", "input": {"query": "x"}, "icon_name": "globe"},
+        {"type": "tool_result", "tool_use_id": "t1", "name": "web_search", "content": [{"type": "text", "text": "y"}]},
+        {"type": "token_budget"},
+        {"type": "text", "text": "Here", "citations": []},
+    ]
+    placeholder = "This block is not supported on your current device yet."
+    message = claude_message("a", "assistant", blocks, text=placeholder)
+    found = read("claude", write_json(tmp_path / "conversations.json", [claude(message)]))
+    assert found.only[0]["content"] == [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "tool_use", "id": "t1", "name": "web_search", "input": {"query": "x"}},
+        {"type": "tool_result", "name": "web_search", "tool_use_id": "t1", "content": [{"type": "text", "text": "y"}]},
+        {"type": "text", "text": "Here"},
+    ]
+    assert found.left_out() == {"blocks of kind token_budget": 1}
+
+
+def test_what_was_attached_is_a_message_of_its_own_that_nobody_said(tmp_path: Path) -> None:
+    attached = [
+        {"file_name": "plan.txt", "file_type": "txt", "file_size": 3, "extracted_content": "the plan"},
+        {"file_name": "", "file_type": "txt", "extracted_content": "pasted"},
+        {"file_name": "x.png", "file_type": "png"},
+    ]
+    files = [{"file_uuid": "f", "file_name": "photo.png"}]
+    message = claude_message("a", "human", "Read this", attachments=attached, files=files)
+    found = read("claude", write_json(tmp_path / "conversations.json", [claude(message)]))
+    assert [(each["id"], each["content"], each.get("origin")) for each in found.only] == [
+        ("a", "Read this", None),
+        ("a:attachment:0", "the plan", "file:plan.txt"),
+        ("a:attachment:1", "pasted", "file:pasted text"),
+    ]
+    assert found.only[0]["meta"] == {"title": "Sourdough", "files": ["photo.png"]}
+    assert found.left_out() == {"files": 1}
+
+
+def test_a_reply_asked_for_again_leaves_the_first_one_out(tmp_path: Path) -> None:
+    whole = claude(
+        claude_message("a", "human", "Q"),
+        claude_message("b1", "assistant", "first", "a", created_at="2025-03-01T10:01:00Z"),
+        claude_message("b2", "assistant", "second", "a", created_at="2025-03-01T10:02:00Z"),
+        claude_message("c", "human", "thanks", "b2", created_at="2025-03-01T10:03:00Z"),
+    )
+    found = read("claude", write_json(tmp_path / "conversations.json", [whole]))
+    assert texts(found.only) == ["Q", "second", "thanks"]
+    assert found.left_out() == {"messages on other branches": 1}
+
+
+@pytest.mark.parametrize("parent", [None, "gone"])
+def test_where_parents_are_missing_all_is_taken(tmp_path: Path, parent: str | None) -> None:
+    whole = claude(
+        claude_message("a", "human", "Q", parent_message_uuid=parent),
+        claude_message("b", "assistant", "A", parent_message_uuid=parent),
+    )
+    assert texts(read("claude", write_json(tmp_path / "conversations.json", [whole])).only) == ["Q", "A"]
+
+
+def test_the_older_exports_have_only_texts(tmp_path: Path) -> None:
+    whole = {
+        "uuid": "old",
+        "name": "",
+        "created_at": "2024-01-01T12:00:00Z",
+        "chat_messages": [
+            {"uuid": "1", "text": "Hi", "sender": "human", "created_at": "2024-01-01T12:00:00Z"},
+            {"uuid": "2", "text": "Hello", "sender": "assistant", "created_at": "2024-01-01T12:01:00Z"},
+        ],
+    }
+    assert texts(read("claude", write_json(tmp_path / "conversations.json", [whole])).only) == ["Hi", "Hello"]
+
+
+def test_projects_users_and_memories_are_left_out_with_a_reason(tmp_path: Path) -> None:
+    whole = json.dumps([claude(claude_message("a", "human", "Q")), claude(name="empty")])
+    members: dict[str, str | bytes] = {
+        "conversations.json": whole,
+        "users.json": "[]",
+        "projects.json": "[]",
+        "memories.json": "[]",
+    }
+    found = read("claude", write_zip(tmp_path / "data.zip", members))
+    assert texts(found.only) == ["Q"]
+    assert found.left_out() == {
+        "lists of users": 1,
+        "lists of projects": 1,
+        "lists of memories": 1,
+        "empty conversations": 1,
+    }
+
+
+def test_a_message_by_nobody_is_a_damage_and_the_others_stay(tmp_path: Path) -> None:
+    whole = claude(claude_message("a", "human", "Q"), claude_message("b", "ghost", "boo", "a"))
+    whole["chat_messages"].append("rubbish")
+    found = read("claude", write_json(tmp_path / "conversations.json", [whole]))
+    assert texts(found.only) == ["Q"]
+    assert len(found.damages) == 2
+
+
+def test_an_export_of_chatgpt_says_so(tmp_path: Path) -> None:
+    found = read("claude", write_json(tmp_path / "conversations.json", [{"mapping": {}}]))
+    assert found.report.unreadable == 1
+    assert found.report.problems[0].reason == "holds a conversation of ChatGPT: `offbook import chatgpt` reads it"

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.portability.reading_files import read, texts
+
+ID = "0199f0c2-1c1e-7a31-9d7e-2f1f5f6a7b8c"
+
+
+def meta(session_id: str = ID, **fields: Any) -> dict[str, Any]:
+    told = {"id": session_id, "timestamp": "2026-05-01T10:00:00Z", "cwd": "/src/app", "originator": "codex_cli_rs"}
+    git = {"branch": "main"}
+    return line("session_meta", told | {"cli_version": "0.150.0", "source": "cli", "git": git} | fields)
+
+
+def line(kind: str, payload: dict[str, Any], at: str = "2026-05-01T10:00:01.500Z") -> dict[str, Any]:
+    return {"timestamp": at, "type": kind, "payload": payload}
+
+
+def said(role: str, *parts: str, **fields: Any) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": kind, "text": part} for part in parts]
+    return line("response_item", {"type": "message", "role": role, "content": content} | fields)
+
+
+def write(folder: Path, *lines: dict[str, Any] | str, name: str = f"rollout-2026-05-01T10-00-00-{ID}.jsonl") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = [each if isinstance(each, str) else json.dumps(each) for each in lines]
+    path.write_text("\n".join(told) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_session_with_thoughts_calls_and_results(tmp_path: Path) -> None:
+    call = {"type": "function_call", "name": "shell", "arguments": '{"command":["make"]}', "call_id": "call_1"}
+    patch = {"type": "custom_tool_call", "name": "apply_patch", "input": "*** Begin", "call_id": "call_2"}
+    path = write(
+        tmp_path,
+        meta(),
+        line("event_msg", {"type": "user_message", "message": "Run the tests 测试"}),
+        said("user", "Run the tests 测试 🐈", id="msg_1"),
+        line("turn_context", {"cwd": "/src/app", "model": "gpt-5-codex"}),
+        line("response_item", {"type": "reasoning", "summary": [], "encrypted_content": "sealed"}),
+        line("response_item", {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}),
+        line("response_item", call),
+        line("response_item", {"type": "function_call_output", "call_id": "call_1", "output": "3 passed"}),
+        line("response_item", patch),
+        line(
+            "response_item",
+            {"type": "custom_tool_call_output", "call_id": "call_2", "output": '{"output":"Done","metadata":{}}'},
+        ),
+        said("assistant", "All pass", phase="final_answer"),
+    )
+    found = read("codex", path)
+    assert list(found.sessions) == [f"codex:{ID}"]
+    assert [(each["role"], each["content"]) for each in found.only] == [
+        ("user", "Run the tests 测试 🐈"),
+        ("assistant", [{"type": "thinking", "thinking": "hm"}]),
+        (
+            "assistant",
+            [{"type": "tool-call", "id": "call_1", "name": "shell", "arguments": {"command": ["make"]}}],
+        ),
+        ("tool", "3 passed"),
+        ("assistant", [{"type": "tool-call", "id": "call_2", "name": "apply_patch", "arguments": "*** Begin"}]),
+        ("tool", "Done"),
+        ("assistant", "All pass"),
+    ]
+    assert found.only[0]["id"] == "msg_1"
+    assert found.only[0]["ts"] == "2026-05-01T10:00:01.500Z"
+    assert found.only[0]["meta"] == {"cwd": "/src/app", "gitBranch": "main"}
+    assert found.only[3]["toolCallId"] == "call_1"
+    assert len({each["id"] for each in found.only}) == 7
+    assert found.left_out() == {
+        "lines of kind session_meta": 1,
+        "lines of kind event_msg": 1,
+        "lines of kind turn_context": 1,
+        "empty messages": 1,
+    }
+
+
+def test_what_codex_says_under_the_users_name_is_left_out(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        meta(),
+        said("developer", "<permissions instructions>…</permissions instructions>"),
+        said(
+            "user",
+            "# AGENTS.md instructions for /src/app\n\n<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
+            "<environment_context>\n<cwd>/src/app</cwd>\n</environment_context>",
+        ),
+        said("user", "<turn_aborted>\nThe user interrupted\n</turn_aborted>"),
+        said("user", "<image name=[Image #1]>", "</image>", "What is in it?"),
+        said("user", "<environment_context> is a tag that I typed myself"),
+        said("user", "<user_shell_command>\n<command>\nls\n</command>\n</user_shell_command>"),
+    )
+    found = read("codex", path)
+    assert texts(found.only) == [
+        "What is in it?",
+        "<environment_context> is a tag that I typed myself",
+        "<user_shell_command>\n<command>\nls\n</command>\n</user_shell_command>",
+    ]
+    assert found.only[2]["origin"] == "codex:command"
+    assert found.left_out() == {
+        "lines of kind session_meta": 1,
+        "instructions": 1,
+        "context that Codex adds": 2,
+    }
+
+
+def test_a_folder_of_sessions_without_those_of_sub_agents(tmp_path: Path) -> None:
+    other = ID.replace("0199", "0200")
+    write(tmp_path / "2026/05/01", meta(), said("user", "One"))
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": ID}}}
+    write(tmp_path / "2026/05/01", meta(other, source=source), said("user", "Do it"), name="rollout-b.jsonl")
+    write(tmp_path / "2026/05/02", said("user", "No first line"), name=f"rollout-2026-05-02T00-00-00-{other}.jsonl")
+    (tmp_path / "2026/05/02/rollout-old.jsonl.zst").write_bytes(b"x")
+    found = read("codex", tmp_path)
+    assert {key: texts(each) for key, each in found.sessions.items()} == {
+        f"codex:{ID}": ["One"],
+        f"codex:{other}": ["No first line"],
+    }
+    assert found.left_out()["sessions of sub-agents"] == 1
+    assert found.left_out()["compressed sessions"] == 1
+
+
+@pytest.mark.parametrize("folders", [("a", "b/05/02", "b/05/03"), ("b/05/01", "b/05/02", "a")])
+def test_of_several_files_of_a_session_the_newest_is_read(tmp_path: Path, folders: tuple[str, ...]) -> None:
+    for day, folder in zip(("01", "02", "03"), folders, strict=True):
+        name = f"{folder}/rollout-2026-05-{day}T10-00-00-{ID}.jsonl"
+        write(tmp_path, meta(), said("user", f"day {day}"), name=name)
+    found = read("codex", tmp_path)
+    assert [each["content"] for each in found.only] == ["day 03"]
+    assert found.left_out()["files of a session that is there already"] == 2
+
+
+def test_the_first_versions_wrote_items_without_an_envelope(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        {"id": ID, "timestamp": "2025-05-01T10:00:00Z", "instructions": None},
+        {"record_type": "state"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hello"}]},
+    )
+    found = read("codex", path)
+    assert texts(found.only) == ["Hello"]
+    assert found.only[0]["ts"] == "2025-05-01T10:00:00.000Z"
+
+
+def test_damage_costs_only_itself(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        meta(),
+        "{not json",
+        "[1]",
+        line("response_item", {"type": "message", "role": "user"}),
+        said("user", "Still here\0"),
+        line("response_item", {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text"}]}),
+    )
+    found = read("codex", path)
+    assert texts(found.only) == ["Still here\0", ""]
+    assert len(found.damages) == 3
+
+
+def test_a_file_of_something_else_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path, {"type": "user", "uuid": "x"}, name="other.jsonl")
+    found = read("codex", path)
+    assert found.only == []
+    assert any(damage.is_whole for damage in found.damages)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert read("codex", empty).report.unreadable == 1
+
+
+def test_ids_do_not_depend_on_what_was_read_before(tmp_path: Path) -> None:
+    path = write(tmp_path, meta(), said("user", "One"), said("user", "One"))
+    again = read("codex", path)
+    assert [each["id"] for each in again.only] == [each["id"] for each in read("codex", path).only]
+    assert len(again.only) == 2

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offbook.portability.markdown_notes import Note, notes
+
+TEXT = """\
+---
+name: memory
+---
+# About Ann
+
+Lives in Porto.
+With two cats.
+
+## Food ##
+- vegetarian
+- likes 豆腐
+  - not the smoked one
+
+  nor the soft one
+* nuts are out
+1. first
+2) second
+
+```python
+# not a heading
+
+- not an item
+```
+
+<!-- a comment -->
+
+Work
+----
+nights only
+***
+### Deep
+#hashtag
+"""
+
+
+def test_paragraphs_and_items_with_their_headings() -> None:
+    assert [(each.headings, each.text) for each in notes(TEXT)] == [
+        (("About Ann",), "Lives in Porto.\nWith two cats."),
+        (("About Ann", "Food"), "vegetarian"),
+        (("About Ann", "Food"), "likes 豆腐\n- not the smoked one\n\nnor the soft one"),
+        (("About Ann", "Food"), "nuts are out"),
+        (("About Ann", "Food"), "first"),
+        (("About Ann", "Food"), "second"),
+        (("About Ann", "Food"), "```python\n# not a heading\n\n- not an item\n```"),
+        (("About Ann", "Work"), "nights only"),
+        (("About Ann", "Work", "Deep"), "#hashtag"),
+    ]
+
+
+def test_a_note_knows_its_line() -> None:
+    assert [each.line for each in notes(TEXT)][:3] == [6, 10, 11]
+
+
+def test_line_ends_and_a_mark_at_the_beginning_do_not_matter() -> None:
+    plain = list(notes(TEXT))
+    assert list(notes("\ufeff" + TEXT.replace("\n", "\r\n"))) == plain
+    assert list(notes(TEXT.replace("\n", "\r"))) == plain
+
+
+def test_front_matter_that_does_not_end_is_text() -> None:
+    assert list(notes("---\na\n\nb")) == [Note((), "a", 2), Note((), "b", 4)]
+
+
+@given(st.text(alphabet="#-*`~ \n\tab1.)<>!=|\r\0语", max_size=200))
+def test_no_text_is_lost_but_marks(text: str) -> None:
+    found = list(notes(text))
+    told = "".join(each.text + "".join(each.headings) for each in found)
+    if not any(mark in text for mark in ("---", "***", "<!--", "#", "=", "-", "*")):
+        assert {each for each in text if each.isalpha()} == {each for each in told if each.isalpha()}
+    assert all(each.text.strip() for each in found)
+    assert [each.line for each in found] == sorted(each.line for each in found)
+
+
+# ── what is no note ───────────────────────────────────────────────────────────────────────────
+
+
+def read(text: str) -> tuple[list[str], list[str]]:
+    left: list[str] = []
+    return [note.text for note in notes(text, left.append)], left
+
+
+def test_a_comment_is_no_note_wherever_it_stands() -> None:
+    fence = "```sh\nmake  # <!-- shown -->\n```"
+    assert read(f"{fence}\n<!-- hidden -->\n\nafter") == ([fence, "after"], ["comments"])
+    assert read("- tea\n  <!-- hidden -->\n  with milk\n- milk <!-- hidden -->") == (
+        ["tea\nwith milk", "milk"],
+        ["comments", "comments"],
+    )
+    assert read("<!-- one\n\ntwo\n\n# three --> tea") == (["tea"], ["comments"])
+    assert read("tea <!-- one --> or <!-- two --> milk")[0] == ["tea  or  milk"]
+    assert read("# Food <!-- hidden -->\ntea")[0] == ["tea"]
+
+
+def test_what_only_looks_like_a_comment_is_a_note() -> None:
+    assert read("write `<!-- x -->` there") == (["write `<!-- x -->` there"], [])
+    assert read("tea\n<!-- that never ends\n\nmilk") == (["tea\n<!-- that never ends", "milk"], [])
+    assert read("a --> b") == (["a --> b"], [])
+
+
+def test_front_matter_is_left_out_and_told() -> None:
+    assert read("---\ntitle: x\n---\ntea") == (["tea"], ["front matter"])
+    assert read("tea") == (["tea"], [])
+
+
+@given(st.lists(st.tuples(st.sampled_from(["text", "comment", "code"]), st.booleans()), max_size=12))
+def test_what_is_hidden_is_hidden_and_all_else_is_there(parts: list[tuple[str, bool]]) -> None:
+    written = {"text": "said{0}.", "comment": "<!-- hid{0}.\n\n# {0} -->", "code": "```\nsaid{0}. <!-- x -->\n```"}
+    text = "".join(
+        written[kind].format(number) + ("\n\n" if is_apart else "\n") for number, (kind, is_apart) in enumerate(parts)
+    )
+    told, left = read(text)
+    for number, (kind, _) in enumerate(parts):
+        if kind == "comment":
+            assert f"hid{number}." not in "\n".join(told)
+        else:
+            assert sum(f"said{number}." in one for one in told) == 1
+    assert left.count("comments") == sum(kind == "comment" for kind, _ in parts)

@@ -1,0 +1,67 @@
+"""`import offbook` and `offbook --help` load nothing heavy. How long they take, `benchmarks/startup.py` says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY_OF_PYTHON = {"asyncio", "ssl", "http", "urllib.request", "sqlite3", "multiprocessing", "email", "logging"}
+"""Of the standard library, what takes more than a few milliseconds."""
+PROGRAM = """
+import sys
+sys.argv = {arguments!r}
+try:
+    {statement}
+except SystemExit as end:
+    assert end.code == 0, end.code
+sys.stderr.write("\\n".join(sys.modules))
+"""
+CLI = "from offbook.cli import main; main()"
+
+
+def loaded_by(statement: str, *arguments: str) -> set[str]:
+    program = PROGRAM.format(statement=statement, arguments=["offbook", *arguments])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines())
+
+
+def third_party(modules: set[str]) -> set[str]:
+    """Their packages, without what an environment loads by itself at every start."""
+    bare = {name.partition(".")[0] for name in loaded_by("pass")}
+    return {name.partition(".")[0] for name in modules} - bare - set(sys.stdlib_module_names) - {"offbook"}
+
+
+def test_importing_the_package_loads_the_package_and_nothing_more() -> None:
+    loaded = loaded_by("import offbook")
+    assert third_party(loaded) == set()
+    assert {name for name in loaded if name.startswith("offbook")} == {"offbook"}
+    assert not loaded & {*HEAVY_OF_PYTHON, "typing", "re"}
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("recall", "--help"), ("--version",)])
+def test_help_loads_what_reads_the_command_line_and_nothing_more(arguments: tuple[str, ...]) -> None:
+    loaded = loaded_by(CLI, *arguments)
+    assert third_party(loaded) == {"click"}
+    assert "asyncio" not in loaded
+    commands = {name for name in loaded if name.startswith("offbook.cli.")} - {
+        "offbook.cli.root",
+        "offbook.cli.options",
+    }
+    assert commands == ({"offbook.cli.recall"} if arguments[0] == "recall" else set())
+
+
+def test_help_loads_nothing_heavy_of_python() -> None:
+    assert not loaded_by(CLI, "--help") & HEAVY_OF_PYTHON
+
+
+def test_no_command_loads_anything_heavy_before_it_runs() -> None:
+    """Its module is loaded for its `--help`, and for every completion of a command line."""
+    statement = "from offbook.cli.root import COMMANDS, root; [root.get_command(None, name) for name in COMMANDS]"
+    assert third_party(loaded_by(statement)) <= {"click", "msgspec", "typing_extensions"}
+
+
+def test_a_name_of_the_package_loads_when_it_is_used() -> None:
+    assert "msgspec" in third_party(loaded_by("import offbook; offbook.Client"))
