@@ -24,6 +24,8 @@ from tests.ports import free_port
 
 READY_SECONDS = 90.0
 STOP_SECONDS = 20.0
+UNHURRIED = {"OFFBOOK_TURN_DEADLINE": "20s", "OFFBOOK_SEARCH_DEADLINE": "20s"}
+"""On a busy machine, too, what is asked for is there. A test of what is left out says so."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def running(
     home, log = home or folder / "home", folder / "log"
     port = free_port()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("OFFBOOK_")}
-    given = {"OFFBOOK_HOME": str(home), "OFFBOOK_PORT": str(port), **(environ or {})}
+    given = {"OFFBOOK_HOME": str(home), "OFFBOOK_PORT": str(port), **UNHURRIED, **(environ or {})}
     command: list[str | Path] = [program or Path(sys.executable).with_name("offbook"), "serve"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, env=inherited | given, stdout=output, stderr=output)

@@ -22,6 +22,8 @@ from tests.acceptance.scripted_api import MODEL, Api, Received, Says
 
 WINDOW = 4_000
 PATIENCE_SECONDS = 30.0
+UNHURRIED = ("--deadline", "10000")
+"""On a busy machine, too, memory comes in time."""
 KEY = "sk-never-to-be-stored"
 numbers = itertools.count(1)
 
@@ -85,7 +87,8 @@ class Setup:
 @contextmanager
 def proxied(daemon: Daemon, api: Api, *options: str) -> Iterator[Setup]:
     program = Path(sys.executable).with_name("offbook")
-    command = [program, "proxy", "--upstream", api.url, "--listen", "127.0.0.1:0", "--home", str(daemon.home), *options]
+    places = ["--upstream", api.url, "--listen", "127.0.0.1:0", "--home", str(daemon.home)]
+    command = [program, "proxy", *places, *UNHURRIED, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None

@@ -11,7 +11,7 @@ from offbook.client.blocking import Client
 from tests.acceptance.daemon import running
 from tests.acceptance.test_cli import told
 
-PATIENT = {"OFFBOOK_PORT": "0", "OFFBOOK_TURN_DEADLINE": "20s"}
+SOCKET_ONLY = {"OFFBOOK_PORT": "0"}
 """A busy machine is slow: what is left out where it is late is tested elsewhere."""
 PROMPT = "What shall I give my sister for her wedding?"
 
@@ -44,7 +44,7 @@ def _catch_up(home: Path) -> None:
 
 
 def test_a_turn_is_looked_at_and_what_the_agent_is_on_about() -> None:
-    with running(PATIENT) as daemon:
+    with running(SOCKET_ONLY) as daemon:
         home = daemon.home
         _tell(home)
         shown = told(home, "turn", "now", PROMPT)
@@ -66,7 +66,7 @@ def test_a_turn_is_looked_at_and_what_the_agent_is_on_about() -> None:
 
 def test_the_stable_section_outlives_a_kill() -> None:
     """Whatever was said and noted since: the same bytes, for the provider's prompt cache."""
-    with running(PATIENT) as daemon:
+    with running(SOCKET_ONLY) as daemon:
         _tell(daemon.home)
         with Client(daemon.socket_endpoint, home=daemon.home, timeout_seconds=30) as client:
             first = client.prepare_turn("now", PROMPT)
@@ -76,7 +76,7 @@ def test_the_stable_section_outlives_a_kill() -> None:
         daemon.process.kill()
         daemon.process.wait()
         with (
-            running(PATIENT, home=daemon.home) as risen,
+            running(SOCKET_ONLY, home=daemon.home) as risen,
             Client(risen.socket_endpoint, home=risen.home, timeout_seconds=30) as client,
         ):
             _catch_up(risen.home)

@@ -19,6 +19,7 @@ import pytest
 from tests.acceptance.daemon import Daemon, running
 
 OFFBOOK = Path(sys.executable).with_name("offbook")
+UNHURRIED = ("--deadline", "10000")
 ROLLOUT_ID = "0199f0c2-1c1e-7a31-9d7e-2f1f5f6a7b8c"
 
 
@@ -77,7 +78,12 @@ class Host:
     def start(self, *args: str) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            [OFFBOOK, "hook", *args], env=self.environ, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            [OFFBOOK, "hook", *args, *UNHURRIED],
+            env=self.environ,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
         )
 
     def hook(self, document: bytes, *args: str) -> Told:

@@ -290,11 +290,12 @@ def test_a_client_that_goes_away_ends_the_request(setup: Setup) -> None:
 def test_nothing_is_changed_while_the_provider_is_stuck_or_gone(setup: Setup) -> None:
     """Last: afterwards there is no provider."""
     body = b'{"messages" :[{"role":"user","content":"What is my cat called, again?"}], "model":"m"}'
-    setup.daemon.process.send_signal(signal.SIGSTOP)
-    try:
-        assert setup.send(body)[0] == 200
-    finally:
-        setup.daemon.process.send_signal(signal.SIGCONT)
+    with proxied(setup.daemon, setup.api, "--deadline", "250") as hurried:
+        setup.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            assert hurried.send(body)[0] == 200
+        finally:
+            setup.daemon.process.send_signal(signal.SIGCONT)
     assert setup.api.received[-1].body == body
     setup.daemon.process.kill()
     setup.daemon.process.wait()

@@ -18,14 +18,12 @@ BREAD = (
     "The sourdough starter smells sour.",
     "Is rye good for sourdough?",
 )
-UNHURRIED = {"OFFBOOK_TURN_DEADLINE": "20s"}
-"""What is late is left out of a turn, which is not what these tests are about."""
 ASKED = "Do you remember what the ferry to the island is called?"
 
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running(UNHURRIED) as started:
+    with running() as started:
         yield started
 
 

@@ -13,8 +13,6 @@ from offbook.cli.options import Invocation, agent_option, home_option, pass_invo
 if TYPE_CHECKING:
     from offbook.hosts.coding.agents import AgentName
 
-TIMEOUT_SECONDS = 1.0
-"""For an answer of the provider's: the agent waits for the hook."""
 DELIVERY_SECONDS = 0.5
 """For what waits in the outbox, once the answer is given; and once more for what is under way then."""
 
@@ -42,11 +40,20 @@ by `offbook flush`.
 @click.command("hook", epilog=EPILOG, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 @click.argument("host", type=click.Choice(["claude-code", "codex"]), metavar="claude-code|codex")
 @click.argument("given", nargs=-1, metavar="[DOCUMENT]")
+@click.option(
+    "--deadline",
+    "deadline_ms",
+    type=click.IntRange(min=1, max=10_000),
+    default=1_000,
+    show_default=True,
+    metavar="MS",
+    help="Milliseconds that the agent waits for memory at most.",
+)
 @home_option
 @url_option
 @agent_option
 @pass_invocation
-def command(invocation: Invocation, host: str, given: tuple[str, ...]) -> None:
+def command(invocation: Invocation, host: str, given: tuple[str, ...], deadline_ms: int) -> None:
     """Answer a hook of a coding agent: capture its session, give it its memory.
 
     DOCUMENT is what the host tells; it is read from stdin where there is none.
@@ -58,14 +65,14 @@ def command(invocation: Invocation, host: str, given: tuple[str, ...]) -> None:
             "it reads a document of the host's from stdin; `offbook connect` sets the host up for it"
         )
     try:
-        _answer(invocation, cast("AgentName", host), document)
+        _answer(invocation, cast("AgentName", host), document, deadline_ms)
     # Whatever it is: an agent that cannot go on because of its memory is worse than one without.
     except Exception as error:  # noqa: BLE001
         told = " ".join(str(error).split())[:500] or type(error).__name__
         click.echo(f"offbook: hook {host}: {told}", err=True)
 
 
-def _answer(invocation: Invocation, host: AgentName, given: str | None) -> None:
+def _answer(invocation: Invocation, host: AgentName, given: str | None, deadline_ms: int) -> None:
     from offbook.client.clients import Client
     from offbook.client.outgoing import encoded
     from offbook.hosts.coding.answering import answer, deliver
@@ -78,11 +85,11 @@ def _answer(invocation: Invocation, host: AgentName, given: str | None) -> None:
         agent_id=invocation.agent,
         token=invocation.token,
         client=host,
-        timeout_seconds=TIMEOUT_SECONDS,
+        timeout_seconds=deadline_ms / 1_000,
         home=home,
     )
     try:
-        answered = answer(host, document, client, home, invocation.environ)
+        answered = answer(host, document, client, home, invocation.environ, deadline_ms=deadline_ms)
         if answered is not None:
             sys.stdout.buffer.write(encoded(answered) + b"\n")
             sys.stdout.buffer.flush()

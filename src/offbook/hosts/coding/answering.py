@@ -23,7 +23,13 @@ LAST_BYTES = 4 * BYTES_AT_ONCE
 
 
 def answer(
-    agent: AgentName, document: Document, client: Client, home: Path, environ: Mapping[str, str]
+    agent: AgentName,
+    document: Document,
+    client: Client,
+    home: Path,
+    environ: Mapping[str, str],
+    *,
+    deadline_ms: int,
 ) -> dict[str, Any] | None:
     """What to print, or None. Raises OffbookError, OSError."""
     session = session_of(agent, document, environ)
@@ -34,9 +40,9 @@ def answer(
         ends.drop(client, session.key)  # it goes on, whatever became of its end
         is_start = document.event == START
         text = (
-            at_start(client, session.key, document.source)
+            at_start(client, session.key, document.source, deadline_ms)
             if is_start
-            else for_prompt(client, session.key, document.prompt)
+            else for_prompt(client, session.key, document.prompt, deadline_ms)
         )
         return added_context(document.event, text) if text else None
     if document.event in CAPTURED:

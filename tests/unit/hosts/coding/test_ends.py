@@ -55,7 +55,7 @@ class Told:
 def hook(client: Told, home: Path, event: str, session: str = "s", **fields: Any) -> None:
     document = Document(event=event, session_id=session, **fields)
     with suppress(ProviderUnavailable):
-        answer("claude-code", document, client.as_client, home, {})
+        answer("claude-code", document, client.as_client, home, {}, deadline_ms=1_000)
     deliver("claude-code", client.as_client, home, seconds=5.0)
 
 

@@ -42,13 +42,13 @@ class Provider:
     ],
 )
 def test_what_is_said_at_the_start(source: str, context: str | None, memory: str, expected: str) -> None:
-    assert at_start(cast(Client, Provider(context, memory)), "k", source) == expected
+    assert at_start(cast(Client, Provider(context, memory)), "k", source, 1_000) == expected
 
 
 @pytest.mark.parametrize("memory_chars", [0, 100, 6_000, 8_800, 8_950, 9_500])
 def test_only_what_will_be_shown_is_asked_for(memory_chars: int) -> None:
     provider = Provider("x" * 100_000, "m" * memory_chars)
-    text = at_start(cast(Client, provider), "k", "compact")
+    text = at_start(cast(Client, provider), "k", "compact", 1_000)
     assert len(text) <= LONGEST_CONTEXT_CHARS
     starts = [asked for asked in provider.asked if isinstance(asked[1], int)]
     assert [text.count("x") - HANDOVER.count("x")] * bool(starts) == [max_chars for _, max_chars in starts]
@@ -57,11 +57,11 @@ def test_only_what_will_be_shown_is_asked_for(memory_chars: int) -> None:
 
 def test_who_resumes_is_handed_nothing() -> None:
     provider = Provider("user: Hi")
-    at_start(cast(Client, provider), "k", "resume")
+    at_start(cast(Client, provider), "k", "resume", 1_000)
     assert provider.asked == [("k", "")]
 
 
 def test_a_pasted_file_is_not_searched_for_whole() -> None:
     provider = Provider()
-    assert for_prompt(cast(Client, provider), "k", "你" * 5_000_000) == "<r>"
+    assert for_prompt(cast(Client, provider), "k", "你" * 5_000_000, 1_000) == "<r>"
     assert provider.asked == [("k", "你" * PROMPT_CHARS)]
