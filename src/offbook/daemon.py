@@ -79,7 +79,7 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
 async def _reach_backups(home: Home, settings: Settings, memory: Memory, store: SqliteStore) -> None:
     from offbook.backup.forgetting import Backups
 
-    memory.reaches(Backups(home, settings, store, key=await store.installation_key()))
+    memory.reaches(Backups(home, settings, store))
 
 
 def _backups(home: Home, settings: Settings) -> Task:

@@ -20,11 +20,11 @@ from offbook.retrieval.identity import entry_id, place_named
 from offbook.retrieval.injection import (
     FALLBACK_SCORE,
     LEAST_SHOWN,
-    Candidate,
     chosen,
     fallback,
 )
 from offbook.retrieval.settling import RETRACTED
+from offbook.retrieval.showing import Lead
 from offbook.retrieval.words import query_terms
 from offbook.settings import Settings
 from offbook.types import AuditDraft, Caller, Scope, session_event
@@ -130,11 +130,20 @@ class Recollections:
         before it.
         """
 
-        def is_seen(entry: MemoryEntry) -> bool:
-            return entry.session_id == scope.session_id and is_visible(entry.span.first_seq)
+        def is_seen(lead: Lead) -> bool:
+            return lead.placed.session_id == scope.session_id and is_visible(lead.placed.logged.seq)
 
-        def is_asked(entry: MemoryEntry) -> bool:
-            return _is_prompt(entry, scope, prompt, prompt_seq)
+        def is_asked(lead: Lead) -> bool:
+            return _is_prompt(lead, scope, prompt, prompt_seq)
+
+        def choose(leads: Sequence[Lead]) -> list[Lead]:
+            seen = [lead for lead in leads if is_seen(lead) and not is_asked(lead)]
+            unseen = [lead for lead in leads if not is_seen(lead) and not is_asked(lead)]
+            shown = chosen(unseen, budget=budget, min_score=appetite.min_score, keep=appetite.keep)
+            if len(shown) < LEAST_SHOWN:
+                more = chosen(seen, budget=budget, min_score=appetite.min_score, keep=appetite.keep)
+                shown += more[: LEAST_SHOWN - len(shown)]
+            return [lead for lead in leads if lead in shown]
 
         others = (await self._others(scope.agent_id, by))[0] if await self._is_open(scope.agent_id) else []
         ask = Ask(
@@ -146,14 +155,9 @@ class Recollections:
             seconds=seconds,
             others=tuple(others[:MOST_CROSSED_IN_A_TURN]),
         )
-        found, _ = await self._background.recall(ask)
-        entries = [entry for entry in found.entries if not is_asked(entry)]
-        seen = [one for one in entries if is_seen(one)]
-        shown = self._chosen([one for one in entries if one not in seen], appetite, budget)
-        if len(shown) < LEAST_SHOWN:
-            shown += self._chosen(seen, appetite, budget)[: LEAST_SHOWN - len(shown)]
-        if shown:
-            return Minded([entry for entry in entries if entry.id in shown], found.degraded)
+        found, _ = await self._background.recall(ask, choose)
+        if found.entries:
+            return Minded(found.entries, found.degraded)
         newest = await self._newest(scope, lambda one: is_seen(one) or is_asked(one), budget)
         return Minded(newest, found.degraded)
 
@@ -161,10 +165,6 @@ class Recollections:
         """`minded` is about to be asked for this."""
         if len(query_terms(prompt)) >= ENOUGH_TERMS:
             self._background.anticipate(agent_id, prompt)
-
-    def _chosen(self, entries: Sequence[MemoryEntry], appetite: Appetite, budget: int) -> list[str]:
-        candidates = [_candidate(entry) for entry in entries]
-        return chosen(candidates, budget=budget, min_score=appetite.min_score, keep=appetite.keep)
 
     async def _expanded(self, scope: Scope, prompt: str, prompt_seq: int) -> str:
         """A prompt of a word or two means something only with what was said before it."""
@@ -177,7 +177,7 @@ class Recollections:
         text = own_text(said.message.content)[-RECENT_CHARS:] if said else ""
         return f"{prompt}\n{text}" if text else prompt
 
-    async def _newest(self, scope: Scope, is_left_out: Callable[[MemoryEntry], bool], budget: int) -> list[MemoryEntry]:
+    async def _newest(self, scope: Scope, is_left_out: Callable[[Lead], bool], budget: int) -> list[MemoryEntry]:
         """A3: marked, so that nobody takes them for an answer. What was said, not what a tool gave."""
         for looked_at in NEWEST_LOOKED_AT:
             places = await self._background.newest(scope.agent_id, looked_at)
@@ -187,19 +187,17 @@ class Recollections:
         return []
 
     async def _newest_of(
-        self, scope: Scope, newest: Sequence[int], is_left_out: Callable[[MemoryEntry], bool], budget: int
+        self, scope: Scope, newest: Sequence[int], is_left_out: Callable[[Lead], bool], budget: int
     ) -> list[MemoryEntry]:
+        def choose(leads: Sequence[Lead]) -> list[Lead]:
+            said = [lead for lead in leads if lead.origin in ("user", "assistant") and not is_left_out(lead)]
+            return fallback(said, budget=budget)
+
         # What was replaced or taken back does not come to mind, nor do the words that took it back.
         links = await self._store.supersessions(scope.agent_id, newest)
         gone = {link.old_place for link in links} | {link.new_place for link in links if link.kind == RETRACTED}
-        found = await self._background.entries_at(scope, [place for place in newest if place not in gone])
-        entries = [entry for entry in found if entry.origin in ("user", "assistant") and not is_left_out(entry)]
-        shown = fallback([_candidate(entry) for entry in entries], budget=budget)
-        return [
-            msgspec.structs.replace(entry, score=FALLBACK_SCORE, found_by=["recency"])
-            for entry in entries
-            if entry.id in shown
-        ]
+        found = await self._background.entries_at(scope, [place for place in newest if place not in gone], choose)
+        return [msgspec.structs.replace(entry, score=FALLBACK_SCORE, found_by=["recency"]) for entry in found]
 
     async def brought_to_mind(
         self,
@@ -306,22 +304,12 @@ class Recollections:
         return self._settings.for_agent(agent_id).cross_search_enabled if note is None else note == "on"
 
 
-def _is_prompt(entry: MemoryEntry, scope: Scope, prompt: str, prompt_seq: int) -> bool:
+def _is_prompt(lead: Lead, scope: Scope, prompt: str, prompt_seq: int) -> bool:
     """The prompt itself may be in the log already, and may have been asked before: neither answers it."""
-    if entry.session_id != scope.session_id:
+    if lead.placed.session_id != scope.session_id:
         return False
-    return entry.span.first_seq == prompt_seq or entry.text.split() == prompt.split()
-
-
-def _candidate(entry: MemoryEntry) -> Candidate:
-    # What stands in the place of something that was found answers as well as that did.
-    stands_in = "correction" in entry.found_by or bool(entry.why and entry.why.replaces)
-    return Candidate(
-        id=entry.id,
-        chars=len(entry.text),
-        similarity=None if stands_in or entry.why is None else entry.why.similarity,
-        is_by_text=stands_in or "text" in entry.found_by,
-    )
+    said = lead.placed.logged
+    return said.seq == prompt_seq or render(said.message).split() == prompt.split()
 
 
 def _places(entries: Sequence[MemoryEntry]) -> list[int]:

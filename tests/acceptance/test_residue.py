@@ -114,7 +114,7 @@ async def test_nothing_is_left_of_what_was_forgotten_and_all_of_the_rest(tmp_pat
     facts = [secrets.token_hex(9) for _ in range(FACTS)]
     settings = Settings(embedding=Embedding(model="none"))
     async with open_parts(home, settings) as (memory, store):
-        memory.reaches(Backups(home, settings, store, key=await store.installation_key()))
+        memory.reaches(Backups(home, settings, store))
         for session_id, messages in history(facts).items():
             scope = memory.scope(session_id)
             for first in range(0, len(messages), 250):

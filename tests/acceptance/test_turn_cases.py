@@ -188,7 +188,7 @@ def test_every_other_agent_says_a_word_of_its_own() -> None:
         assert all(other.text is not None and other.sentinel in other.text for other in case.others)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", LEAST)
 def test_every_turn_is_as_it_must_be(kind: Kind, answers: list[Answer]) -> None:
     wrong = failures([answer for answer in answers if answer.case.kind == kind])
@@ -206,7 +206,7 @@ def test_the_cases_put_something_to_the_test(answers: list[Answer]) -> None:
     assert sum(order[0] in recall and order[1] in recall for order, recall in pairs) >= 5
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_choice_of_them_with_the_real_model(tmp_path: Path) -> None:
     """Likeness brings other things to mind than words do: every correction, and some of each other kind."""
     chosen = [case for case in CASES if case.kind == "contradictory"]

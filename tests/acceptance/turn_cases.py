@@ -138,7 +138,7 @@ async def answered(home: Path, cases: Sequence[Case], settings: Settings) -> lis
                 await told(memory, agent_id, [other], at)
                 if other.opened:
                     await memory.cross(agent_id, enabled=True)
-        await caught_up(memory, 240.0)
+        await caught_up(memory, 540.0)
         return [
             Answer(
                 case,

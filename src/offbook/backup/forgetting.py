@@ -19,7 +19,7 @@ from offbook.erasures import ForgetReceipt, ForgottenSpan, Reached, Residue
 from offbook.errors import OffbookError, StoreError
 from offbook.home import Home
 from offbook.lifecycle.erasure import folded, spans_of
-from offbook.lifecycle.probes import Prober
+from offbook.lifecycle.stretches import saying
 from offbook.protocols import Store
 from offbook.settings import Settings
 from offbook.store.blobs import BlobFiles
@@ -38,11 +38,10 @@ class Backups:
     name = "backups"
     folder: str | None = None
 
-    def __init__(self, home: Home, settings: Settings, store: Store, *, key: bytes) -> None:
+    def __init__(self, home: Home, settings: Settings, store: Store) -> None:
         self._home = home
         self._settings = settings
         self._store = store
-        self._key = key
         self._one_at_a_time = asyncio.Lock()
         """Two agents' would each put back what the other took out of the same archive."""
 
@@ -178,12 +177,12 @@ class Backups:
 
     async def _strays(self, store: Store, agent_id: str, wanted: Meant, plan: Plan) -> list[tuple[str, int]]:
         """Rows beside the log that say it: contexts of other sessions, reasons of marks."""
-        prober = Prober(self._key)
-        holds = prober.finder(await asyncio.to_thread(prober.probes, plan.what.windows))
+        holds = saying(plan.what.windows)
         said = [folded(each) for each in wanted.matching or ()]
 
         def says(text: str) -> bool:
-            return any(phrase in folded(text) for phrase in said) or holds(text)
+            letters = folded(text) if said else ""
+            return any(phrase in letters for phrase in said) or holds(text)
 
         return [
             (kept.table, kept.row)

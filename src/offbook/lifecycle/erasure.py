@@ -25,12 +25,11 @@ from offbook.types import Block, Content, Message
 
 SHORTEST_MATCHING_CHARS = 2
 """One letter is in everything."""
-_SPACE = re.compile(r"\s+")
 
 
 def folded(text: str) -> str:
     """So that it is found however it was typed: width, case and spaces do not count."""
-    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def texts_of(message: Message) -> Iterator[str]:

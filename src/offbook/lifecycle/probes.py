@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from itertools import islice
 
 from offbook.erasures import Probe
 from offbook.lifecycle.first_time import FirstTime, marks_of
+from offbook.lifecycle.stretches import WORD, WORDS, Stretches, Window, plain, words_of
 
-WORDS = 5
-"""Of a probe. What has fewer is one probe as a whole."""
 FEWEST_WORDS = 2
-"""One word is said by many."""
+"""Of a probe: one word is said by many. What has fewer than `WORDS` is one probe as a whole."""
 PROBES_OF_A_TEXT = 24
 MOST_CANDIDATES = 50_000
 MOST_PROBES = 4_000
@@ -22,9 +19,6 @@ MOST_PROBES = 4_000
 DIGEST_BYTES = 16
 LONG_TEXT_WORDS = 5_000
 """From here on it is quicker to find out first which stretches were not looked at yet."""
-
-# Scripts without spaces between words are read letter by letter.
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]|[^\W_]+", re.UNICODE)
 
 # ISO 8601 of any precision, extended or basic, and what may be left of one: a date, a time of day. And a UUID.
 _DATE = r"(?:19|20|21)\d{2}-(?:\d{2}(?:-\d{2})?|\d{3}|w\d{2}(?:-\d)?)"
@@ -39,21 +33,6 @@ _ID = re.compile(r"(?=[^\s]*[0-9:])[A-Za-z0-9_.:-]+")
 
 _AS_IN_JSON = re.compile(r"[^\"\\\x00-\x1f]+")
 """Written there byte for byte."""
-
-Window = tuple[str, ...]
-
-
-def words_of(text: str) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-
-
-def windows_of(text: str, size: int = WORDS) -> Iterator[Window]:
-    """Every stretch of so many words."""
-    return _stretches(words_of(text), size)
-
-
-def _stretches(words: Sequence[str], size: int) -> Iterator[Window]:
-    return zip(*(islice(words, at, None) for at in range(size)), strict=False)
 
 
 def candidates(texts: Sequence[str]) -> set[Window]:
@@ -83,15 +62,15 @@ def _some_of(text: str, most: int) -> Iterator[Window]:
 def _said_in(text: str) -> tuple[list[str], list[bool]]:
     """The words of a text, and of each whether somebody said it: a time or an id is written by programs, and the same
     one is kept elsewhere on purpose, beside a message's place."""
-    folded_text = unicodedata.normalize("NFKC", text).casefold()
+    folded_text = plain(text)
     if _NUMBER.fullmatch(folded_text.strip()):
         return [], []
     unsaid = [match.span() for match in _TIME_OR_ID.finditer(folded_text)]
     if not unsaid:
-        words = _WORD.findall(folded_text)
+        words = WORD.findall(folded_text)
         return words, [True] * len(words)
     words, is_said, at = [], [], 0
-    for match in _WORD.finditer(folded_text):
+    for match in WORD.finditer(folded_text):
         while at < len(unsaid) and unsaid[at][1] <= match.start():
             at += 1
         words.append(match[0])
@@ -116,33 +95,11 @@ def chosen(by_message: Sequence[Sequence[Window]], most: int = MOST_PROBES) -> s
     return taken
 
 
-def without_common(windows: set[Window], texts: Iterable[str]) -> None:
-    """Take away what others say, too: finding that would prove nothing."""
-    sizes = sorted({len(window) for window in windows})
-    for text in texts if sizes else ():
-        words = words_of(text)
-        for size in sizes:
-            windows.difference_update(_stretches(words, size))
-
-
-def saying(windows: Iterable[Window]) -> Callable[[str], bool]:
-    """Tells whether a text has any of these stretches, where they are still known: no digests, so quicker."""
-    by_size: dict[int, set[Window]] = {}
-    for window in windows:
-        by_size.setdefault(len(window), set()).add(window)
-
-    def says(text: str) -> bool:
-        words = words_of(text) if by_size else []
-        return any(not known.isdisjoint(_stretches(words, size)) for size, known in by_size.items())
-
-    return says
-
-
 def phrases(texts: Iterable[str], windows: set[Window], most: int) -> list[str]:
     """Those stretches as they were written, as far as JSON writes them the same; spread over the texts."""
     found: dict[str, None] = {}
     for text in texts:
-        words = [(match.start(), match.end(), folded_word(match[0])) for match in _WORD.finditer(text)]
+        words = [(match.start(), match.end(), plain(match[0])) for match in WORD.finditer(text)]
         for at in range(len(words) - WORDS + 1):
             part = words[at : at + WORDS]
             phrase = text[part[0][0] : part[-1][1]]
@@ -154,10 +111,6 @@ def phrases(texts: Iterable[str], windows: set[Window], most: int) -> list[str]:
     return list(found)
 
 
-def folded_word(word: str) -> str:
-    return unicodedata.normalize("NFKC", word).casefold()
-
-
 class Prober:
     """Makes probes, and finds them, under one installation's key."""
 
@@ -167,20 +120,32 @@ class Prober:
 
     def probes(self, windows: Iterable[Window], most: int = MOST_PROBES) -> list[Probe]:
         """In an order that tells nothing of where they came from."""
-        found = [Probe(words=len(window), digest=self._digest("\0".join(window).encode()).hex()) for window in windows]
+        found = [self._probe(window) for window in windows]
         return sorted(found, key=lambda probe: (probe.words, probe.digest))[:most]
 
-    def finder(self, probes: Iterable[Probe]) -> Callable[[str], bool]:
-        """Tells whether any of them is in a text."""
-        heard = self._heard(probes)
+    def finder(self, probes: Iterable[Probe], known: Iterable[Window] = ()) -> Callable[[str], bool]:
+        """Tells whether any of them is in a text. `known`: the words of those that are still known, which are found
+        much sooner by their words."""
+        heard = self._heard(probes, known)
         return lambda text: any(True for _ in heard(text))
 
-    def hearer(self, probes: Iterable[Probe]) -> Callable[[str], set[Probe]]:
+    def hearer(self, probes: Iterable[Probe], known: Iterable[Window] = ()) -> Callable[[str], set[Probe]]:
         """Tells which of them are in a text. Made once for many texts: there may be thousands of either."""
-        heard = self._heard(probes)
+        heard = self._heard(probes, known)
         return lambda text: set(heard(text))
 
-    def _heard(self, probes: Iterable[Probe]) -> Callable[[str], Iterator[Probe]]:
+    def _heard(self, probes: Iterable[Probe], known: Iterable[Window]) -> Callable[[str], Iterator[Probe]]:
+        wanted = set(probes)
+        spelt = {window: probe for window in known if (probe := self._probe(window)) in wanted}
+        stretches, by_digest = Stretches(spelt), self._heard_by_digest(wanted.difference(spelt.values()))
+
+        def heard(text: str) -> Iterator[Probe]:
+            yield from (spelt[window] for window in stretches.found_in(text))
+            yield from by_digest(text)
+
+        return heard
+
+    def _heard_by_digest(self, probes: Iterable[Probe]) -> Callable[[str], Iterator[Probe]]:
         by_size: dict[int, dict[bytes, Probe]] = {}
         for probe in probes:
             by_size.setdefault(probe.words, {})[bytes.fromhex(probe.digest)] = probe
@@ -199,6 +164,9 @@ class Prober:
                         yield probe
 
         return heard
+
+    def _probe(self, window: Window) -> Probe:
+        return Probe(words=len(window), digest=self._digest("\0".join(window).encode()).hex())
 
     def _digest(self, window: bytes) -> bytes:
         # Begun once with the key, which is the dearer half.

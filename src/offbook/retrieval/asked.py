@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from offbook.entries import LeftOut, Reach
+from offbook.entries import Hold, LeftOut, Reach
 from offbook.retrieval.settling import Standing
 from offbook.types import Scope, Value
 
@@ -41,4 +42,8 @@ class Found:
     """By place."""
     standing: list[Standing]
     """What is to be shown, best first; some of it was not found itself but replaced what was."""
+    holds: Mapping[int, Hold]
+    """By place, of what stands; of others there may be none."""
+    offloaded: datetime | None
+    """Whatever arrived by then, and is not pinned, is cold."""
     left_out: list[LeftOut] = field(default_factory=list)

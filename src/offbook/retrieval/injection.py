@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from offbook.settings import TokenBudget
 from offbook.tokens import chunk_tokens
-from offbook.types import Value
 
 LEAST_SHOWN = 2
 FALLBACK_ENTRIES = 2
@@ -23,14 +23,22 @@ about nothing in it none brings anything; in a RealMem conversation each brings 
 (development data, one conversation each)."""
 
 
-class Candidate(Value, frozen=True):
-    """An entry that might be shown, in the order of recall's ranking."""
+class Candidate(Protocol):
+    """Something that might be shown, in the order of recall's ranking."""
 
-    id: str
-    chars: int
-    similarity: float | None
-    """Cosine; None where there is no vector."""
-    is_by_text: bool = False
+    @property
+    def chars(self) -> int:
+        """Only asked of what there may be room for: it may take a while to say."""
+
+    @property
+    def similarity(self) -> float | None:
+        """Cosine; None where there is no vector."""
+
+    @property
+    def is_by_text(self) -> bool: ...
+
+
+C = TypeVar("C", bound=Candidate)
 
 
 def budget_tokens(settings: TokenBudget, *, current_tokens: int, context_window: int | None = None) -> int:
@@ -40,32 +48,32 @@ def budget_tokens(settings: TokenBudget, *, current_tokens: int, context_window:
     return max(settings.min_budget_tokens, math.floor(available * settings.budget_share))
 
 
-def chosen(
-    candidates: Sequence[Candidate], *, budget: int, min_score: float, keep: int, least: int = LEAST_SHOWN
-) -> list[str]:
-    """The ids to show. What is not similar enough is shown only to make up the least, and only where something is."""
+def chosen(candidates: Sequence[C], *, budget: int, min_score: float, keep: int, least: int = LEAST_SHOWN) -> list[C]:
+    """Those to show. What is not similar enough is shown only to make up the least, and only where something is."""
     qualifies = [_qualifies(one, min_score, rank) for rank, one in enumerate(candidates)]
     similar = [one for one, is_similar in zip(candidates, qualifies, strict=True) if is_similar]
     if not similar:
         return []
     others = [one for one, is_similar in zip(candidates, qualifies, strict=True) if not is_similar]
     wanted = [*similar, *others[: max(0, least - len(similar))]][:keep]
-    shown: list[str] = []
+    shown: list[C] = []
     left = budget
     for one in wanted:
         if chunk_tokens(one.chars) <= left:
-            shown.append(one.id)
+            shown.append(one)
             left -= chunk_tokens(one.chars)
     return shown
 
 
-def fallback(newest_first: Sequence[Candidate], *, budget: int) -> list[str]:
+def fallback(newest_first: Sequence[C], *, budget: int) -> list[C]:
     """A3: the last one or two that say anything, where nothing else qualified."""
-    shown: list[str] = []
+    shown: list[C] = []
     left = budget
     for one in newest_first:
-        if one.chars >= FALLBACK_CHARS and chunk_tokens(one.chars) <= left and len(shown) < FALLBACK_ENTRIES:
-            shown.append(one.id)
+        if len(shown) == FALLBACK_ENTRIES:
+            break
+        if one.chars >= FALLBACK_CHARS and chunk_tokens(one.chars) <= left:
+            shown.append(one)
             left -= chunk_tokens(one.chars)
     return shown
 

@@ -29,11 +29,11 @@ from offbook.retrieval.identity import entry_id
 from offbook.retrieval.index.saying import is_indexed
 from offbook.retrieval.query import Query, read_query
 from offbook.retrieval.settling import LONGEST_CHAIN, Standing, settled
-from offbook.retrieval.showing import entries_of, explained_by
+from offbook.retrieval.showing import Choose, Lead, explained_by, leads_of, told
 from offbook.retrieval.times import QueryTimes, read_times, without_times
 from offbook.retrieval.voice import as_spoken
 from offbook.retrieval.words import query_terms
-from offbook.settings import Settings
+from offbook.settings import Settings, Ttl
 from offbook.types import Scope, now
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ class Recall:
         self._settings = settings
         self._ahead: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, ask: Ask) -> tuple[Recollection, dict[str, list[int]]]:
-        """The answer, and the places that were shown, by agent."""
+    async def __call__(self, ask: Ask, choose: Choose = list) -> tuple[Recollection, dict[str, list[int]]]:
+        """The answer, and the places that were shown, by agent. `choose`: of what was found, what becomes an entry."""
         started = time.perf_counter()
         asked_at = ask.at or now()
         times = read_times(ask.query, asked_at)
@@ -105,16 +105,16 @@ class Recall:
                 break
             found.append(await self._found(agent_id, ask, times, asked_at, degraded))
         best = in_turns(found)[: ask.limit]
-        entries: list[MemoryEntry] = []
+        leads: list[Lead] = []
         shown: dict[str, list[int]] = {}
         for one in found:
             chosen = [standing for owner, standing in best if owner is one]
-            ttl = self._settings.for_agent(one.agent_id).ttl
-            entries += await entries_of(self._store, self._blobs, ttl, ask, one, chosen, asked_at)
+            leads += await leads_of(self._store, self._blobs, one, chosen)
             shown[one.agent_id] = [standing.place for standing in chosen]
-        order = {(one.agent_id, entry_id(standing.place)): at for at, (one, standing) in enumerate(best)}
+        order = {(one.agent_id, standing.place): at for at, (one, standing) in enumerate(best)}
+        leads.sort(key=lambda lead: order[lead.found.agent_id, lead.standing.place])
         return Recollection(
-            entries=_falling(sorted(entries, key=lambda entry: order[entry.agent_id, entry.id])),
+            entries=_falling(await told(leads, choose, ask, self._ttl_of, asked_at)),
             took_ms=round((time.perf_counter() - started) * 1_000, 3),
             degraded=degraded,
             explained=explained_by(ask, times, found) if ask.explain else None,
@@ -133,14 +133,21 @@ class Recall:
         with suppress(ModelUnavailable, TimeoutError, StoreError):  # who asks is told of it
             await self._embedded(agent_id, spoken, seconds)
 
-    async def entries_at(self, scope: Scope, places: Sequence[int]) -> list[MemoryEntry]:
-        """What lies there, in this order, for whoever looks for nothing."""
+    async def entries_at(self, scope: Scope, places: Sequence[int], choose: Choose = list) -> list[MemoryEntry]:
+        """Of what lies there, in this order, what is chosen, for whoever looks for nothing."""
         from offbook.retrieval.ranking import NOTHING
 
-        ttl = self._settings.for_agent(scope.agent_id).ttl
-        found = Found(agent_id=scope.agent_id, ranking=NOTHING, hits={}, standing=[Standing(at, 0.0) for at in places])
-        ask = Ask(scope=scope, query="")
-        return await entries_of(self._store, self._blobs, ttl, ask, found, found.standing, now())
+        agent_id = scope.agent_id
+        holds, offloaded = await asyncio.gather(
+            self._store.holds(agent_id, places), offloaded_through(self._store, agent_id)
+        )
+        standing = [Standing(place, 0.0) for place in places]
+        found = Found(agent_id, NOTHING, hits={}, standing=standing, holds=holds, offloaded=offloaded)
+        leads = await leads_of(self._store, self._blobs, found, standing)
+        return await told(leads, choose, Ask(scope=scope, query=""), self._ttl_of, now())
+
+    def _ttl_of(self, agent_id: str) -> Ttl:
+        return self._settings.for_agent(agent_id).ttl
 
     # ── one agent's memory ──
 
@@ -149,10 +156,11 @@ class Recall:
     ) -> Found:
         ranking = await self._ranked(agent_id, ask, times, asked_at, degraded)
         places = [hit.place for hit in ranking.hits]
-        holds, links = await asyncio.gather(
-            self._store.holds(agent_id, places), self._links(agent_id, places, asked_at)
+        holds, links, offloaded = await asyncio.gather(
+            self._store.holds(agent_id, places),
+            self._links(agent_id, places, asked_at),
+            offloaded_through(self._store, agent_id),
         )
-        offloaded = await offloaded_through(self._store, agent_id) if ask.prefers_hot else None
         scores = self._with_holds(agent_id, ask, ranking, holds, offloaded, asked_at)
         outcome = settled(
             scores,
@@ -161,6 +169,8 @@ class Recall:
             said_then=_said_then(ranking, times, asked_at),
             out_of_reach=await self._out_of_reach(agent_id, ask, links),
         )
+        hits = {hit.place: hit for hit in ranking.hits}
+        heirs = [one.place for one in outcome.standing if one.place not in hits]
         left_out = [LeftOut(id=entry_id(one.place), why=one.why) for one in ranking.filtered]
         left_out += [
             LeftOut(id=entry_id(place), why=f"{link.kind}: {entry_id(link.new_place)} holds now")
@@ -169,8 +179,10 @@ class Recall:
         return Found(
             agent_id=agent_id,
             ranking=ranking,
-            hits={hit.place: hit for hit in ranking.hits},
+            hits=hits,
             standing=outcome.standing,
+            holds={**holds, **await self._store.holds(agent_id, heirs)} if heirs else holds,
+            offloaded=offloaded,
             left_out=left_out,
         )
 
@@ -274,7 +286,7 @@ class Recall:
         at: datetime,
     ) -> list[tuple[int, float]]:
         """Places and scores: pins weigh, and, where memory comes by itself, what is still hot."""
-        ttl = self._settings.for_agent(agent_id).ttl
+        ttl = self._ttl_of(agent_id)
         scores = []
         for hit in ranking.hits:
             hold = holds.get(hit.place, Hold())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from offbook.content import is_result, render, text_of
 from offbook.entries import Explained, Hold, MemoryEntry, PlacedMessage, Replaced, Why
-from offbook.lifecycle.offload import offloaded_through
 from offbook.lifecycle.tiers import tier_of
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.asked import Ask, Found
@@ -32,53 +33,91 @@ MIDDLING, SPREAD = 4.0, 2.5
 """The score shown as 0.5, and how fast it goes to 0 and 1 from there. Only the order means anything."""
 
 
-async def entries_of(
-    store: Store, blobs: Blobs, ttl: Ttl, ask: Ask, found: Found, chosen: Sequence[Standing], at: datetime
-) -> list[MemoryEntry]:
-    """What stands, with its text, its tier and why it was found. What cannot be read is left out."""
-    agent_id = found.agent_id
-    places = [one.place for one in chosen]
-    beside = [place for one in chosen for place in one.replaces]
-    if not places:
+@dataclass(frozen=True, eq=False)
+class Lead:
+    """Something that stands, and may be shown. What is told of it is made when it is asked for: of a long message that
+    takes a while, and most leads come to nothing."""
+
+    found: Found
+    standing: Standing
+    messages: Mapping[int, PlacedMessage]
+    """Its own, and those that it replaces."""
+    whole: Message | None
+    """Its own with its large texts, where it has any."""
+
+    @property
+    def placed(self) -> PlacedMessage:
+        return self.messages[self.standing.place]
+
+    @property
+    def hit(self) -> Hit | None:
+        """None where it was not found itself but replaced what was."""
+        return self.found.hits.get(self.standing.place)
+
+    @cached_property
+    def text(self) -> str:
+        text = render(self.whole or self.placed.logged.message)
+        return excerpt(text, self.found.ranking.words, self.hit.part if self.hit else None)
+
+    @property
+    def chars(self) -> int:
+        return len(self.text)
+
+    @property
+    def similarity(self) -> float | None:
+        """As it is told; None where there is none, and where it stands in for what was found: it answers as well."""
+        return None if self._stands_in or self.hit is None else _rounded(self.hit.similarity)
+
+    @property
+    def is_by_text(self) -> bool:
+        return self._stands_in or (self.hit is not None and "text" in self.hit.found_by)
+
+    @property
+    def origin(self) -> str:
+        return origin_of(self.placed.logged.message)
+
+    @property
+    def _stands_in(self) -> bool:
+        return self.hit is None or any(place in self.messages for place in self.standing.replaces)
+
+
+Choose = Callable[[Sequence[Lead]], Sequence[Lead]]
+"""Of these, best first, the ones to show."""
+
+
+async def leads_of(store: Store, blobs: Blobs, found: Found, chosen: Sequence[Standing]) -> list[Lead]:
+    """Of what stands. What cannot be read is left out."""
+    if not chosen:
         return []
-    placed, holds, offloaded = await asyncio.gather(
-        readable(store, agent_id, [*places, *beside]),
-        store.holds(agent_id, places),
-        offloaded_through(store, agent_id),
-    )
-    messages = {one.place: one for one in placed}
+    agent_id = found.agent_id
+    places = [place for one in chosen for place in (one.place, *one.replaces)]
+    messages = {one.place: one for one in await readable(store, agent_id, places)}
     wholes = {one.place: whole for one in messages.values() if (whole := await whole_text(blobs, agent_id, one))}
-
-    def shown() -> list[MemoryEntry]:
-        return [
-            _entry(ask, found, one, messages, wholes, holds.get(one.place, Hold()), offloaded, ttl, at)
-            for one in chosen
-            if one.place in messages
-        ]
-
-    chars = sum(one.logged.entry.chars for one in messages.values())
-    return await asyncio.to_thread(shown) if wholes or chars > CHARS_AT_ONCE else shown()
+    return [Lead(found, one, messages, wholes.get(one.place)) for one in chosen if one.place in messages]
 
 
-def _entry(
-    ask: Ask,
-    found: Found,
-    one: Standing,
-    messages: Mapping[int, PlacedMessage],
-    wholes: Mapping[int, Message],
-    hold: Hold,
-    offloaded: datetime | None,
-    ttl: Ttl,
-    at: datetime,
-) -> MemoryEntry:
-    placed, hit = messages[one.place], found.hits.get(one.place)
+async def told(
+    leads: Sequence[Lead], choose: Choose, ask: Ask, ttl_of: Callable[[str], Ttl], at: datetime
+) -> list[MemoryEntry]:
+    """Those that are chosen, with their text, their tier and why they were found."""
+
+    def tell() -> list[MemoryEntry]:
+        return [_entry(ask, lead, ttl_of(lead.found.agent_id), at) for lead in choose(leads)]
+
+    chars = sum(lead.placed.logged.entry.chars for lead in leads)
+    is_large = chars > CHARS_AT_ONCE or any(lead.whole is not None for lead in leads)
+    return await asyncio.to_thread(tell) if is_large else tell()
+
+
+def _entry(ask: Ask, lead: Lead, ttl: Ttl, at: datetime) -> MemoryEntry:
+    found, one, placed, hit = lead.found, lead.standing, lead.placed, lead.hit
     message, arrived = placed.logged.message, placed.logged.received_at
-    text = render(wholes.get(one.place, message))
+    hold, offloaded = found.holds.get(one.place, Hold()), found.offloaded
     return MemoryEntry(
         id=entry_id(one.place),
         agent_id=found.agent_id,
         session_id=placed.session_id,
-        text=excerpt(text, found.ranking.words, hit.part if hit else None),
+        text=lead.text,
         ts=message.ts or arrived,
         score=squashed(one.score),
         found_by=[*(hit.found_by if hit else ["correction"]), *(["pin"] if hold.pinned else [])],
@@ -92,9 +131,9 @@ def _entry(
             at=at,
         ),
         pinned=hold.pinned,
-        origin=origin_of(message),
+        origin=lead.origin,
         superseded_by=None if one.superseded_by is None else entry_id(one.superseded_by),
-        why=_why(ask, one, hit, messages),
+        why=_why(ask, one, hit, lead.messages),
     )
 
 
@@ -129,10 +168,14 @@ def _why(ask: Ask, one: Standing, hit: Hit | None, messages: Mapping[int, Placed
     return Why(
         replaces=replaces,
         speaker=messages[one.place].logged.message.name,
-        similarity=None if hit is None or hit.similarity is None else round(hit.similarity, 4),
+        similarity=_rounded(hit.similarity) if hit else None,
         ranks=hit.ranks if hit else {},
         evidence={name: round(value, 3) for name, value in hit.evidence.items()} if hit else {},
     )
+
+
+def _rounded(similarity: float | None) -> float | None:
+    return None if similarity is None else round(similarity, 4)
 
 
 def explained_by(ask: Ask, times: QueryTimes, found: Sequence[Found]) -> Explained:

@@ -24,6 +24,7 @@ from offbook.protocols import Blobs, Store
 from offbook.reading import SessionReader
 from offbook.retrieval.asked import Ask
 from offbook.retrieval.recall import Recall
+from offbook.retrieval.showing import Choose
 from offbook.settings import Settings
 from offbook.slots import Slots
 from offbook.standing import Standings
@@ -236,15 +237,15 @@ class Background:
             troubles=self._writer.troubles(agent_id),
         )
 
-    async def recall(self, ask: Ask) -> tuple[Recollection, dict[str, list[int]]]:
-        return await self._recall(ask)
+    async def recall(self, ask: Ask, choose: Choose = list) -> tuple[Recollection, dict[str, list[int]]]:
+        return await self._recall(ask, choose)
 
     def anticipate(self, agent_id: str, query: str) -> None:
         """Begin with what takes longest of a recall that is about to be asked for."""
         self._recall.anticipate(agent_id, query)
 
-    async def entries_at(self, scope: Scope, places: Sequence[int]) -> list[MemoryEntry]:
-        return await self._recall.entries_at(scope, places)
+    async def entries_at(self, scope: Scope, places: Sequence[int], choose: Choose = list) -> list[MemoryEntry]:
+        return await self._recall.entries_at(scope, places, choose)
 
     async def places(self, agent_id: str, keyword: str | None, session: int | None, limit: int) -> list[int]:
         """Where the messages lie that have the keyword's words, or all of a session: the newest of them."""

@@ -11,7 +11,7 @@ import errno
 import shutil
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -27,6 +27,7 @@ from offbook.home import make_private
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.index.saying import is_indexed, said_by
 from offbook.retrieval.whole import whole_text
+from offbook.worker.index_before import Before
 from offbook.worker.linking import Linker
 from offbook.worker.threads import to_the_end
 
@@ -60,6 +61,8 @@ class _Kept:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     unlinked: list[list[PlacedMessage]] = field(default_factory=list)
     """Taken, but not yet looked through for what they replace. Nothing is committed before that is done."""
+    before: Before | None = None
+    """Of the index that this one takes the place of, until it has as much."""
     committed_at: float = field(default_factory=time.monotonic)
     news_at: float = field(default_factory=time.monotonic)
     users: int = 0
@@ -123,9 +126,16 @@ class Indexes:
             elif not kept.index.is_dirty and time.monotonic() - kept.news_at >= REST_SECONDS:
                 await to_the_end(kept.index.text.rest)
 
-    async def rebuild(self, agent_id: str) -> None:
-        """Throw the files away; the worker follows the log from its beginning."""
+    async def rebuild(self, agent_id: str, *, relinked: Collection[int] | None = None) -> None:
+        """Throw the files away; the worker follows the log from its beginning.
+
+        Every message is read again for what it is and what it replaces; or, where it is said which (`relinked`, by
+        their places), only those and what was not taken yet: the links of the others are in the store.
+        """
         async with self._using(agent_id) as kept, kept.lock:
+            kept.before = None
+            if relinked is not None and not kept.unlinked:
+                kept.before = await to_the_end(Before, kept.index, relinked)
             await to_the_end(kept.index.discard)
             await self._open_again(agent_id, kept)
         log.info("rebuilding", action="index.rebuild", agent=agent_id)
@@ -259,13 +269,16 @@ class Indexes:
         arrivals = await self._arrivals(agent_id, kept.index.through_event, batch)
         messages = [placed for placed in arrivals.messages if is_indexed(placed)]
         if messages:
-            said = await self._said(agent_id, messages)
+            said = await self._said(agent_id, messages, kept.before)
             kept.news_at = time.monotonic()
-            kept.unlinked.append(messages)
+            unlinked = kept.before.unlinked(messages, arrivals.through_event) if kept.before else messages
+            kept.unlinked += [unlinked] if unlinked else []
             await self._write(agent_id, kept, kept.index.take, said, arrivals.through_event)
             await self._link(agent_id, kept)
         else:
             kept.index.take((), arrivals.through_event)
+        if kept.before is not None and kept.before.ends_by(arrivals.through_event):
+            kept.before = None
         is_due = time.monotonic() - kept.committed_at >= 5 * COMMIT_SECONDS
         if kept.index.is_dirty and is_due and batch == BATCH:
             await self._commit(agent_id, kept)  # a long import: what was taken should not be taken again
@@ -289,10 +302,14 @@ class Indexes:
             await self._linker.link(agent_id, kept.index, kept.unlinked[0])
             del kept.unlinked[0]
 
-    async def _said(self, agent_id: str, messages: Sequence[PlacedMessage]) -> list[Said]:
+    async def _said(self, agent_id: str, messages: Sequence[PlacedMessage], before: Before | None) -> list[Said]:
         wholes = [await whole_text(self._blobs, agent_id, placed) for placed in messages]
+        flags = before.flags_of(messages) if before else [None] * len(messages)
         return await asyncio.to_thread(
-            lambda: [said_by(placed, whole) for placed, whole in zip(messages, wholes, strict=True)]
+            lambda: [
+                said_by(placed, whole, flags=known)
+                for placed, whole, known in zip(messages, wholes, flags, strict=True)
+            ]
         )
 
     async def _commit(self, agent_id: str, kept: _Kept) -> None:

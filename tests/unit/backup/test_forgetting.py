@@ -35,7 +35,7 @@ async def told(home: Home, *texts: str, session: str = "chat") -> None:
 @asynccontextmanager
 async def reaching_backups(home: Home) -> AsyncIterator[Memory]:
     async with open_parts(home, SETTINGS) as (memory, store):
-        memory.reaches(Backups(home, SETTINGS, store, key=await store.installation_key()))
+        memory.reaches(Backups(home, SETTINGS, store))
         yield memory
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from offbook.lifecycle import first_time
 from offbook.lifecycle.first_time import FirstTime, marks_of
-from offbook.lifecycle.probes import windows_of
+from offbook.lifecycle.stretches import windows_of
 
 texts = st.lists(st.lists(st.sampled_from(["na", "la", "le", "lo", "记"]), max_size=40), max_size=5)
 

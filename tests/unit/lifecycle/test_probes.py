@@ -13,18 +13,14 @@ from hypothesis import strategies as st
 from offbook.lifecycle.probes import (
     MOST_PROBES,
     PROBES_OF_A_TEXT,
-    WORDS,
     Prober,
     candidates,
     candidates_of,
     chosen,
     is_id,
     phrases,
-    saying,
-    windows_of,
-    without_common,
-    words_of,
 )
+from offbook.lifecycle.stretches import WORDS, saying, windows_of, without_common, words_of
 
 KEY = b"k" * 32
 PROBER = Prober(KEY)

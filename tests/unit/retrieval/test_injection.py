@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +13,6 @@ from offbook.retrieval.injection import (
     FIRST_RANKS,
     LEAST_SHOWN,
     NEARLY,
-    Candidate,
     budget_tokens,
     chosen,
     fallback,
@@ -21,8 +23,19 @@ from offbook.tokens import chunk_tokens
 PLENTY = 100_000
 
 
+class Candidate(NamedTuple):
+    id: str
+    chars: int
+    similarity: float | None
+    is_by_text: bool = False
+
+
 def candidate(name: str, similarity: float | None = 0.9, chars: int = 100, *, by_text: bool = False) -> Candidate:
     return Candidate(id=name, chars=chars, similarity=similarity, is_by_text=by_text)
+
+
+def ids(shown: Sequence[Candidate]) -> list[str]:
+    return [one.id for one in shown]
 
 
 # ── A5: the budget ──
@@ -74,7 +87,7 @@ def test_a_share_of_what_is_left_and_never_less_than_the_minimum(current: int, w
     ],
 )
 def test_what_comes_to_mind(candidates: list[Candidate], shown: list[str]) -> None:
-    assert chosen(candidates, budget=PLENTY, min_score=0.4, keep=5) == shown
+    assert ids(chosen(candidates, budget=PLENTY, min_score=0.4, keep=5)) == shown
 
 
 candidates = st.lists(
@@ -94,8 +107,7 @@ def test_never_over_budget_never_more_than_kept_and_two_where_there_are_any(
     candidates: list[Candidate], budget: int, min_score: float, keep: int
 ) -> None:
     shown = chosen(candidates, budget=budget, min_score=min_score, keep=keep)
-    chars = {one.id: one.chars for one in candidates}
-    assert sum(chunk_tokens(chars[name]) for name in shown) <= budget
+    assert sum(chunk_tokens(one.chars) for one in shown) <= budget
     assert len(shown) == len(set(shown)) <= keep
     roomy = chosen(candidates, budget=10**9, min_score=min_score, keep=keep)
     assert set(shown) <= set(roomy)
@@ -116,7 +128,7 @@ def test_what_ranks_first_and_shares_words_may_be_a_little_less_similar() -> Non
     near = Candidate(id="near", chars=40, similarity=0.31, is_by_text=True)
     alike = Candidate(id="alike", chars=40, similarity=0.31)
     far = Candidate(id="far", chars=40, similarity=0.29, is_by_text=True)
-    assert chosen([near], budget=PLENTY, min_score=0.4, keep=5) == ["near"]
+    assert chosen([near], budget=PLENTY, min_score=0.4, keep=5) == [near]
     assert chosen([alike], budget=PLENTY, min_score=0.4, keep=5) == []
     assert chosen([far], budget=PLENTY, min_score=0.4, keep=5) == []
     others = [Candidate(id=str(at), chars=40, similarity=0.1) for at in range(FIRST_RANKS)]
@@ -128,15 +140,35 @@ def test_what_ranks_first_and_shares_words_may_be_a_little_less_similar() -> Non
 
 def test_the_newest_one_or_two_that_say_anything() -> None:
     newest_first = [candidate("short", chars=FALLBACK_CHARS - 1), *(candidate(name) for name in "abc")]
-    assert fallback(newest_first, budget=PLENTY) == ["a", "b"]
-    assert fallback(newest_first[:2], budget=PLENTY) == ["a"]
+    assert ids(fallback(newest_first, budget=PLENTY)) == ["a", "b"]
+    assert ids(fallback(newest_first[:2], budget=PLENTY)) == ["a"]
     assert fallback([], budget=PLENTY) == []
 
 
 @given(candidates, st.integers(0, 5_000))
 def test_the_fallback_keeps_the_budget_too(candidates: list[Candidate], budget: int) -> None:
     shown = fallback(candidates, budget=budget)
-    chars = {one.id: one.chars for one in candidates}
-    assert sum(chunk_tokens(chars[name]) for name in shown) <= budget
+    assert sum(chunk_tokens(one.chars) for one in shown) <= budget
     assert len(shown) <= FALLBACK_ENTRIES
-    assert all(chars[name] >= FALLBACK_CHARS for name in shown)
+    assert all(one.chars >= FALLBACK_CHARS for one in shown)
+
+
+class Slow:
+    """Its length takes a while to say."""
+
+    def __init__(self, similarity: float) -> None:
+        self.similarity, self.is_by_text, self.was_measured = similarity, False, False
+
+    @property
+    def chars(self) -> int:
+        self.was_measured = True
+        return 100
+
+
+def test_only_what_may_be_shown_is_measured() -> None:
+    found = [Slow(0.9 if at < 8 else 0.1) for at in range(30)]
+    assert chosen(found, budget=PLENTY, min_score=0.4, keep=5) == found[:5]
+    assert [one.was_measured for one in found] == [True] * 5 + [False] * 25
+    newest = [Slow(0.0) for _ in range(16)]
+    assert fallback(newest, budget=PLENTY) == newest[:FALLBACK_ENTRIES]
+    assert [one.was_measured for one in newest] == [True] * FALLBACK_ENTRIES + [False] * (16 - FALLBACK_ENTRIES)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from offbook.content import render, without_stand_ins
 from offbook.entries import PlacedMessage
 from offbook.retrieval.addressing import labelled_speaker, names_called
-from offbook.retrieval.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, Said
+from offbook.retrieval.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, Rows, Said
 from offbook.retrieval.substance import is_boilerplate, is_denial, is_memory_question, is_question
 from offbook.retrieval.words import indexed_terms
 from offbook.types import Message
@@ -14,8 +18,27 @@ INDEXED_CHARS = 200_000
 """Of one message. Beyond that it is a file, and nobody recalls a file by its middle."""
 
 
-def said_by(placed: PlacedMessage, whole: Message | None = None) -> Said:
-    """`whole`: the message with its large parts back in their places."""
+class KnownFlags:
+    """Those of rows that were, by the places of their messages: a message's do not change, and to read it for them
+    takes longer than to read its words. A copy, since the files of those rows go."""
+
+    def __init__(self, rows: Rows) -> None:
+        view = rows.view()
+        order = np.argsort(view["place"], kind="stable")
+        self._places, self._flags = view["place"][order], view["flags"][order]
+
+    def of(self, places: Sequence[int]) -> list[int | None]:
+        """None where there was no row."""
+        wanted = np.asarray(places, np.int64)
+        if not len(self._places):
+            return [None] * len(wanted)
+        at = np.minimum(np.searchsorted(self._places, wanted), len(self._places) - 1)
+        is_there = self._places[at] == wanted
+        return [flags if known else None for flags, known in zip(self._flags[at].tolist(), is_there, strict=True)]
+
+
+def said_by(placed: PlacedMessage, whole: Message | None = None, *, flags: int | None = None) -> Said:
+    """`whole`: the message with its large parts back in their places. `flags`: where they are known."""
     logged = placed.logged
     message = whole or logged.message
     text = without_stand_ins(render(message))[:INDEXED_CHARS]
@@ -29,7 +52,7 @@ def said_by(placed: PlacedMessage, whole: Message | None = None) -> Said:
         speaker=message.name or "",
         text=text,
         terms=indexed_terms(text),
-        flags=_flags(said, message.role),
+        flags=_flags(said, message.role) if flags is None else flags,
         calls=names_called(said),
         label=label,
     )

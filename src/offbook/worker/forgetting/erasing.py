@@ -16,7 +16,7 @@ from offbook.erasures import FORGOTTEN_TEXT, ForgetReceipt, Lineage, Residue
 from offbook.errors import StoreCorrupt
 from offbook.lessons import Lesson
 from offbook.lifecycle.erasure import folded
-from offbook.lifecycle.probes import saying
+from offbook.lifecycle.stretches import saying
 from offbook.protocols import Blobs, Store
 from offbook.settings import Settings
 from offbook.standing import Reading, ReadStretch, Standings
@@ -90,6 +90,11 @@ class Erasing:
         for id_ in lineage.lessons:
             places.update(await self._store.lesson_places(agent_id, id_))
         return sorted(places.difference(lineage.places))
+
+    async def replacing(self, agent_id: str, lineage: Lineage) -> set[int]:
+        """Places of those that replaced what goes: they may replace what that had replaced before them."""
+        links = await self._store.supersessions(agent_id, lineage.places)
+        return {link.new_place for link in links}.difference(lineage.places)
 
     # ── what came of it ──
 

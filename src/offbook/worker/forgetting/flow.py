@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -24,7 +24,7 @@ from offbook.protocols import Store
 from offbook.types import AuditDraft, Caller, now
 from offbook.worker.forgetting.elsewhere import Elsewhere, Says, Wanted
 from offbook.worker.forgetting.erasing import Erasing, Plan
-from offbook.worker.forgetting.meant import Meant
+from offbook.worker.forgetting.meant import Known, Meant
 from offbook.worker.forgetting.residue import MOST_NAMED, Searching
 from offbook.worker.summary_files import SummaryFiles
 
@@ -72,7 +72,7 @@ class Forgetting:
         what, lineage = plan
         spans = spans_of(what.seqs)
         probes = await asyncio.to_thread(self._prober.probes, what.probed)
-        wanted = Wanted(spans, self._says(probes, meant), meant, lineage.lessons)
+        wanted = Wanted(spans, self._says(probes, what.known, meant), meant, lineage.lessons)
         receipt = ForgetReceipt(
             id=f"forget-{secrets.token_hex(8)}",
             agent_id=agent_id,
@@ -107,6 +107,7 @@ class Forgetting:
             details={**details, "reason": reason, "receipt": receipt.id, "spans": msgspec.to_builtins(spans)},
         )
         learnt_from = await self._erasing.learnt_from(agent_id, lineage)
+        relinked = await self._erasing.replacing(agent_id, lineage)
         for id_ in lineage.summaries:
             await self._parts.files.outdated(agent_id, id_)
         number, sealed = await self._erasing.erase(agent_id, plan, receipt, event)
@@ -114,7 +115,7 @@ class Forgetting:
         self.times[agent_id] = self.times.get(agent_id, 0) + 1
         receipt = msgspec.structs.replace(receipt, audit_seq=sealed.seq)
         log.info("forgotten", action="memory.forget", agent=agent_id, messages=len(what.places), receipt=receipt.id)
-        finished = await self._finish(agent_id, number, receipt, what.phrases, (meant, began.seq))
+        finished = await self._finish(agent_id, number, receipt, what.known, (meant, began.seq), relinked)
         self.unfinished.discard(agent_id)
         await self._parts.relearn(agent_id, learnt_from)
         return finished
@@ -127,7 +128,7 @@ class Forgetting:
         if left:
             self.unfinished.add(agent_id)
         for number, receipt in left:
-            await self._finish(agent_id, number, receipt, [])
+            await self._finish(agent_id, number, receipt, Known())
         self.unfinished.discard(agent_id)
         return len(left)
 
@@ -140,10 +141,10 @@ class Forgetting:
         if not is_genuine(receipt, self._key):
             # What somebody else wrote names no place here, and could name so many that looking never ends.
             return ForgetCheck(is_genuine=False, searched={}, residue=[])
-        phrases = [matching] if matching else []
-        says = self._searching.says(receipt.probes, phrases)
+        known = Known([matching] if matching else [])
+        says = self._searching.says(receipt.probes, known)
         residue, searched = await self._searching.search(
-            receipt.agent_id, receipt, phrases, elsewhere=self._folders, says=says
+            receipt.agent_id, receipt, known, elsewhere=self._folders, says=says
         )
         residue += await self._search_elsewhere(receipt.agent_id, Wanted(receipt.spans, says), self.elsewhere)
         return ForgetCheck(is_genuine=True, searched=searched, residue=residue[:MOST_NAMED], wordless=receipt.wordless)
@@ -162,8 +163,8 @@ class Forgetting:
         """Of the data folder, those that somebody looks through by themselves."""
         return frozenset(each.folder for each in self.elsewhere if each.folder is not None)
 
-    def _says(self, probes: Sequence[Probe], meant: Meant | None) -> Says:
-        return self._searching.says(probes, meant.matching or () if meant is not None else ())
+    def _says(self, probes: Sequence[Probe], known: Known, meant: Meant | None) -> Says:
+        return self._searching.says(probes, Known(meant.matching or () if meant is not None else (), known.probed))
 
     async def _only_elsewhere(
         self, agent_id: str, plan: Plan, receipt: ForgetReceipt, wanted: Wanted, probes: list[Probe]
@@ -179,7 +180,7 @@ class Forgetting:
         event = AuditDraft(verb="forget", actor=receipt.by, details=details)
         number, sealed = await self._erasing.erase(agent_id, plan, receipt, event)
         receipt = msgspec.structs.replace(receipt, audit_seq=sealed.seq)
-        receipt = await self._proven(agent_id, receipt, plan.what.phrases, missed)
+        receipt = await self._proven(agent_id, receipt, plan.what.known, missed)
         await self._store.set_receipt(agent_id, number, receipt)
         return receipt, True
 
@@ -198,23 +199,25 @@ class Forgetting:
         agent_id: str,
         number: int,
         receipt: ForgetReceipt,
-        phrases: Sequence[str],
+        known: Known,
         since: tuple[Meant, int] | None = None,
+        relinked: Collection[int] | None = None,
     ) -> ForgetReceipt:
-        """`since`: what is meant, and the event after which others may have said it, too."""
+        """`since`: what is meant, and the event after which others may have said it, too. `relinked`: places of the
+        messages that are looked through again for what they replace, where it is known which those are."""
         left = receipt.unfinished or Unfinished(summaries=[], lessons=[], parts=[])
         await self._erasing.drop_parts(agent_id, left.parts)
         self._parts.forget_words(agent_id)
         await self._write_files(agent_id, left.summaries)
         meant = since[0] if since is not None else None
-        wanted = Wanted(receipt.spans, self._says(receipt.probes, meant), meant, left.lessons)
+        wanted = Wanted(receipt.spans, self._says(receipt.probes, known, meant), meant, left.lessons)
         counts, missed = await self._erase_elsewhere(agent_id, wanted)
-        await self._index_anew(agent_id)
+        await self._index_anew(agent_id, relinked)
         receipt = msgspec.structs.replace(
             receipt, reached=msgspec.structs.replace(receipt.reached, **counts), unfinished=None
         )
         missed += await self._erasing.late(agent_id, *since) if since is not None else []
-        receipt = await self._proven(agent_id, receipt, phrases, missed)
+        receipt = await self._proven(agent_id, receipt, known, missed)
         await self._store.set_receipt(agent_id, number, receipt)
         return receipt
 
@@ -240,9 +243,9 @@ class Forgetting:
                 await self._parts.files.kept(summary)
         await self._parts.files.run(agent_id)
 
-    async def _index_anew(self, agent_id: str) -> None:
+    async def _index_anew(self, agent_id: str, relinked: Collection[int] | None) -> None:
         """Its files hold words in many places, so it is made again; who asks meanwhile finds what is taken by then."""
-        await self._parts.indexes.rebuild(agent_id)
+        await self._parts.indexes.rebuild(agent_id, relinked=relinked)
         has_all = False
         while not has_all:
             async with self._parts.indexes.following(agent_id, seconds=FOLLOW_SECONDS, is_patient=True) as (_, has_all):
@@ -250,19 +253,19 @@ class Forgetting:
         await self._parts.indexes.commit(agent_id, at_once=True)
 
     async def _proven(
-        self, agent_id: str, receipt: ForgetReceipt, phrases: Sequence[str], missed: Sequence[Residue]
+        self, agent_id: str, receipt: ForgetReceipt, known: Known, missed: Sequence[Residue]
     ) -> ForgetReceipt:
         await self._store.purge()
         for _ in range(ROUNDS):
-            stray = await self._searching.strays(agent_id, receipt.probes)
+            stray = await self._searching.strays(agent_id, receipt.probes, known)
             if not stray:
                 break
             await self._store.erase_stray(agent_id, stray)
             self._parts.forget_words(agent_id)
             await self._store.purge()
         # Other messages were looked through when the probes were chosen, and those since then by what is meant.
-        residue, _ = await self._searching.search(agent_id, receipt, phrases, with_log=False, elsewhere=self._folders)
+        residue, _ = await self._searching.search(agent_id, receipt, known, with_log=False, elsewhere=self._folders)
         quick = [each for each in self.elsewhere if each.folder is not None]
-        wanted = Wanted(receipt.spans, self._searching.says(receipt.probes, phrases))
+        wanted = Wanted(receipt.spans, self._searching.says(receipt.probes, known))
         residue += await self._search_elsewhere(agent_id, wanted, quick)
         return signed(msgspec.structs.replace(receipt, residue=[*missed, *residue]), self._key)

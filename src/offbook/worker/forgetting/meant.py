@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -14,17 +14,8 @@ from offbook.entries import PlacedMessage
 from offbook.erasures import FORGOTTEN, ForgottenSpan
 from offbook.errors import StoreCorrupt
 from offbook.lifecycle.erasure import as_said, folded, is_meant, texts_of
-from offbook.lifecycle.probes import (
-    MOST_PROBES,
-    Window,
-    candidates_of,
-    chosen,
-    is_id,
-    phrases,
-    windows_of,
-    without_common,
-    words_of,
-)
+from offbook.lifecycle.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
+from offbook.lifecycle.stretches import Stretches, Window, windows_of, without_common, words_of
 from offbook.protocols import Blobs, Store
 from offbook.types import Message, Scope
 
@@ -66,6 +57,17 @@ class Found(NamedTuple):
     """How many messages no probe knows again: one word, or what others say, too."""
     phrases: list[str]
     """As they were written, for those who look through bytes."""
+
+    @property
+    def known(self) -> Known:
+        return Known(self.phrases, self.probed)
+
+
+class Known(NamedTuple):
+    """Its words, until all is done; afterwards, and where it broke off, there are the probes only."""
+
+    phrases: Sequence[str] = ()
+    probed: Collection[Window] = ()
 
 
 Said = tuple[PlacedMessage, Message]
@@ -112,9 +114,10 @@ async def found(store: Store, blobs: Blobs, agent_id: str, meant: Meant, also: S
     by_message = await asyncio.to_thread(candidates_of, said)
     windows = {window for each in by_message for window in each}
     places = {placed.place for placed, _ in wanted}
+    sought = Stretches(windows)
     async for page in pages_of(store, blobs, agent_id) if windows else _nothing():
         others = [message for placed, message in page if placed.place not in places]
-        await asyncio.to_thread(_without_common, windows, others)
+        windows -= await asyncio.to_thread(_in_any, sought, others)
     without_common(windows, also)
     phrased = [folded(each) for each in meant.matching or ()]
     # A sign among them (C++, 42 %) is no word: the words alone would be found where nobody said it.
@@ -180,8 +183,8 @@ def _spoken(placed: PlacedMessage, message: Message) -> list[str]:
     return [text for text in said + beside if text not in (placed.session_id, message.id)]
 
 
-def _without_common(windows: set[Window], messages: Sequence[Message]) -> None:
-    without_common(windows, [text for message in messages for text in texts_of(message)])
+def _in_any(sought: Stretches, messages: Sequence[Message]) -> set[Window]:
+    return {window for message in messages for text in texts_of(message) for window in sought.found_in(text)}
 
 
 async def _nothing() -> AsyncIterator[list[Said]]:

@@ -18,7 +18,7 @@ from offbook.protocols import Blobs, Store
 from offbook.types import Scope
 from offbook.worker.forgetting.by_place import left_by_place
 from offbook.worker.forgetting.elsewhere import Says
-from offbook.worker.forgetting.meant import Said, pages_of, places_in
+from offbook.worker.forgetting.meant import Known, Said, pages_of, places_in
 
 if TYPE_CHECKING:
     from offbook.worker.indexes import Indexes
@@ -42,6 +42,10 @@ class Sought(NamedTuple):
         return bool(self.probes or self.phrases)
 
 
+Hears = Callable[[str], Sought]
+"""Tells what a text says of it."""
+
+
 class Searching:
     def __init__(self, store: Store, blobs: Blobs, indexes: Indexes, folder: Path, *, key: bytes) -> None:
         self._store = store
@@ -50,9 +54,9 @@ class Searching:
         self._folder = folder
         self._prober = Prober(key)
 
-    async def strays(self, agent_id: str, probes: Sequence[Probe]) -> list[tuple[str, int]]:
+    async def strays(self, agent_id: str, probes: Sequence[Probe], known: Known) -> list[tuple[str, int]]:
         """Rows beside the log that hold it, but for summaries."""
-        is_in = self._prober.finder(probes)
+        is_in = self._prober.finder(probes, known.probed)
         found = []
         async for kept in self._store.kept_texts(agent_id):
             if kept.table != "summary_texts" and await asyncio.to_thread(is_in, kept.text):
@@ -63,7 +67,7 @@ class Searching:
         self,
         agent_id: str,
         receipt: ForgetReceipt,
-        phrases: Sequence[str],
+        known: Known,
         *,
         with_log: bool = True,
         elsewhere: frozenset[str] = frozenset(),
@@ -73,7 +77,7 @@ class Searching:
         it was asked before."""
         residue: list[Residue] = []
         searched: dict[str, int] = {}
-        says = says or self.says(receipt.probes, phrases)
+        says = says or self.says(receipt.probes, known)
         if with_log:
             await self._search_log(agent_id, says, residue, searched)
         await self._search_spans(agent_id, receipt, residue)
@@ -83,29 +87,36 @@ class Searching:
             if await asyncio.to_thread(says, kept.text):
                 residue.append(Residue(where=kept.name, what="its text"))
         await self._search_index(agent_id, receipt, residue, searched)
-        residue += await self._in_files(agent_id, Sought(set(receipt.probes), set(phrases)), elsewhere, searched)
+        residue += await self._in_files(agent_id, receipt.probes, known, elsewhere, searched)
         return residue[:MOST_NAMED], searched
 
     async def _in_files(
-        self, agent_id: str, wanted: Sought, elsewhere: frozenset[str], searched: dict[str, int]
+        self,
+        agent_id: str,
+        probes: Sequence[Probe],
+        known: Known,
+        elsewhere: frozenset[str],
+        searched: dict[str, int],
     ) -> list[Residue]:
         """Files hold everybody's words: only of what is found there, others are asked whether it is theirs."""
-        found = await asyncio.to_thread(self._search_files, wanted, elsewhere, searched)
+        wanted = Sought(set(probes), set(known.phrases))
+        hears = self._hearer(wanted, known)
+        found = await asyncio.to_thread(self._search_files, wanted, hears, elsewhere, searched)
         sought = Sought(set(), set())
         for _, heard in found:
             sought.probes.update(heard.probes)
             sought.phrases.update(heard.phrases)
-        await self._leave_out_others(agent_id, sought)
+        await self._leave_out_others(agent_id, sought, known)
         return [
             Residue(where=name, what="its bytes" if heard.phrases & sought.phrases else "its text")
             for name, heard in found
             if heard.phrases & sought.phrases or heard.probes & sought.probes
         ]
 
-    def says(self, probes: Sequence[Probe], phrases: Sequence[str]) -> Says:
+    def says(self, probes: Sequence[Probe], known: Known) -> Says:
         """Tells whether a text says any of it."""
-        is_in = self._prober.finder(probes)
-        wanted = [folded(phrase) for phrase in phrases]
+        is_in = self._prober.finder(probes, known.probed)
+        wanted = [folded(phrase) for phrase in known.phrases]
 
         def says(text: str) -> bool:
             said = folded(text) if wanted else ""
@@ -113,11 +124,11 @@ class Searching:
 
         return says
 
-    async def _leave_out_others(self, agent_id: str, sought: Sought) -> None:
+    async def _leave_out_others(self, agent_id: str, sought: Sought, known: Known) -> None:
         """Take away what other agents say, too: nobody may learn of another's words by asking for them. Grows with
         what they have said, but is over as soon as all of it is theirs."""
 
-        hears = self._hearer(sought)
+        hears = self._hearer(sought, known)
 
         def leave_out(texts: Iterable[str]) -> bool:
             for text in texts:
@@ -134,9 +145,8 @@ class Searching:
                 if not await asyncio.to_thread(leave_out, [kept.text]):
                     return
 
-    def _hearer(self, sought: Sought) -> Callable[[str], Sought]:
-        """Tells what a text says of it."""
-        probed = self._prober.hearer(sought.probes)
+    def _hearer(self, sought: Sought, known: Known) -> Hears:
+        probed = self._prober.hearer(sought.probes, known.probed)
         phrases = {phrase: folded(phrase) for phrase in sought.phrases}
 
         def hears(text: str) -> Sought:
@@ -183,17 +193,16 @@ class Searching:
                 after = vectors[-1].number
 
     def _search_files(
-        self, sought: Sought, elsewhere: frozenset[str], searched: dict[str, int]
+        self, sought: Sought, hears: Hears, elsewhere: frozenset[str], searched: dict[str, int]
     ) -> list[tuple[str, Sought]]:
         """The files in which something was found, and what it was."""
         found: list[tuple[str, Sought]] = []
         forms = [(form, phrase) for phrase in sorted(sought.phrases) for form in sorted(_as_bytes(phrase))]
-        hears = self._hearer(sought)
         for path in _files(self._folder, without=NOT_LOOKED_INTO | elsewhere):
             searched["files"] = searched.get("files", 0) + 1
             heard = _found_in(path, forms, hears)
             if heard:
-                found.append((path.relative_to(self._folder).as_posix(), heard))
+                found.append((Path(path).relative_to(self._folder).as_posix(), heard))
         return found
 
 
@@ -205,14 +214,18 @@ def _in_page(page: Sequence[Said], says: Says) -> list[Residue]:
     ]
 
 
-def _files(folder: Path, *, without: frozenset[str]) -> Iterator[Path]:
-    for above, folders, names in os.walk(folder):
-        if Path(above) == folder:
-            folders[:] = [name for name in folders if name not in without]
-        for name in names:
-            path = Path(above, name)
-            if path.is_file() and not path.is_symlink():
-                yield path
+def _files(folder: str | Path, *, without: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Each that is one itself, and leads nowhere else. As plain names: a wiki has as many as there are messages."""
+    try:
+        with os.scandir(folder) as entries:
+            there = list(entries)
+    except OSError:
+        return  # gone meanwhile
+    for one in there:
+        if one.is_file(follow_symlinks=False):
+            yield one.path
+        elif one.is_dir(follow_symlinks=False) and one.name not in without:
+            yield from _files(one.path)
 
 
 def _as_bytes(phrase: str) -> set[bytes]:
@@ -221,17 +234,21 @@ def _as_bytes(phrase: str) -> set[bytes]:
     return {form.encode() for form in (phrase, plain, json.dumps(phrase)[1:-1])}
 
 
-def _found_in(path: Path, forms: Sequence[tuple[bytes, str]], heard: Callable[[str], Sought]) -> Sought:
+def _found_in(path: str, forms: Sequence[tuple[bytes, str]], heard: Hears) -> Sought:
     nothing = Sought(set(), set())
     try:
-        size = path.stat().st_size
-        if not size:
-            return nothing
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            found = {phrase for form, phrase in forms if data.find(form) >= 0}
-            if path.suffix not in TEXT_SUFFIXES or size > LARGEST_TEXT_BYTES:
-                return Sought(set(), found)
-            read = heard(data[:].decode(errors="replace"))
-            return Sought(read.probes, read.phrases | found)
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - one of very many
+            size = os.fstat(file.fileno()).st_size
+            if not size:
+                return nothing
+            if size > LARGEST_TEXT_BYTES:
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+                    return Sought(set(), {phrase for form, phrase in forms if mapped.find(form) >= 0})
+            data = file.readall()
+        found = {phrase for form, phrase in forms if form in data}
+        if not path.endswith(TEXT_SUFFIXES):
+            return Sought(set(), found)
+        read = heard(data.decode(errors="replace"))
+        return Sought(read.probes, read.phrases | found)
     except (OSError, ValueError):
         return nothing  # gone meanwhile, or not to be mapped

@@ -22,6 +22,7 @@ from offbook.settings import Settings
 from offbook.store.sqlite import SqliteStore
 from offbook.types import AuditDraft, now
 from offbook.worker.forgetting import residue
+from offbook.worker.forgetting.meant import Known
 from tests.unit.small_memory import SMALL, caught_up, exchange, user
 
 BEGAN = datetime(2026, 1, 31, 12, 0, 0, 123_000, UTC)
@@ -132,7 +133,7 @@ async def test_a_dry_run_counts_the_pages_of_lessons_too(tmp_path: Path) -> None
 async def test_a_text_is_folded_once_for_all_that_is_sought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(tmp_path) as (_, store):
         searching = residue.Searching(store, None, None, tmp_path, key=b"k" * 32)  # type: ignore[arg-type]
-        says = searching.says([], [f"phrase number {number}" for number in range(200)])
+        says = searching.says([], Known([f"phrase number {number}" for number in range(200)]))
         folded: list[str] = []
         monkeypatch.setattr(residue, "folded", lambda text: folded.append(text) or text.lower())
         assert says("here is PHRASE number 199")
