@@ -1,4 +1,5 @@
-"""Examples have no deadline and may take their time: speed belongs in benchmarks, and machines are busy.
+"""Examples have no deadline and may take their time: speed belongs in benchmarks, and machines are busy. Whether many
+are filtered out is chance.
 
 Half as many as usual, where a test does not say how many: CI has thirty minutes. `--hypothesis-profile=thorough` for more.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("offbook", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
+UNHURRIED = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+settings.register_profile("offbook", deadline=None, suppress_health_check=UNHURRIED, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("offbook"), max_examples=500)
 settings.load_profile("offbook")

@@ -13,7 +13,7 @@ import tarfile
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import apsw
 import msgspec
 import pytest
 
+from offbook import embedded
 from offbook.backup import (
     BackupDamaged,
     UnfinishedRestore,
@@ -32,13 +33,19 @@ from offbook.backup import (
     write_backup,
 )
 from offbook.backup.archive import pack
-from offbook.embedded import open_memory
 from offbook.errors import InvalidInput, OffbookError, StoreError, StoreOwned, StoreTooNew
 from offbook.home import Home, Lock
+from offbook.memory import Memory
+from offbook.settings import Embedding, Settings
 from offbook.types import LogLine, Message
 
 Members = list[tuple[tarfile.TarInfo, bytes]]
 LARGE = "a large part " * 10_000
+
+
+def open_memory(folder: Path) -> AbstractAsyncContextManager[Memory]:
+    """Without the model, which would be put into the folder meanwhile."""
+    return embedded.open_memory(folder, settings=Settings(embedding=Embedding(model="none")))
 
 
 @pytest.fixture

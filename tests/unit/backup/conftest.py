@@ -6,14 +6,17 @@ import pytest
 
 from offbook.embedded import open_memory
 from offbook.home import Home
+from offbook.settings import Embedding, Settings
 from offbook.types import Message
 
+WITHOUT_MODEL = Settings(embedding=Embedding(model="none"))
+"""It would be put into the folder meanwhile."""
 LARGE = "a large part " * 10_000
 
 
 @pytest.fixture
 async def home(tmp_path: Path) -> Home:
-    async with open_memory(tmp_path / "home") as memory:
+    async with open_memory(tmp_path / "home", settings=WITHOUT_MODEL) as memory:
         for text in ("hello", "the secret is 大象 🐘", LARGE):
             await memory.on_message(memory.scope("chat"), [Message(role="user", content=text)])
         await memory.on_message(memory.scope("notes", "second"), [Message(role="user", content="a note")])

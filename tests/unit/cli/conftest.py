@@ -13,10 +13,13 @@ from click.testing import CliRunner, Result
 from offbook.cli.root import root
 from offbook.embedded import open_memory
 from offbook.home import Home
+from offbook.settings import Embedding, Settings
 from offbook.types import Message
 from tests.unit.cli.answering import Answering
 
 Run = Callable[..., Result]
+WITHOUT_MODEL = Settings(embedding=Embedding(model="none"))
+"""It would be put into the folder meanwhile."""
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +53,7 @@ def stored(home: Home) -> Home:
 
 
 async def _store(home: Home) -> None:
-    async with open_memory(home.folder) as memory:
+    async with open_memory(home.folder, settings=WITHOUT_MODEL) as memory:
         for number in range(10):
             await memory.on_message(memory.scope("chat"), [Message(role="user", content=f"message {number}")])
         await memory.on_message(memory.scope("other", "second"), [Message(role="user", content="large " * 20_000)])

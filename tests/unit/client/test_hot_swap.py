@@ -30,7 +30,7 @@ LOOSE_SECONDS = 10.0
 
 
 def session_of(memory: FakeMemory, **options: Any) -> HotSwapSession:
-    settings = {"context_window": 800, "deadline_seconds": 0.02, **options}
+    settings = {"context_window": 800, "deadline_seconds": 2.0, **options}
     session = HotSwapSession(cast(AsyncClient, memory), "s", **settings)
     session._name = f"m{len(memory.recorded)}"  # short: what stands for the past names every message
     return session
