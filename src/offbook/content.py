@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -57,6 +57,17 @@ RESULT_KEYS = ("content", "output", "result")
 _MEDIA_TYPE_KEYS = ("mediaType", "media_type", "mimeType", "mime_type")
 _PAYLOAD_KEYS = frozenset({"data", "file_data", "b64_json", "blob"})
 OPAQUE_KEYS = frozenset({"thinkingSignature", "thoughtSignature", "textSignature", "encrypted_content"})
+
+_DIALECT = frozenset(
+    {
+        *("type", "text", "id", "index", "status", "is_error", "isError", "source", "url", "detail", "annotations"),
+        *("thinking", "summary", "signature", "cache_control", "filename", "title", "image_url", "file_id"),
+        *(*HOLDERS, *CALL_ID_KEYS, *RESULT_ID_KEYS, *NAME_KEYS, *ARGUMENT_KEYS, *RESULT_KEYS),
+        *(*_MEDIA_TYPE_KEYS, *_PAYLOAD_KEYS, *OPAQUE_KEYS),
+    }
+)
+"""Keys of the blocks themselves: nobody said them."""
+_FIELD_NAME = re.compile(r"[A-Za-z_$][\w.$-]*", re.ASCII)
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},")
 # Payloads come in the standard alphabet, which has neither the `_` nor the `-` of a token; signatures in both.
@@ -232,6 +243,41 @@ def strings(value: Any) -> Iterator[tuple[Path, str]]:
             waiting.extend(((*path, key), item[key]) for key in reversed(item))
         elif isinstance(item, list):
             waiting.extend(((*path, index), item[index]) for index in range(len(item) - 1, -1, -1))
+
+
+def said_in(value: Any, *, counts_names: bool = True) -> Iterator[str]:
+    """Whatever can be read in nested JSON, in document order: strings, also those of JSON that came as text, numbers,
+    and the keys that are not a dialect's own. Without `counts_names` only keys that are no field's name."""
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+            waiting.extend(_json_in(item))
+        elif isinstance(item, _Key):
+            if item.name not in _DIALECT and (counts_names or not _FIELD_NAME.fullmatch(item.name)):
+                yield item.name
+        elif isinstance(item, dict):
+            for key in reversed(item):
+                waiting += (item[key], _Key(key))
+        elif isinstance(item, list):
+            waiting.extend(reversed(item))
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            yield msgspec.json.encode(item).decode()
+
+
+class _Key(NamedTuple):
+    name: str
+
+
+def _json_in(text: str) -> list[Any]:
+    """What a text holds that is JSON, as OpenAI sends arguments: with other words than the text, if it was escaped."""
+    if text[:1] not in ("{", "[") or text[-1:] not in ("}", "]"):
+        return []
+    try:
+        return [msgspec.json.decode(text)]
+    except (msgspec.DecodeError, RecursionError):
+        return []
 
 
 def replace(value: Any, replacements: Mapping[Path, str]) -> Any:

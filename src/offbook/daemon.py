@@ -56,7 +56,7 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
     home.check_socket_path()
     async with open_parts(home, settings, tasks=[_backups(home, settings)]) as (memory, store):
         home.owner_token()
-        await _reach_backups(home, settings, memory, store)
+        _reach_backups(home, settings, memory, store)
         listeners = _Listeners(home, settings, memory, store)
         stop = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
@@ -76,7 +76,7 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
     log.info("stopped", action="daemon.stopped")
 
 
-async def _reach_backups(home: Home, settings: Settings, memory: Memory, store: SqliteStore) -> None:
+def _reach_backups(home: Home, settings: Settings, memory: Memory, store: SqliteStore) -> None:
     from offbook.backup.forgetting import Backups
 
     memory.reaches(Backups(home, settings, store))

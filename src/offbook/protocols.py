@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -346,6 +346,10 @@ class Store(Protocol):
         """How many of each status, without those forgotten. Grows with lessons, not with history."""
 
     # ── forgetting ──
+
+    async def places_hashed(self, agent_id: str, hashes: Collection[bytes]) -> list[int]:
+        """Where those of the agent's messages lie whose rows have these hashes, also forgotten ones, in order. Looks at
+        every message."""
 
     async def lineage(self, agent_id: str, places: Sequence[int], *, summaries: Sequence[str] = ()) -> Lineage:
         """Everything that came of these messages of the agent, but for what was forgotten before; `summaries` names

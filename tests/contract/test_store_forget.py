@@ -119,6 +119,18 @@ async def test_a_lineage_is_all_that_came_of_the_messages(store: Store) -> None:
     assert (await lineage_of(store, 4)).lessons == []
 
 
+async def test_messages_are_found_by_the_hashes_of_their_rows(store: Store) -> None:
+    await everything(store)
+    logged = await store.messages(CHAT, limit=10)
+    places = await store.places(CHAT, [one.seq for one in logged])
+    wanted = {logged[2].hash, logged[0].hash, b"another"}
+    assert await store.places_hashed("main", wanted) == [places[0], places[2]]
+    assert await store.places_hashed("main", frozenset()) == []
+    assert await store.places_hashed("other", wanted) == await store.places_hashed("nobody", wanted) == []
+    await erase(store, await lineage_of(store, logged[0].seq), logged[0].seq)
+    assert await store.places_hashed("main", wanted) == [places[0], places[2]]
+
+
 async def test_a_lesson_that_others_say_is_kept_as_given(store: Store) -> None:
     await everything(store)
     (lesson,) = await store.lessons("main")

@@ -9,8 +9,9 @@ from pathlib import Path
 import apsw
 import msgspec
 
+from offbook.audit import micros, moment
 from offbook.backup.archive import BLOBS, DATABASE, ArchivedAgent, Manifest
-from offbook.errors import StoreCorrupt
+from offbook.errors import InvalidInput, StoreCorrupt
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import audit_reads, reads
 from offbook.store.sqlite.connection import open_reader, store_errors
@@ -21,7 +22,9 @@ _references = msgspec.json.Decoder(list[BlobRef])
 
 
 def cut_unpacked(unpacked: Path, manifest: Manifest, at: datetime) -> tuple[Manifest, Cut]:
-    """Cut the log, let go of the large parts that only what went referred to, and say of it what it holds now."""
+    """Cut the log, let go of the large parts that only what went referred to, and say of it what it holds now.
+    Raises InvalidInput where nothing would be left."""
+    _refuse_before_everything(unpacked / DATABASE, at)
     cut = cut_after(unpacked / DATABASE, at)
     if not cut.agents:
         return manifest, cut
@@ -37,6 +40,21 @@ def cut_unpacked(unpacked: Path, manifest: Manifest, at: datetime) -> tuple[Mani
             path.unlink()
     missing = [name for name in manifest.missing if name in names]
     return msgspec.structs.replace(manifest, agents=agents, missing=missing), cut
+
+
+def _refuse_before_everything(database: Path, at: datetime) -> None:
+    """An empty memory is nothing to go back to: more likely the year is wrong, or the zone."""
+    with store_errors():
+        connection = open_reader(database)
+        try:
+            oldest: int | None = connection.execute("SELECT min(at) FROM audit").get
+        finally:
+            connection.close()
+    if oldest is not None and micros(at) < oldest:
+        raise InvalidInput(
+            f"on {at.astimezone():%Y-%m-%d %H:%M:%S} there was nothing yet: the oldest moment in this backup is "
+            f"{moment(oldest).astimezone().isoformat()}. Give --at that or a later one; nothing was moved"
+        )
 
 
 def _agent(connection: apsw.Connection, agent_id: str) -> ArchivedAgent:

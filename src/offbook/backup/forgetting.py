@@ -123,7 +123,7 @@ class Backups:
                 troubles += [str(error)] if archive.exists() else []  # an old one may just have gone
         for folder in self._moved_aside():
             try:
-                changed += bool(await self._erase(agent_id, wanted, folder / DATABASE, folder / BLOBS))
+                changed += bool(await self._erase(agent_id, wanted, folder / DATABASE, folder / BLOBS, purges=True))
             except (OffbookError, OSError) as error:
                 troubles.append(f"{folder}: {error}")
         if troubles:
@@ -143,7 +143,8 @@ class Backups:
                 after = page[-1].seq
         return frozenset(hashes)
 
-    async def _erase(self, agent_id: str, wanted: Meant, database: Path, blobs: Path) -> int:
+    async def _erase(self, agent_id: str, wanted: Meant, database: Path, blobs: Path, *, purges: bool = False) -> int:
+        """`purges`: the file stays, so what was removed must not lie in it; who packs it again sees to that."""
         store = SqliteStore(database)
         try:
             erasing = Erasing(store, BlobFiles(blobs), self._settings)
@@ -152,7 +153,7 @@ class Backups:
                 await self._erase_planned(agent_id, erasing, plan)
             stray = await self._strays(store, agent_id, wanted, plan)
             await store.erase_stray(agent_id, stray)
-            if plan.what.places or stray:
+            if purges and (plan.what.places or stray):
                 await store.purge()
             return len(plan.what.places) + len(stray)
         finally:

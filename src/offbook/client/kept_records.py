@@ -19,7 +19,7 @@ import msgspec
 from offbook.client.courier import Envelope
 from offbook.client.outbox_folder import OutboxFolder
 from offbook.client.segment import line_of, queued_of
-from offbook.content import strings
+from offbook.content import said_in
 from offbook.errors import WrongShape
 from offbook.scope import resolve_agent
 
@@ -100,7 +100,7 @@ def kept_in(line: bytes, path: Path, cursor: int, default_agent: str) -> Kept | 
         return None
     said = _said(envelope.message)
     times = [each for each in (refused_at, said.ts) if each is not None and each.tzinfo is not None]
-    texts = [reason, *(text for _, text in strings(message))]
+    texts = [reason, *said_in(message)]
     return Kept(agent_id, envelope.session_id, said.id, texts, max(times, default=None), blank, is_waiting)
 
 

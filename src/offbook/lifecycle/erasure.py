@@ -18,9 +18,10 @@ from offbook.content import (
     first_of,
     is_call,
     is_result,
-    strings,
+    said_in,
 )
 from offbook.erasures import FORGOTTEN_TEXT, ForgottenSpan
+from offbook.lifecycle.stretches import Stretches, Window, words_of
 from offbook.types import Block, Content, Message
 
 SHORTEST_MATCHING_CHARS = 2
@@ -34,22 +35,42 @@ def folded(text: str) -> str:
 
 def texts_of(message: Message) -> Iterator[str]:
     """Every text that is kept of a message, wherever in it."""
-    yield from (text for _, text in strings(message.content))
+    yield from said_in(message.content)
     yield from (text for text in (message.name, message.origin) if text)
     if message.meta:
-        yield from (text for _, text in strings(message.meta))
+        yield from said_in(message.meta, counts_names=False)
 
 
-def is_meant(message: Message, wanted: Sequence[str]) -> bool:
-    """Whether it says any of these, which are folded."""
-    texts = [folded(text) for text in texts_of(message)]
-    return any(phrase in text for phrase in wanted for text in texts)
+class Phrases:
+    """What is to be forgotten where it says so in words. However it was typed: width, case, spaces and, where it is
+    nothing but words, the signs between them do not count."""
 
+    def __init__(self, wanted: Sequence[str]) -> None:
+        self._folded = [folded(each) for each in wanted]
+        self.named: frozenset[Window] = frozenset(
+            tuple(words) for each in self._folded if " ".join(words := words_of(each)) == each
+        )
+        """Those that are words only. A sign among them (C++, 42 %) is none: the words alone are said where it is not."""
+        self._several = Stretches(window for window in self.named if len(window) > 1)
+        # As it was given, too: a folded ß is two letters.
+        spellings = dict.fromkeys([*self._folded, *(" ".join(each.split()) for each in wanted)])
+        self._patterns = [self._written(each) for each in spellings]
 
-def as_said(message: Message, wanted: str) -> set[str]:
-    """How a message writes what is wanted: for those who look through files byte by byte."""
-    pattern = re.compile(r"\s+".join(re.escape(word) for word in wanted.split(" ")), re.IGNORECASE)
-    return {found[0] for text in texts_of(message) for found in pattern.finditer(text)}
+    def are_in(self, text: str) -> bool:
+        letters = folded(text)
+        return any(each in letters for each in self._folded) or bool(self._several.found_in(text))
+
+    def are_said(self, message: Message) -> bool:
+        return any(map(self.are_in, texts_of(message)))
+
+    def as_written(self, message: Message) -> set[str]:
+        """How a message writes them: for those who look through files byte by byte."""
+        return {found[0] for text in texts_of(message) for each in self._patterns for found in each.finditer(text)}
+
+    def _written(self, phrase: str) -> re.Pattern[str]:
+        words = phrase.split(" ")
+        between = r"[\W_]+" if tuple(map(folded, words)) in self.named else r"\s+"
+        return re.compile(between.join(map(re.escape, words)), re.IGNORECASE)
 
 
 def forgotten(message: Message) -> Message:

@@ -11,7 +11,7 @@ import errno
 import shutil
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -25,15 +25,14 @@ from offbook.entries import Arrivals, PlacedMessage
 from offbook.errors import StoreCorrupt, StoreError, StoreFull
 from offbook.home import make_private
 from offbook.protocols import Blobs, Store
-from offbook.retrieval.index.saying import is_indexed, said_by
-from offbook.retrieval.whole import whole_text
+from offbook.retrieval.index.saying import is_indexed
 from offbook.worker.index_before import Before
 from offbook.worker.linking import Linker
+from offbook.worker.saying_reader import SayingReader
 from offbook.worker.threads import to_the_end
 
 if TYPE_CHECKING:
     from offbook.retrieval.index.agent_index import AgentIndex
-    from offbook.retrieval.index.rows import Said
 
 BATCH, QUICK_BATCH = 200, 50
 """Messages taken at a time: about 20 ms of work, in a thread; and where somebody waits for an answer."""
@@ -74,13 +73,13 @@ class Indexes:
     def __init__(self, store: Store, blobs: Blobs, folder: Path, *, silence: Callable[[str], timedelta]) -> None:
         """`silence`: how long a pause of an agent's session must be to end an episode."""
         self._store = store
-        self._blobs = blobs
         self._folder = folder
         self._silence = silence
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._opening: dict[str, tuple[asyncio.Lock, list[None]]] = {}
         """A lock an agent while somebody opens or lets go, and how many those are."""
         self._linker = Linker(store)
+        self._sayings = SayingReader(blobs)
 
     def open_agents(self) -> list[str]:
         return list(self._kept)
@@ -135,7 +134,7 @@ class Indexes:
         async with self._using(agent_id) as kept, kept.lock:
             kept.before = None
             if relinked is not None and not kept.unlinked:
-                kept.before = await to_the_end(Before, kept.index, relinked)
+                kept.before = await to_the_end(Before, kept.index.rows, relinked)
             await to_the_end(kept.index.discard)
             await self._open_again(agent_id, kept)
         log.info("rebuilding", action="index.rebuild", agent=agent_id)
@@ -201,6 +200,7 @@ class Indexes:
         with suppress(*UNWRITABLE):  # what could not be written cannot always be taken back
             await to_the_end(kept.index.close)
         kept.unlinked.clear()
+        self._sayings.forget(agent_id)
         kept.index = await self._opened(agent_id)
 
     async def _make_room(self) -> None:
@@ -221,6 +221,7 @@ class Indexes:
             log.warning("not committed", action="index.commit", agent=agent_id, detail=error.detail)
         if not kept.users:  # nobody has come meanwhile
             del self._kept[agent_id]
+            self._sayings.forget(agent_id)
             await to_the_end(kept.index.close)
 
     async def _is_of_this_history(self, agent_id: str, index: AgentIndex) -> bool:
@@ -269,15 +270,15 @@ class Indexes:
         arrivals = await self._arrivals(agent_id, kept.index.through_event, batch)
         messages = [placed for placed in arrivals.messages if is_indexed(placed)]
         if messages:
-            said = await self._said(agent_id, messages, kept.before)
+            said = await self._sayings.said(agent_id, messages, kept.before)
             kept.news_at = time.monotonic()
-            unlinked = kept.before.unlinked(messages, arrivals.through_event) if kept.before else messages
+            unlinked = kept.before.unlinked(messages) if kept.before else messages
             kept.unlinked += [unlinked] if unlinked else []
             await self._write(agent_id, kept, kept.index.take, said, arrivals.through_event)
             await self._link(agent_id, kept)
         else:
             kept.index.take((), arrivals.through_event)
-        if kept.before is not None and kept.before.ends_by(arrivals.through_event):
+        if arrivals.is_end:
             kept.before = None
         is_due = time.monotonic() - kept.committed_at >= 5 * COMMIT_SECONDS
         if kept.index.is_dirty and is_due and batch == BATCH:
@@ -301,16 +302,6 @@ class Indexes:
         while kept.unlinked:
             await self._linker.link(agent_id, kept.index, kept.unlinked[0])
             del kept.unlinked[0]
-
-    async def _said(self, agent_id: str, messages: Sequence[PlacedMessage], before: Before | None) -> list[Said]:
-        wholes = [await whole_text(self._blobs, agent_id, placed) for placed in messages]
-        flags = before.flags_of(messages) if before else [None] * len(messages)
-        return await asyncio.to_thread(
-            lambda: [
-                said_by(placed, whole, flags=known)
-                for placed, whole, known in zip(messages, wholes, flags, strict=True)
-            ]
-        )
 
     async def _commit(self, agent_id: str, kept: _Kept) -> None:
         await self._link(agent_id, kept)

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,8 @@ from offbook.compression.validity import made_valid
 from offbook.conformance.cover import pair_faults
 from offbook.content import tool_calls, tool_results
 from offbook.erasures import FORGOTTEN_TEXT
-from offbook.lifecycle.erasure import as_said, folded, forgotten, is_meant, spans_of, texts_of
+from offbook.lifecycle.erasure import Phrases, folded, forgotten, spans_of, texts_of
+from offbook.lifecycle.stretches import windows_of, words_of
 from offbook.types import Message, now
 
 SECRET = "xyzzy plugh"
@@ -96,30 +98,68 @@ def test_forgetting_again_changes_nothing(messages: list[Message]) -> None:
 # ── what is meant ──
 
 
+def is_meant(message: Message, *wanted: str) -> bool:
+    return Phrases(wanted).are_said(message)
+
+
 @given(st.text(min_size=1).filter(str.strip), st.text(min_size=1).filter(str.strip))
 def test_a_text_is_meant_however_it_was_typed(text: str, other: str) -> None:
-    message = Message(role="user", content=f"before {text} after")
-    assert is_meant(message, [folded(text)])
-    assert is_meant(message, [folded("\n".join(f"before {text} after".split()))])
-    assert is_meant(message, [folded(other), folded(text)])
-    assert is_meant(message, [folded(other)]) == (folded(other) in folded(f"before {text} after"))
-    assert not is_meant(message, [])
+    said = f"before {text} after"
+    message = Message(role="user", content=said)
+    assert is_meant(message, text)
+    assert is_meant(message, "\n".join(said.split()))
+    assert is_meant(message, other, text)
+    words = tuple(words_of(other))
+    is_words = " ".join(words) == folded(other) and words in windows_of(said, len(words))
+    assert is_meant(message, other) == (folded(other) in folded(said) or is_words)
+    assert not is_meant(message)
 
 
 def test_every_part_of_a_message_is_looked_at() -> None:
-    wanted = [folded(SECRET)]
-    assert is_meant(Message(role="user", content="", name=SECRET), wanted)
-    assert is_meant(Message(role="user", content="", origin=SECRET), wanted)
-    assert is_meant(Message(role="user", content="", meta={"deep": [{"er": SECRET}]}), wanted)
-    assert is_meant(Message(role="assistant", content=[call("tool-call", "1")]), wanted)
-    assert is_meant(Message(role="user", content="ＸＹＺＺＹ\u3000PLUGH"), wanted)
-    assert not is_meant(Message(role="user", content="xyzzyplugh"), wanted)
+    assert is_meant(Message(role="user", content="", name=SECRET), SECRET)
+    assert is_meant(Message(role="user", content="", origin=SECRET), SECRET)
+    assert is_meant(Message(role="user", content="", meta={"deep": [{"er": SECRET}]}), SECRET)
+    assert is_meant(Message(role="user", content="", meta={SECRET: 1}), SECRET)
+    assert is_meant(Message(role="assistant", content=[call("tool-call", "1")]), SECRET)
+    assert is_meant(Message(role="user", content="ＸＹＺＺＹ\u3000PLUGH"), SECRET)
+    assert is_meant(Message(role="user", content="**Xyzzy**, _plugh_!"), SECRET)
+    assert not is_meant(Message(role="user", content="xyzzyplugh"), SECRET)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "arguments"),
+    [
+        ("4111111111111111", {"card": 4111111111111111}),
+        ("0.125", [{"share": 0.125}]),
+        ("John Q Public", {"owners": {"John Q Public": True}}),
+        ("card", {"card": None}),
+        ("Café Straße 9", '{"where": "Caf\\u00e9 Stra\\u00dfe 9"}'),
+        ("Café Straße 9", '{"Caf\\u00e9 Stra\\u00dfe 9": 1}'),
+        ("4111", '{"card": 4111}'),
+    ],
+)
+def test_numbers_keys_and_json_that_came_as_text_are_said_too(wanted: str, arguments: Any) -> None:
+    blocks = [call("tool-call", "1", arguments), answer("tool-result", "1", arguments), {"type": "odd", "v": arguments}]
+    for block in blocks:
+        message = Message(role="assistant", content=[block])
+        assert is_meant(message, wanted), block
+        assert Phrases([wanted]).as_written(message) == {wanted}
+        assert not is_meant(forgotten(message), wanted)
+
+
+def test_the_names_of_fields_are_nobodys_words() -> None:
+    blocks = [call("tool-call", "1", {}), answer("tool-result", "1", "")]
+    message = Message(role="assistant", content=blocks, meta={"model": "m-1", "usage": {"input_tokens": 7}})
+    for name in ("type", "arguments", "content", "toolCallId", "name", "model", "usage", "input_tokens"):
+        assert not is_meant(message, name), name
 
 
 def test_how_it_was_written_is_known_for_those_who_look_at_bytes() -> None:
     message = Message(role="user", content="XYZZY  plugh, then xyzzy\nPlugh")
-    assert as_said(message, folded(SECRET)) == {"XYZZY  plugh", "xyzzy\nPlugh"}
-    assert as_said(Message(role="user", content="a.c abc"), "a.c") == {"a.c"}
+    assert Phrases([SECRET]).as_written(message) == {"XYZZY  plugh", "xyzzy\nPlugh"}
+    assert Phrases([SECRET]).as_written(Message(role="user", content="xyzzy: **plugh**")) == {"xyzzy: **plugh"}
+    assert Phrases(["a.c"]).as_written(Message(role="user", content="a.c abc")) == {"a.c"}
+    assert Phrases(["C++ code"]).as_written(Message(role="user", content="C++  code, C code")) == {"C++  code"}
 
 
 # ── where ──

@@ -122,9 +122,11 @@ def test_times_numbers_and_ids_are_no_probes(text: str) -> None:
     assert candidates([text]) == set()
 
 
-@given(st.datetimes(timezones=st.sampled_from([UTC, None])), st.sampled_from(["auto", "minutes", "milliseconds"]))
+@given(
+    st.datetimes(datetime(1900, 1, 1), datetime(2199, 12, 31), timezones=st.sampled_from([UTC, None])),
+    st.sampled_from(["auto", "minutes", "milliseconds"]),
+)
 def test_no_time_is_a_probe_in_any_precision(at: datetime, precision: str) -> None:
-    assume(1900 <= at.year < 2200)
     assert candidates([at.isoformat(timespec=precision)]) == set()
 
 

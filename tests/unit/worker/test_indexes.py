@@ -12,6 +12,7 @@ import pytest
 from offbook.errors import StoreFull
 from offbook.ingest import prepare
 from offbook.retrieval.candidates import matching_rows
+from offbook.retrieval.index import saying
 from offbook.retrieval.index.agent_index import AgentIndex
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
@@ -53,12 +54,12 @@ async def test_an_agent_without_messages_has_an_empty_index(indexes: Indexes) ->
     await indexes.commit("stranger")
 
 
-async def test_noise_and_system_messages_have_no_row(store: SqliteStore, indexes: Indexes) -> None:
+async def test_noise_has_no_row(store: SqliteStore, indexes: Indexes) -> None:
     await add(store, "a cat")
     await add(store, "HEARTBEAT_OK", noise="heartbeat")
     await add(store, Message(role="system", content="You are an assistant."), Message(role="tool", content="42 files"))
     places = await places_of(store)
-    assert await indexed(indexes) == [places[0], places[3]]
+    assert await indexed(indexes) == [places[0], places[2], places[3]]
 
 
 async def test_agents_have_indexes_of_their_own(store: SqliteStore, indexes: Indexes) -> None:
@@ -190,6 +191,34 @@ async def test_rebuilt_it_is_the_same_as_before(store: SqliteStore, indexes: Ind
     assert index.rows.count == 0
     assert await indexed(indexes) == before
     assert await rows_with(indexes, "number49") == [49]
+
+
+async def test_made_anew_of_the_one_before_it_is_the_same(
+    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no message is read again for what was known of it."""
+    await add(store, "Ada: is the cat in?", "I don't know anything about that.", "Thanks!", "Do you remember the cat?")
+    await add(store, *numbered(2 * BATCH))
+    await add(store, Message(role="assistant", content="I have no memory of that."))
+    await indexed(indexes)
+    read: list[str] = []
+    is_question = saying.is_question
+    monkeypatch.setattr(saying, "is_question", lambda text: read.append(text) or is_question(text))
+    await indexes.rebuild("main")
+    await indexed(indexes)
+    index = indexes.peek("main")
+    assert index is not None
+    expected = index.rows.view().copy()
+    assert len(set(expected["flags"].tolist())) > 2
+    assert len(read) == len(expected)
+    read.clear()
+    await indexes.rebuild("main", relinked=[])
+    await add(store, "Is it new?")
+    await indexed(indexes)
+    index = indexes.peek("main")
+    assert index is not None
+    assert index.rows.view()[:-1].tolist() == expected.tolist()
+    assert read == ["Is it new?"]
 
 
 async def test_who_reads_while_it_is_rebuilt_reads_on(store: SqliteStore, indexes: Indexes) -> None:

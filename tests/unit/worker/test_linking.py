@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from offbook.entries import Supersession
+from offbook.entries import PlacedMessage, Supersession
+from offbook.retrieval.index.agent_index import AgentIndex
 from offbook.store.sqlite import SqliteStore
 from offbook.types import AuditEvent, Message, Scope
 from offbook.worker.indexes import Indexes
+from offbook.worker.linking import Linker
 
 from ..store.test_sqlite import tamper
 from .conftest import CHAT, add, indexed, places_of
@@ -66,6 +69,32 @@ async def test_run_twice_it_links_once(store: SqliteStore, indexes: Indexes) -> 
         await indexed(indexes)
     assert await links_of(store) == before
     assert len(before) == len(await noted(store)) == 1
+
+
+async def test_what_was_looked_through_is_not_again_but_for_those_named(
+    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, "I live in Lisbon.", "I live in Berlin now.")
+    await add(store, "The meeting is on Friday.", "Sorry, I meant Monday.")
+    await indexed(indexes)
+    places = await places_of(store)
+    before = await links_of(store)
+    assert len(before) == 2
+    looked: list[int] = []
+    link = Linker.link
+
+    async def noting(self: Linker, agent_id: str, index: AgentIndex, messages: Sequence[PlacedMessage]) -> None:
+        looked.extend(placed.place for placed in messages)
+        await link(self, agent_id, index, messages)
+
+    monkeypatch.setattr(Linker, "link", noting)
+    await indexes.rebuild("main", relinked={places[1]})
+    await indexed(indexes)
+    assert looked == [places[1]]
+    await indexes.rebuild("main", relinked=())
+    await add(store, "I live in Rome now.", scope=WORK)
+    await indexed(indexes)
+    assert looked[1:] == (await places_of(store))[-1:]
 
 
 async def test_never_across_agents(store: SqliteStore, indexes: Indexes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 
@@ -309,6 +309,9 @@ class SqliteStore(SqliteFile):
         return await self._read(lesson_reads.lesson_counts, agent_id)
 
     # ── forgetting ──
+
+    async def places_hashed(self, agent_id: str, hashes: Collection[bytes]) -> list[int]:
+        return await self._read(erase_reads.places_hashed, agent_id, hashes)
 
     async def lineage(self, agent_id: str, places: Sequence[int], *, summaries: Sequence[str] = ()) -> Lineage:
         return await self._read(erase_reads.lineage, agent_id, places, summaries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -37,6 +37,7 @@ _REFERRED_TO = """
 SELECT m.place, m.blobs FROM messages m JOIN sessions s ON s.session = m.session
 WHERE s.agent = ? AND m.blobs IS NOT NULL
 """
+_HASHES = "SELECT m.place, m.hash FROM messages m JOIN sessions s ON s.session = m.session WHERE s.agent = ?"
 _receipt = msgspec.json.Decoder(ForgetReceipt)
 
 
@@ -45,6 +46,16 @@ class _Blob(msgspec.Struct):
 
 
 _blobs = msgspec.json.Decoder(list[_Blob])
+
+
+# ── where some messages are ──
+
+
+def places_hashed(connection: apsw.Connection, agent_id: str, hashes: Collection[bytes]) -> list[int]:
+    """No index knows the hashes: forgetting alone looks for them, and only in copies."""
+    agent = agent_number(connection, agent_id)
+    rows = connection.execute(_HASHES, (agent,)) if hashes else ()
+    return sorted(place for place, hash_ in rows if hash_ in hashes)
 
 
 # ── what came of some messages ──

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from offbook.content import internalise, strings
+from offbook.content import internalise, said_in
 from offbook.entries import PlacedMessage
 from offbook.erasures import FORGOTTEN, ForgottenSpan
 from offbook.errors import StoreCorrupt
-from offbook.lifecycle.erasure import as_said, folded, is_meant, texts_of
+from offbook.lifecycle.erasure import Phrases, texts_of
 from offbook.lifecycle.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
-from offbook.lifecycle.stretches import Stretches, Window, windows_of, without_common, words_of
+from offbook.lifecycle.stretches import Stretches, Window, windows_of, without_common
 from offbook.protocols import Blobs, Store
 from offbook.types import Message, Scope
 
@@ -119,10 +119,9 @@ async def found(store: Store, blobs: Blobs, agent_id: str, meant: Meant, also: S
         others = [message for placed, message in page if placed.place not in places]
         windows -= await asyncio.to_thread(_in_any, sought, others)
     without_common(windows, also)
-    phrased = [folded(each) for each in meant.matching or ()]
-    # A sign among them (C++, 42 %) is no word: the words alone would be found where nobody said it.
-    named = {tuple(words) for each in phrased if " ".join(words := words_of(each)) == each}
-    written = {each for _, message in wanted for phrase in phrased for each in as_said(message, phrase)}
+    phrased = Phrases(meant.matching or ())
+    named = set(phrased.named)
+    written = {each for _, message in wanted for each in phrased.as_written(message)}
     own = [[window for window in each if window in windows] for each in by_message]
     probed = named | chosen(own, MOST_PROBES - len(named))
     texts = [text for each in said for text in each]
@@ -139,9 +138,11 @@ async def found(store: Store, blobs: Blobs, agent_id: str, meant: Meant, also: S
 async def _those_meant(store: Store, blobs: Blobs, agent_id: str, meant: Meant) -> AsyncIterator[list[Said]]:
     """Where it is said which they are, only those are read; else all of the agent's log."""
     if meant.matching is None and meant.entry_places is not None:
-        places = sorted(meant.entry_places)
-        for first in range(0, len(places), PAGE):
-            yield await _living(blobs, agent_id, await store.messages_at(agent_id, places[first : first + PAGE]))
+        async for page in _pages_at(store, blobs, agent_id, sorted(meant.entry_places)):
+            yield page
+    elif meant.matching is None and meant.hashes is not None:
+        async for page in _pages_at(store, blobs, agent_id, await store.places_hashed(agent_id, meant.hashes)):
+            yield page
     elif meant.matching is None and meant.session_id is not None:
         scope, after = Scope(agent_id=agent_id, session_id=meant.session_id), 0
         while logged := await store.messages(scope, after_seq=after, limit=PAGE):
@@ -152,6 +153,11 @@ async def _those_meant(store: Store, blobs: Blobs, agent_id: str, meant: Meant) 
         is_wanted = await _wanted(store, agent_id, meant)
         async for page in pages_of(store, blobs, agent_id):
             yield await asyncio.to_thread(_those, page, is_wanted)
+
+
+async def _pages_at(store: Store, blobs: Blobs, agent_id: str, places: Sequence[int]) -> AsyncIterator[list[Said]]:
+    for first in range(0, len(places), PAGE):
+        yield await _living(blobs, agent_id, await store.messages_at(agent_id, places[first : first + PAGE]))
 
 
 async def _living(blobs: Blobs, agent_id: str, messages: Sequence[PlacedMessage]) -> list[Said]:
@@ -177,7 +183,7 @@ def _those(page: Sequence[Said], is_wanted: Callable[[PlacedMessage, Message], b
 
 def _spoken(placed: PlacedMessage, message: Message) -> list[str]:
     """Texts that it may be known by: not what stays of it, nor what a host wrote beside it to find it again."""
-    said = [text for _, text in strings(message.content)]
+    said = list(said_in(message.content))
     # That it was written in the place of a lesson is no word of it: the lesson has its number all the same.
     beside = [text for text in texts_of(msgspec.structs.replace(message, content="")) if text and not is_id(text)]
     return [text for text in said + beside if text not in (placed.session_id, message.id)]
@@ -194,11 +200,8 @@ async def _nothing() -> AsyncIterator[list[Said]]:
 
 async def _wanted(store: Store, agent_id: str, meant: Meant) -> Callable[[PlacedMessage, Message], bool]:
     if meant.matching is not None:
-        wanted, also = [folded(each) for each in meant.matching], meant.hashes or frozenset()
-        return lambda placed, message: placed.logged.hash in also or is_meant(message, wanted)
-    if meant.hashes is not None:
-        hashes = meant.hashes
-        return lambda placed, _: placed.logged.hash in hashes
+        phrased, also = Phrases(meant.matching), meant.hashes or frozenset()
+        return lambda placed, message: placed.logged.hash in also or phrased.are_said(message)
     before = meant.before
     pinned = set(await store.pinned(agent_id, limit=1_000_000))
 

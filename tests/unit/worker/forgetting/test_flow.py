@@ -17,6 +17,7 @@ from offbook.erasures import FORGOTTEN_TEXT, ForgetReceipt
 from offbook.errors import StoreBusy
 from offbook.home import Home
 from offbook.lessons import LessonDraft
+from offbook.lifecycle.probes import Prober
 from offbook.memory import Memory
 from offbook.settings import Settings
 from offbook.store.blobs import BlobFiles
@@ -185,6 +186,39 @@ async def test_a_sign_is_no_word(tmp_path: Path) -> None:
         assert [(one.id, one.status) for one in await store.lessons("main")] == [(lesson.id, "accepted")]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "block"),
+    [
+        ("4111111111111111", {"type": "tool-call", "id": "k", "name": "pay", "arguments": {"card": 4111111111111111}}),
+        ("John Q Public", {"type": "tool-result", "toolCallId": "k", "content": {"John Q Public": "owner"}}),
+        ("12 Harbour Street", {"type": "odd", "v": {"12 Harbour Street": 1}}),
+        (
+            "Café Straße 9",
+            {"type": "tool-call", "id": "k", "name": "map", "arguments": '{"at": "Caf\\u00e9 Stra\\u00dfe 9"}'},
+        ),
+        ("Café Straße 9", {"type": "text", "text": "Meet me: **Café**, *Straße* 9."}),
+    ],
+)
+async def test_whatever_shows_it_says_it(tmp_path: Path, wanted: str, block: dict[str, Any]) -> None:
+    """Numbers, keys, arguments that came as text: recall shows them, so they are forgotten, and found where not."""
+    async with opened(tmp_path) as (memory, _):
+        for agent in ("main", "other"):
+            await memory.on_message(memory.scope("chat", agent), [Message(role="assistant", content=[block])])
+        await caught_up(memory)
+        assert (await memory.recall(memory.scope("chat"), wanted)).entries
+        foretold = await memory.forget("main", matching=wanted, dry_run=True)
+        assert foretold.reached.messages == 1
+        receipt = await memory.forget("other", matching=wanted)
+        assert_gone(receipt)
+        assert (await memory.recall(memory.scope("chat", "other"), wanted)).entries == []
+        receipt = await memory.forget("main", matching=wanted)
+        assert_gone(receipt)
+        assert files_with(tmp_path, wanted) == []
+        await memory.on_message(memory.scope("chat"), [Message(role="assistant", content=[block])])
+        again = await memory.verify_forgotten(receipt, matching=wanted)
+        assert any("message 2" in one.where for one in again.residue), again.residue
+
+
 async def test_what_is_said_meanwhile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(tmp_path) as (memory, store):
         await memory.on_message(memory.scope("chat"), [user(f"Remember that {FACT}.")])
@@ -259,6 +293,37 @@ async def test_entries_and_sessions_are_forgotten_as_they_are_named(tmp_path: Pa
         log = await memory.log(memory.scope("one"))
         assert [line.message.content == FORGOTTEN_TEXT for line in log.messages].count(True) == 1
         assert await faults(tmp_path, store) == []
+
+
+async def test_what_gave_way_to_it_gives_way_to_what_came_after(tmp_path: Path) -> None:
+    """Where the links went with the one between them."""
+    async with opened(tmp_path) as (memory, store):
+        scope = memory.scope("chat")
+        said = ["The meeting is on Friday.", "Sorry, I meant Monday.", "Sorry, I meant Tuesday."]
+        for text in said:
+            await memory.on_message(scope, [user(text)])
+            await caught_up(memory)
+        first, between, last = await store.places(scope, [1, 2, 3])
+        links = await store.supersessions("main", [first, between, last])
+        assert (between, last) in {(link.old_place, link.new_place) for link in links}
+        assert_gone(await memory.forget("main", matching="Monday"))
+        links = await store.supersessions("main", [first, between, last])
+        assert [(link.old_place, link.new_place) for link in links] == [(first, last)]
+
+
+async def test_only_what_may_say_it_is_read_word_by_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as the words are known, no stretch of anything else needs a digest."""
+    async with opened(tmp_path) as (memory, _):
+        await told(memory)
+        digested: list[bytes] = []
+        digest = Prober._digest
+        monkeypatch.setattr(Prober, "_digest", lambda self, window: digested.append(window) or digest(self, window))
+        receipt = await memory.forget("main", matching=FACT)
+        assert_gone(receipt)
+        assert len(set(digested)) == len(receipt.probes)
+        digested.clear()
+        assert (await memory.verify_forgotten(receipt)).residue == []
+        assert len(set(digested)) > 10 * len(receipt.probes)
 
 
 async def test_other_memory_is_as_it_was(tmp_path: Path) -> None:

@@ -130,6 +130,35 @@ async def test_a_dry_run_counts_the_pages_of_lessons_too(tmp_path: Path) -> None
         assert would.reached.pages == done.reached.pages == 2
 
 
+async def test_every_file_is_looked_through_but_for_those_a_link_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(residue, "LARGEST_TEXT_BYTES", 10_000)
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    async with opened(home) as (memory, _):
+        await memory.on_message(memory.scope("chat"), [user("The red ferry leaves at nine from the old pier.")])
+        await caught_up(memory)
+        receipt = await memory.forget("main", matching="The red ferry leaves at nine")
+        assert receipt.residue == []
+        outside.mkdir()
+        (outside / "note.md").write_text("The red ferry leaves at nine from the old pier.")
+        (home / "linked.md").symlink_to(outside / "note.md")
+        (home / "linked").symlink_to(outside)
+        (home / "models").mkdir(exist_ok=True)
+        (home / "models" / "note.md").write_text("The red ferry leaves at nine from the old pier.")
+        assert (await memory.verify_forgotten(receipt, matching="red ferry leaves")).residue == []
+        deep = home / "some" / "folder" / "models"
+        deep.mkdir(parents=True)
+        (deep / "words.md").write_text("of The Red\nFerry leaves at nine.")
+        (deep / "bytes.bin").write_bytes(b"\x00\xffred ferry leaves\x00")
+        (deep / "large.md").write_text("x" * 20_000 + "red ferry leaves")
+        (deep / "empty.md").touch()
+        found = await memory.verify_forgotten(receipt, matching="red ferry leaves")
+        assert {one.where for one in found.residue} == {
+            f"some/folder/models/{name}" for name in ("words.md", "bytes.bin", "large.md")
+        }
+
+
 async def test_a_text_is_folded_once_for_all_that_is_sought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(tmp_path) as (_, store):
         searching = residue.Searching(store, None, None, tmp_path, key=b"k" * 32)  # type: ignore[arg-type]

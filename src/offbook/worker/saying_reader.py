@@ -1,0 +1,63 @@
+"""Messages read into words for the index, with their large texts: one that takes seconds is read once, whoever loses
+patience meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from offbook.deadline import looked_at
+from offbook.entries import PlacedMessage
+from offbook.protocols import Blobs
+from offbook.retrieval.index.saying import said_by
+from offbook.retrieval.whole import LARGEST_FOUND_CHARS, is_large, read_together, whole_text
+from offbook.types import Message
+from offbook.worker.index_before import Before
+
+if TYPE_CHECKING:
+    from offbook.retrieval.index.rows import Said
+
+
+class SayingReader:
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+        self._going: dict[tuple[str, int], asyncio.Task[list[Said]]] = {}
+        """Of large messages, by agent and place: what one who waited no longer has begun, the next goes on with."""
+
+    async def said(self, agent_id: str, messages: Sequence[PlacedMessage], before: Before | None) -> list[Said]:
+        found: list[Said] = []
+        for some in read_together(messages):
+            flags = before.flags_of(some) if before else [None] * len(some)
+            read = self._once if is_large(some[0]) else self._read
+            found += await read(agent_id, some, flags)
+        return found
+
+    def forget(self, agent_id: str) -> None:
+        """Let go of what nobody will ask for again."""
+        for key in [key for key in self._going if key[0] == agent_id]:
+            self._going.pop(key).cancel()
+
+    async def _once(self, agent_id: str, messages: Sequence[PlacedMessage], flags: Sequence[int | None]) -> list[Said]:
+        key = (agent_id, messages[0].place)
+        if key not in self._going:
+            self._going[key] = asyncio.create_task(self._read(agent_id, messages, flags))
+            self._going[key].add_done_callback(looked_at)
+        task = self._going[key]
+        try:
+            return await asyncio.shield(task)
+        finally:
+            if task.done():
+                self._going.pop(key, None)
+
+    async def _read(self, agent_id: str, messages: Sequence[PlacedMessage], flags: Sequence[int | None]) -> list[Said]:
+        wholes = [
+            await whole_text(self._blobs, agent_id, placed, most_chars=LARGEST_FOUND_CHARS) for placed in messages
+        ]
+        return await asyncio.to_thread(_said_by, messages, wholes, flags)
+
+
+def _said_by(
+    messages: Sequence[PlacedMessage], wholes: Sequence[Message | None], flags: Sequence[int | None]
+) -> list[Said]:
+    return [said_by(placed, whole, flags=known) for placed, whole, known in zip(messages, wholes, flags, strict=True)]
