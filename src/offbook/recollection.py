@@ -152,6 +152,7 @@ class Recollections:
             limit=appetite.limit,
             explain=True,
             prefers_hot=True,
+            only_said=True,
             seconds=seconds,
             others=tuple(others[:MOST_CROSSED_IN_A_TURN]),
         )
@@ -190,7 +191,7 @@ class Recollections:
         self, scope: Scope, newest: Sequence[int], is_left_out: Callable[[Lead], bool], budget: int
     ) -> list[MemoryEntry]:
         def choose(leads: Sequence[Lead]) -> list[Lead]:
-            said = [lead for lead in leads if lead.origin in ("user", "assistant") and not is_left_out(lead)]
+            said = [lead for lead in leads if _is_said(lead) and not is_left_out(lead)]
             return fallback(said, budget=budget)
 
         # What was replaced or taken back does not come to mind, nor do the words that took it back.
@@ -302,6 +303,11 @@ class Recollections:
     async def _is_open(self, agent_id: str) -> bool:
         note = await self._store.agent_note(agent_id, CROSS)
         return self._settings.for_agent(agent_id).cross_search_enabled if note is None else note == "on"
+
+
+def _is_said(lead: Lead) -> bool:
+    """By the user or the agent, whatever the host says of where it came from."""
+    return lead.origin in ("user", "assistant") and lead.placed.logged.message.role != "system"
 
 
 def _is_prompt(lead: Lead, scope: Scope, prompt: str, prompt_seq: int) -> bool:

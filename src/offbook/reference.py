@@ -159,7 +159,8 @@ VERBS = """
 document: [openapi.json](openapi.json), or `GET /v1/openapi.json` of a provider. `GET /metrics` is for Prometheus.
 
 A field that a request does not know is refused by name. An optional field may also be `null`. The owner is `agentId`;
-left out, it is taken from a session key of the form `agent:<agentId>:…`, else it is the setting `defaultAgent`.
+left out, it is taken from a session key of the form `agent:<agentId>:…`, else it is the setting `defaultAgent`. A name
+that cannot be an agent's (longer than 128 bytes) is refused in the key as well.
 """
 
 

@@ -7,14 +7,23 @@ from offbook.types import MAX_AGENT_BYTES, MAX_KEY_BYTES, Scope
 
 
 def resolve_agent(session_id: str | None, agent_id: str | None, default_agent: str) -> str:
-    """`agentId` wins; a key `agent:<agentId>:…` comes next; else the default."""
+    """`agentId` wins; a key `agent:<agentId>:…` comes next; else the default.
+
+    A name that cannot be an agent's is refused wherever it stands: in the default agent, those whom such names mean
+    would read each other's memory.
+    """
     if agent_id is not None:
         return checked_key(agent_id, "agentId", MAX_AGENT_BYTES)
-    if session_id is not None and session_id.startswith("agent:"):
-        named, separator, _ = session_id[len("agent:") :].partition(":")
-        if named and separator and len(named.encode()) <= MAX_AGENT_BYTES:
-            return named
-    return default_agent
+    named = agent_in(session_id)
+    return default_agent if named is None else checked_key(named, "agentId in sessionId", MAX_AGENT_BYTES)
+
+
+def agent_in(session_id: str | None) -> str | None:
+    """Whom a key `agent:<agentId>:…` names, whether or not that can be an agent; None where it names nobody."""
+    if session_id is None or not session_id.startswith("agent:"):
+        return None
+    named, separator, _ = session_id[len("agent:") :].partition(":")
+    return named if named and separator else None
 
 
 def resolve_scope(session_id: str, agent_id: str | None, default_agent: str) -> Scope:

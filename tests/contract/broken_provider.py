@@ -28,10 +28,21 @@ from offbook.errors import (
     WrongMethod,
     WrongShape,
 )
-from offbook.scope import checked_key, resolve_agent, resolve_scope
+from offbook.scope import agent_in, checked_key, resolve_agent, resolve_scope
 from offbook.summaries import Expansion, Ledger, SourceLine, SourceSpan, Swap
 from offbook.surfaces import wire
-from offbook.types import AuditEvent, AuditHead, AuditReport, CompressedContext, Message, Part, Receipt, Scope, Span
+from offbook.types import (
+    MAX_AGENT_BYTES,
+    AuditEvent,
+    AuditHead,
+    AuditReport,
+    CompressedContext,
+    Message,
+    Part,
+    Receipt,
+    Scope,
+    Span,
+)
 
 TOKEN = "the-right-token"
 MOST_BYTES = 16 * 1024 * 1024
@@ -150,8 +161,13 @@ class BrokenProvider:
             return Scope(agent_id=request.agent_id or default, session_id=request.session_id)
         if self.defect == "ignores the agent in the key":
             return Scope(agent_id=request.agent_id or default, session_id=request.session_id)
+        if self.is_long_for_nobody(request.session_id):
+            return Scope(agent_id=request.agent_id or default, session_id=request.session_id)
         scope = resolve_scope(request.session_id, request.agent_id, default)
         return Scope(agent_id="all", session_id=scope.session_id) if self.defect == "shares sessions" else scope
+
+    def is_long_for_nobody(self, session_id: str | None) -> bool:
+        return self.defect == "takes a long name for nobody" and len(agent_in(session_id) or "") > MAX_AGENT_BYTES
 
     async def onMessage(self, request: wire.OnMessage) -> Receipt:  # noqa: N802 - the verb's name
         scope, messages = self.scope(request), request.given()
@@ -661,7 +677,8 @@ class BrokenProvider:
         return AuditReport(events=events, head=head, verified=self.defect != "cannot verify")
 
     def agent(self, request: Any) -> str:
-        if self.defect == "ignores the agent in the key":
+        is_nobodys = self.is_long_for_nobody(getattr(request, "session_id", None))
+        if self.defect == "ignores the agent in the key" or is_nobodys:
             return request.agent_id or "nobody"
         return resolve_agent(getattr(request, "session_id", None), request.agent_id, "nobody")
 

@@ -113,6 +113,7 @@ DEFECTS = {
     "keeps one chain for all": "counts-and-chains-are-each-agents-own",
     "counts all agents": "counts-and-chains-are-each-agents-own",
     "ignores the agent in the key": "the-session-key-names-the-agent",
+    "takes a long name for nobody": "a-name-too-long-is-not-somebody-elses",
     "recalls from all agents": "recall-never-reaches-another-agent",
     "pins for anybody": "a-pin-never-reaches-another-agent",
     "hands over what others said": "a-swap-never-reaches-another-agent",

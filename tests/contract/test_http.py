@@ -403,6 +403,39 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
         validator(verb, 404).validate(assert_problem(daemon.ask(verb, agentId="documented", **fields), 404))
 
 
+def test_an_agent_that_cannot_be_is_refused_wherever_it_is_named(daemon: Daemon) -> None:
+    """In the default agent, two of them would read each other's memory."""
+    before = daemon.ask("status").json()["counts"]["messages"]
+    for name in ("p" * 129, "é" * 65):
+        explicit = daemon.ask("onMessage", sessionId="k", agentId=name, message=message("The door is violet now."))
+        by_key = daemon.ask("onMessage", sessionId=f"agent:{name}:k", message=message("The door is violet now."))
+        assert (by_key.status, by_key.json()["type"]) == (explicit.status, explicit.json()["type"])
+        assert by_key.status == 422
+        assert "agentId" in by_key.json()["detail"]
+        for verb, fields in (
+            ("recall", {"query": "violet"}),
+            ("getCompressedContext", {"maxChars": 100}),
+            ("prepareTurn", {"prompt": "violet"}),
+            ("forget", {"reason": ""}),
+            ("summaries", {}),
+            ("audit", {}),
+            ("topics", {}),
+        ):
+            assert daemon.ask(verb, sessionId=f"agent:{name}:k", **fields).status == 422, verb
+    assert daemon.ask("status").json()["counts"]["messages"] == before
+
+
+def test_null_is_a_field_left_out(daemon: Daemon) -> None:
+    place = {"agentId": "nulls", "sessionId": "s"}
+    assert daemon.ask("onMessage", **place, message=message("The door is violet now."), messages=None).status == 200
+    left_out = dict.fromkeys(("limit", "scope", "at", "explain", "includeSuperseded"))
+    found = daemon.ask("recall", **place, query="violet", **left_out)
+    assert (found.status, len(found.json()["entries"])) == (200, 1)
+    swapped = daemon.ask("swap", **place, usedTokens=1, contextWindow=100, force=None)
+    assert (swapped.status, swapped.json()["swapped"]) == (200, False)
+    assert daemon.ask("recall", **place, query=None).status == 422
+
+
 def test_a_host_asks_which_of_its_messages_did_not_arrive(daemon: Daemon) -> None:
     place = {"agentId": "reconciled", "sessionId": "s"}
     daemon.ask("onMessage", **place, messages=[message(id="1"), message("two", id="2")])

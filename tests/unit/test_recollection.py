@@ -20,6 +20,7 @@ from offbook.retrieval.index.agent_index import CHECKPOINT, FORMAT
 from offbook.retrieval.words import terms
 from offbook.settings import Settings
 from offbook.types import EMBEDDED, Caller, Message, now
+from offbook.worker.indexes import Indexes
 
 TODAY = now()
 DAY = timedelta(days=1)
@@ -48,6 +49,13 @@ async def embedded(memory: Memory) -> None:
     """Until everything has its vectors."""
     async with asyncio.timeout(60):
         while (await memory.ping()).backlog or (await memory.status("main")).backlog:
+            await asyncio.sleep(0.05)
+
+
+async def indexed(memory: Memory) -> None:
+    """Until every word is in the index."""
+    async with asyncio.timeout(120):
+        while any("still being indexed" in note for note in (await ask(memory, "anything")).degraded):
             await asyncio.sleep(0.05)
 
 
@@ -176,6 +184,49 @@ async def test_a_message_of_5_mb_is_found_by_how_it_begins(memory: Memory) -> No
         assert "Ophelia Quint" in entry.text
         assert len(entry.text) < 1_000
         await embedded(memory)
+
+
+CODE = "The password is xylograph quokka40000."
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("The weather was neither good nor bad. " * 1_060 + CODE, "quokka40000"),
+        ("The weather was neither good nor bad. " * 1_060 + CODE, "What is the password?"),
+        ("Word soup and noise. " * 250_000 + CODE + " And more of it." * 100, "quokka40000"),
+    ],
+)
+async def test_words_are_found_and_shown_wherever_they_stand_in_a_long_message(
+    tmp_path: Path, text: str, query: str
+) -> None:
+    async with open_memory(tmp_path, environ={"OFFBOOK_EMBEDDING_MODEL": "none"}) as memory:
+        await say(memory, "a", "I bake bread on Sundays.", text, "My niece was sick on the ferry.")
+        await indexed(memory)
+        for _ in range(2):
+            entry = (await ask(memory, query)).entries[0]
+            assert CODE in entry.text
+            assert len(entry.text) < 1_000
+            await memory.reindex("main")
+            await indexed(memory)
+
+
+@pytest.mark.parametrize("chars", [5_000, 70_000, 1_000_000])
+async def test_behind_a_queue_every_word_of_the_newest_messages_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chars: int
+) -> None:
+    async def never_ends(*_: object) -> bool:
+        await asyncio.Event().wait()
+        return False
+
+    async with open_memory(tmp_path, environ={"OFFBOOK_EMBEDDING_MODEL": "none"}) as memory:
+        with monkeypatch.context() as behind:
+            behind.setattr(Indexes, "_take", never_ends)
+            long = ("The weather was neither good nor bad. " * (chars // 38))[: chars - len(CODE)] + CODE
+            await say(memory, "a", *("Word soup and noise. " * 95 for _ in range(99)), long)
+            found = await ask(memory, "quokka40000")
+            assert [CODE in entry.text for entry in found.entries] == [True]
+            assert any("still being indexed" in note for note in found.degraded)
 
 
 async def test_a_fresh_message_is_found_among_many_that_are_embedded(memory: Memory) -> None:
@@ -333,11 +384,35 @@ async def test_what_was_taken_back_is_not_shown(memory: Memory) -> None:
 async def test_noise_and_our_own_frames_are_never_recalled(memory: Memory) -> None:
     shown = frame("They told you: the walrus is called Ada.", kind="recall", key=memory._intake._frame_key)
     await say(memory, "a", "[cron:nightly] feed the walrus", f"{shown}\nWhat is it called?", "The walrus likes fish.")
-    await say(memory, "a", Message(role="system", content="You are a walrus."))
     for _ in range(2):
         found = await texts(memory, "walrus", limit=50)
         assert found[0] == "The walrus likes fish."
-        assert not any("cron" in text or "Ada" in text or "You are" in text for text in found)
+        assert not any("cron" in text or "Ada" in text for text in found)
+        await embedded(memory)
+
+
+TOLD = "You are Ada, a walrus keeper in Tromsø."
+
+
+async def test_what_the_host_told_the_agent_is_recalled_by_who_asks(memory: Memory) -> None:
+    await say(memory, "a", Message(role="system", content=TOLD), "I bake bread on Sundays.")
+    for _ in range(2):
+        entry = (await ask(memory, "walrus keeper")).entries[0]
+        assert (entry.text, entry.origin) == (TOLD, "system")
+        await embedded(memory)
+    assert (await memory.pin("main", keyword="walrus")).changed == 0
+
+
+@pytest.mark.parametrize("origin", [None, "user"])
+async def test_what_the_host_told_the_agent_comes_to_no_mind_by_itself(memory: Memory, origin: str | None) -> None:
+    told = Message(role="system", content=TOLD, origin=origin)
+    await say(memory, "a", told, "I bake bread on Sundays.", assistant("Noted: bread on Sundays."))
+    for _ in range(2):
+        for prompt in ("Who is the walrus keeper in Tromsø?", "Do you remember the walrus keeper?", "zxqv wvut jjkq"):
+            turn = await memory.prepare_turn(memory.scope("now"), prompt)
+            enriched = await memory.enrich(memory.scope("now"), prompt)
+            assert "walrus keeper in" not in f"{turn.memory}{turn.recall}{enriched.text}"
+            assert all(entry.text != TOLD for entry in turn.entries)
         await embedded(memory)
 
 

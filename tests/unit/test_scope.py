@@ -39,3 +39,16 @@ def test_the_longest_key_is_taken() -> None:
 def test_agents_that_cannot_be_kept_are_refused(agent: str) -> None:
     with pytest.raises(WrongShape, match="agentId"):
         resolve_scope("chat", agent, "main")
+
+
+@pytest.mark.parametrize("named", ["x" * 129, "é" * 65, "a\x00", "\ud800"])
+def test_nor_are_they_taken_for_the_default_where_a_key_names_them(named: str) -> None:
+    with pytest.raises(WrongShape, match="sessionId"):
+        resolve_scope(f"agent:{named}:chat", None, "main")
+    with pytest.raises(WrongShape, match="agentId in sessionId"):
+        resolve_agent(f"agent:{named}:chat", None, "main")
+    assert resolve_agent(f"agent:{named}:chat", "ada", "main") == "ada"
+
+
+def test_the_longest_agent_in_a_key_is_taken() -> None:
+    assert resolve_agent(f"agent:{'é' * 64}:chat", None, "main") == "é" * 64

@@ -424,7 +424,8 @@ export interface GetReplay {
 /**
  * What was in the agent's context at a moment: what it was handed, and what had come since.
  *
- * `is_exact` is false where the host had compacted by itself in between, or where too much had come to be shown.
+ * `is_exact` is false where the host had compacted by itself in between, where it was never handed a context but given
+ * one by `getCompressedContext` (it does not say what it did with that), or where too much had come to be shown.
  */
 export interface Replay {
   sessionId: string;
@@ -1241,13 +1242,13 @@ export interface Saved {
   saved: number;
 }
 
-/** The host has compacted by itself. */
+/** The host has compacted by itself. `newContext` is what it went on with: a text, messages, or an object. */
 export interface PostCompaction {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
-  newContext?: unknown;
+  newContext?: string | unknown[] | Record<string, unknown> | null;
 }
 
 /**

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation
+from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation, provider_url
 
 if TYPE_CHECKING:
     from offbook.conformance import Report, Result
@@ -40,7 +40,7 @@ shape of the answers.
 
 
 @click.command("conformance", epilog=EPILOG)
-@click.argument("url", type=UTF8, required=False)
+@click.argument("url", type=provider_url, required=False)
 @click.option("--token", type=UTF8, help="Token to show (else OFFBOOK_TOKEN, else that of the data folder).")
 @click.option(
     "--only",

@@ -146,13 +146,15 @@ def _records(client: Client, agent_id: str, advance: Advance) -> tuple[Any, Any]
 
 def _foreign(export: _Export) -> list[dict[str, Any]]:
     from offbook.cli.output import progress
+    from offbook.portability.agent_folders import AgentFolder, folder_names, write_folders
     from offbook.portability.provider_export import ProviderExported
 
     write: Callable[..., Written] = import_module(WRITERS[export.form]).write
-    told = []
+    told, folders = [], []
     with progress("exporting", export.messages()) as advance:
-        for agent_id, folder in _folders(export):
+        for agent_id, folder in folder_names(export.agents):
             written = write(ProviderExported(export.client, agent_id, advance), export.folder / folder)
+            folders.append(AgentFolder(agent_id=agent_id, folder=folder, records=written.records))
             left_out = [{"what": each.what, "why": each.why, "count": each.count} for each in written.left_out]
             told.append(
                 {
@@ -163,16 +165,8 @@ def _foreign(export: _Export) -> list[dict[str, Any]]:
                     "leftOut": left_out,
                 }
             )
+    write_folders(export.folder, export.form, folders)
     return told
-
-
-def _folders(export: _Export) -> list[tuple[str, str]]:
-    """One agent has the folder to itself."""
-    from offbook.safe_names import safe_name
-
-    if len(export.agents) == 1:
-        return [(export.agents[0], ".")]
-    return [(agent_id, safe_name(agent_id)) for agent_id in export.agents]
 
 
 # ── the wiki ──
@@ -251,8 +245,8 @@ def _show(target: Path, form: str, written: Sequence[dict[str, Any]]) -> None:
             whose = f" of {one['agentId']}" if len(written) > 1 else ""
             click.echo(printable(f"left out{whose}: {left_out(each['count'], each['what'])}: {each['why']}"))
     click.echo(f"{target}: {counted(len(written), 'agent')}, format {form}")
-    if form == OWN:
-        click.echo(f"the way back: offbook import offbook {target}")
+    if form != WIKI:
+        click.echo(f"the way back: offbook import {form} {target}")
 
 
 def _cell(value: object) -> str:

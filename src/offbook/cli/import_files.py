@@ -13,7 +13,9 @@ from offbook.cli.options import Invocation, common_options, pass_invocation
 from offbook.portability.formats import FORMATS, Format
 
 if TYPE_CHECKING:
+    from offbook.portability.conversations import Conversation
     from offbook.portability.formats import Owner
+    from offbook.portability.report import ImportReport
 
 AGAIN = "Each message is stored once: run this again at any time, also after it broke off."
 
@@ -29,7 +31,7 @@ def command_of(name: str, form: Format) -> click.Command:
     @common_options
     @pass_invocation
     def command(invocation: Invocation, path: Path, dry_run: bool) -> None:
-        _import(invocation, form, path, dry_run)
+        _import(invocation, name, path, dry_run)
 
     return command
 
@@ -39,7 +41,7 @@ def _epilog(name: str, form: Format) -> str:
     return f"\b\nExamples:\n{examples}\n\n\b\n{form.note}\n{AGAIN}\n"
 
 
-def _import(invocation: Invocation, form: Format, path: Path, dry_run: bool) -> None:
+def _import(invocation: Invocation, name: str, path: Path, dry_run: bool) -> None:
     import msgspec
 
     from offbook.cli.import_telling import provider, show, tell
@@ -47,10 +49,11 @@ def _import(invocation: Invocation, form: Format, path: Path, dry_run: bool) -> 
     from offbook.client.outgoing import encoded
     from offbook.portability.report import ImportReport
 
+    form = FORMATS[name]
     with ExitStack() as stack:
         client = provider(invocation, stack, dry_run)
         report = ImportReport(state=str(path), is_dry_run=dry_run)
-        tell(client, report, form.load()(path, report, _owner(invocation)))
+        tell(client, report, _conversations(invocation, name, path, report))
     is_empty = not report.total("messages")
     if is_empty and not report.unreadable:
         # Before the lines that could not be read: of those only the first are shown.
@@ -63,9 +66,42 @@ def _import(invocation: Invocation, form: Format, path: Path, dry_run: bool) -> 
         sys.exit(1)
 
 
+def _conversations(invocation: Invocation, name: str, path: Path, report: ImportReport) -> list[Conversation]:
+    """Those of a path, or of each agent's folder in it, where `offbook export` wrote them."""
+    from offbook.portability.agent_folders import read_folders
+
+    read = FORMATS[name].load()
+    folders = read_folders(path, name)
+    if folders is None:
+        return read(path, report, _owner(invocation))
+    if invocation.agent_given and len(folders) > 1:
+        raise click.BadParameter(
+            f"{path} holds {len(folders)} agents: give the folder of the one that is meant", param_hint="'--agent'"
+        )
+    return [
+        each
+        for agent_id, folder in folders
+        for each in read(folder, report, _always(invocation.agent_given or agent_id))
+    ]
+
+
+def _always(agent_id: str) -> Owner:
+    """Whatever the keys say: they were this agent's when they were written."""
+    return lambda session_key: agent_id
+
+
 def _owner(invocation: Invocation) -> Owner:
+    from offbook.errors import WrongShape
     from offbook.scope import resolve_agent
     from offbook.settings import load
 
     default = load(invocation.home.folder, environ=invocation.environ).settings.default_agent
-    return lambda session_key: resolve_agent(session_key, invocation.agent, default)
+
+    def owner(session_key: str) -> str:
+        try:
+            return resolve_agent(session_key, invocation.agent, default)
+        except WrongShape as error:
+            hint = "" if invocation.agent else f"; say whose {session_key[:60]!r} is with --agent"
+            raise WrongShape(f"{error.detail}{hint}") from None
+
+    return owner

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offbook.cli.calling import own_command
-from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation
+from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation, provider_url
 
 if TYPE_CHECKING:
     from offbook.hosts.openclaw.changes import Wishes
@@ -61,7 +61,11 @@ state_option = click.option(
 @config_option
 @state_option
 @click.option(
-    "--url", "endpoint", type=UTF8, help="Provider the plugin asks, where it is not the one of the data folder."
+    "--url",
+    "endpoint",
+    type=provider_url,
+    metavar="URL",
+    help="Provider the plugin asks, where it is not the one of the data folder.",
 )
 @home_option
 @json_option

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from offbook.home import Home
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+EMPTY = "it is empty: leave the option out, or say what is meant"
 
 
 @dataclass
@@ -90,6 +92,28 @@ def text(value: str) -> str:
 UTF8 = text
 
 
+def provider_url(value: str) -> str:
+    """Where a provider answers, as it was said: only looked at, so that a slip of the keyboard is told as one."""
+    from offbook.client.endpoint import Endpoint
+
+    if not value:
+        raise click.BadParameter(EMPTY)
+    with wrong_where_refused():
+        Endpoint.parse(text(value))
+    return value
+
+
+@contextmanager
+def wrong_where_refused(option: str | None = None) -> Iterator[None]:
+    """What is refused in here stands on the command line, which is wrong then."""
+    from offbook.errors import InvalidInput, SettingsError
+
+    try:
+        yield
+    except (InvalidInput, SettingsError) as error:
+        raise click.BadParameter(error.detail, param_hint=f"'{option}'" if option else None) from None
+
+
 def moment(value: str) -> datetime:
     """A time as ISO 8601 has it. A person who names no zone means their own."""
     try:
@@ -112,7 +136,7 @@ def moment_or_end_of_day(value: str) -> datetime:
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     # An empty variable in a script would mean the default: another agent's memory, or another folder.
     if value == "":
-        raise click.BadParameter("it is empty: leave the option out, or say what is meant", ctx, param)
+        raise click.BadParameter(EMPTY, ctx, param)
     if value and param.name is not None:
         setattr(ctx.ensure_object(Invocation), param.name, value)
 
@@ -125,7 +149,11 @@ home_option = _shared(
     "--home", "home_given", type=UTF8, metavar="DIR", help="Data folder (else OFFBOOK_HOME, else ~/.offbook)."
 )
 url_option = _shared(
-    "--url", "url_given", type=UTF8, help="Provider to ask: unix:///path, http://host:port, https://host:port."
+    "--url",
+    "url_given",
+    type=provider_url,
+    metavar="URL",
+    help="Provider to ask: unix:///path, http://host:port, https://host:port.",
 )
 agent_option = _shared("--agent", "agent_given", type=UTF8, metavar="NAME", help="Agent that is meant.")
 json_option = _shared("--json", "is_json", is_flag=True, help="Print JSON and nothing else on stdout.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation, wrong_where_refused
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -80,8 +80,11 @@ def command(
         raise click.UsageError("--tls-cert and --tls-key belong together")
     home = invocation.home
     settings = load(home.folder, environ=invocation.environ, flags={}).settings
-    api = read_upstream(upstream)
-    where = read_listen(listen, _tls(tls_cert, tls_key))
+    with wrong_where_refused("--upstream"):
+        api = read_upstream(upstream)
+    tls = _tls(tls_cert, tls_key)
+    with wrong_where_refused("--listen"):
+        where = read_listen(listen, tls)
     limits = Limits(window or settings.token_budget.context_window, settings.memory.compaction.threshold)
     configure_logs(settings.log.level, settings.log.format)
     memory = AsyncClient(

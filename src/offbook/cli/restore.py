@@ -33,7 +33,8 @@ provider starts.
 
 \b
 With --at the memory is as it was at that moment: whatever came later is cut
-out of the copy. What was forgotten since stays forgotten.
+out of the copy. What was forgotten since stays forgotten. A time before
+everything is refused, with the oldest moment there is.
 """
 
 

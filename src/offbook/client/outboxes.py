@@ -20,7 +20,7 @@ from offbook.client.outbox_folder import OutboxFolder
 from offbook.client.segment import queued_of
 from offbook.client.transport import Transport
 from offbook.errors import ProviderError
-from offbook.scope import resolve_agent
+from offbook.scope import agent_in
 
 MAX_BYTES = 268_435_456
 """The default of the setting `outbox.maxBytes`."""
@@ -137,7 +137,7 @@ def _put_back(outbox: Outbox, line: bytes) -> bool:
         envelope = msgspec.json.decode(record, type=Envelope)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
-    lane = resolve_agent(envelope.session_id, None, "") if envelope.agent_id is None else envelope.agent_id
+    lane = (agent_in(envelope.session_id) or "") if envelope.agent_id is None else envelope.agent_id
     return outbox.append(bytes(record), lane)
 
 

@@ -14,7 +14,7 @@ from offbook.client.outbox import OutboxBusy, OutboxClosed
 from offbook.client.outboxes import folders_that_wait
 from offbook.client.outgoing import MessageLike, encoded, outgoing, without_surrogates
 from offbook.errors import WrongShape
-from offbook.scope import resolve_agent
+from offbook.scope import agent_in
 
 REASONS_REMEMBERED = 100
 
@@ -45,7 +45,7 @@ class Recorder:
             raise WrongShape("`session_id` and `agent_id` are strings")
         content = outgoing(message)
         session = encoded(session_id)
-        lane = resolve_agent(session_id, None, "") if agent_id is None else agent_id
+        lane = (agent_in(session_id) or "") if agent_id is None else agent_id
         if not lane.isascii():
             lane = without_surrogates(lane)
         owner = b"" if agent_id is None else b'"agentId":%b,' % encoded(agent_id)

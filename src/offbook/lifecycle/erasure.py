@@ -50,7 +50,7 @@ class Phrases:
         self.named: frozenset[Window] = frozenset(
             tuple(words) for each in self._folded if " ".join(words := words_of(each)) == each
         )
-        """Those that are words only. A sign among them (C++, 42 %) is none: the words alone are said where it is not."""
+        """Those that are words only. A sign (C++, 42 %) is none: the words alone are said where it is not."""
         self._several = Stretches(window for window in self.named if len(window) > 1)
         # As it was given, too: a folded ß is two letters.
         spellings = dict.fromkeys([*self._folded, *(" ".join(each.split()) for each in wanted)])

@@ -58,7 +58,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
     sessions: dict[str, list[_Memory]] = {}
     for number, fields in enumerate(listed, 1):
         _take(fields, f"{path.name} memory {number}", sessions, report, owner)
-    return [_conversation(key, memories, owner) for key, memories in sessions.items()]
+    return [_conversation(key, memories, report, owner) for key, memories in sessions.items()]
 
 
 def _held(whole: dict[str, Any]) -> list[Any] | None:
@@ -84,22 +84,28 @@ def _take(fields: Any, where: str, sessions: dict[str, list[_Memory]], report: I
     sessions.setdefault(key, []).append(_Memory(text, at, fields, where))
 
 
-def _conversation(key: str, memories: list[_Memory], owner: Owner) -> Conversation:
+def _conversation(key: str, memories: list[_Memory], report: ImportReport, owner: Owner) -> Conversation:
+    agent_id = owner(key)
     ordered = sorted(memories, key=lambda each: each.at.timestamp() if each.at else 0.0)
+    notes: dict[str, _Memory] = {}
+    for memory in ordered:
+        if notes.setdefault(_note_id(key, memory), memory) is not memory:
+            report.leave("memories that say the same", "each is stored once, where it has no other id")
+        elif text_or_none(memory.fields.get("agent_id")) not in (None, agent_id):
+            why = f"they stay in `meta` only; it is the memory of agent {agent_id} from now on (--agent names another)"
+            report.leave("names of agents of mem0", why)
     size = sum(len(each.text.encode(errors="replace")) for each in memories)
-    return Conversation(owner(key), key, size, partial(_messages, key, ordered))
+    return Conversation(agent_id, key, size, partial(_messages, notes))
 
 
-def _messages(key: str, memories: list[_Memory], _: Damaged) -> Iterator[Ready]:
-    seen: set[str] = set()
-    for memory in memories:
-        mem0_id = text_or_none(memory.fields.get("id"))
-        # mem0 rewrites a memory under its id; what it says then is a note of its own, and the older one stays.
-        message_id = f"{mem0_id or key}:{digest_of(memory.text)[:12]}"
-        if message_id in seen:
-            continue
-        seen.add(message_id)
-        meta = {"mem0Id": mem0_id, "createdAt": _created_before(memory)}
+def _note_id(key: str, memory: _Memory) -> str:
+    # mem0 rewrites a memory under its id; what it says then is a note of its own, and the older one stays.
+    return f"{text_or_none(memory.fields.get('id')) or key}:{digest_of(memory.text)[:12]}"
+
+
+def _messages(notes: dict[str, _Memory], _: Damaged) -> Iterator[Ready]:
+    for message_id, memory in notes.items():
+        meta = {"mem0Id": text_or_none(memory.fields.get("id")), "createdAt": _created_before(memory)}
         meta |= {name: memory.fields.get(name) for name in _KEPT}
         labels = {"origin": ORIGIN}
         yield ready(message_id, "user", memory.text, at=memory.at, where=memory.where, labels=labels, meta=meta)

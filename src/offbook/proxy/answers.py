@@ -60,6 +60,8 @@ class Reader(ABC):
         self._size = 0
         """Of what was read, without what was passed over."""
         self._is_too_long = False
+        self._is_at_end = not self._is_stream
+        """A document is whole where it can be read; a stream says it by its last event."""
         self._prompt_tokens: int | None = None
         self._model: str | None = None
 
@@ -104,7 +106,9 @@ class Reader(ABC):
     def _read_line(self, line: bytes) -> None:
         if line.startswith(b"data:"):
             data = line[5:].strip()
-            if data and data != _DONE:
+            if data == _DONE:
+                self._is_at_end = True
+            elif data:
                 self._read(data)
 
     def _read(self, document: bytes) -> None:
@@ -143,7 +147,9 @@ class AnswerReader(Reader):
         self._model = model if isinstance(model, str) else self._model
 
     def _taken(self) -> Answer | None:
-        messages = [message for choice in self._choices.values() if (message := choice.message()) is not None]
+        # Not every server gives a reason why it ended.
+        whole = [choice for choice in self._choices.values() if self._is_at_end or choice.is_finished]
+        messages = [message for choice in whole if (message := choice.message()) is not None]
         if not messages:
             return None
         if len(self._choices) == 1:
@@ -156,7 +162,7 @@ class _Choice:
         self._texts: list[str] = []
         self._refusals: list[str] = []
         self._calls: dict[int, dict[str, Any]] = {}
-        self._is_finished = False
+        self.is_finished = False
 
     def take(self, choice: dict[str, Any]) -> None:
         said = choice.get("delta") or choice.get("message") or {}
@@ -168,7 +174,7 @@ class _Choice:
                 texts.append(text)
         for number, call in enumerate(said.get("tool_calls") or ()):
             self._take_call(call.get("index", number), call)
-        self._is_finished = self._is_finished or choice.get("finish_reason") is not None
+        self.is_finished = self.is_finished or choice.get("finish_reason") is not None
 
     def _take_call(self, index: int, piece: dict[str, Any]) -> None:
         if len(self._calls) >= MOST_CALLS:
@@ -181,7 +187,7 @@ class _Choice:
         call[kind][given] += called.get(given) or ""
 
     def message(self) -> dict[str, Any] | None:
-        if not self._is_finished or not (self._texts or self._calls or self._refusals):
+        if not (self._texts or self._calls or self._refusals):
             return None
         said: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts or self._refusals) or None}
         if self._calls:

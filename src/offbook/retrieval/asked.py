@@ -26,6 +26,8 @@ class Ask(Value, frozen=True):
     include_superseded: bool = False
     explain: bool = False
     prefers_hot: bool = False
+    only_said: bool = False
+    """Without what the host told the agent (`system`)."""
     seconds: float | None = None
     """How long it may take in all, where somebody has a deadline: what is slow is done without in time."""
     others: tuple[str, ...] = ()

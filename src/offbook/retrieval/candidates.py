@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from offbook.retrieval.evidence import SaidWords, Setting, count_in_rows, rarity, term_scores
 from offbook.retrieval.index.agent_index import AgentIndex
-from offbook.retrieval.index.rows import DENIAL, MEMORY_QUESTION, word_numbers
+from offbook.retrieval.index.rows import DENIAL, MEMORY_QUESTION, SYSTEM, word_numbers
 from offbook.retrieval.index.vectors import VectorIndex
 from offbook.retrieval.words import query_terms
 
@@ -135,7 +135,8 @@ def ordinary(index: AgentIndex, vectors: VectorIndex | None, count: int) -> Sett
     kept: tuple[object, Setting] | None = index.kept_sample
     if kept is None or kept[0] != key:
         sample = np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(np.int64))
-        speaks = (index.rows.view()["flags"][sample] & (DENIAL | MEMORY_QUESTION)) == 0
+        view = index.rows.view()[sample]
+        speaks = ((view["flags"] & (DENIAL | MEMORY_QUESTION)) == 0) & (view["role"] != SYSTEM)
         sample = sample[speaks] if speaks.any() else sample
         episodes = np.unique(index.rows.view()["episode"][sample]).astype(np.int64)
         kept = key, Setting(index.rows, vectors, sample, index.rows.episode_rows(episodes, count))
@@ -144,11 +145,12 @@ def ordinary(index: AgentIndex, vectors: VectorIndex | None, count: int) -> Sett
 
 
 def matching_rows(index: AgentIndex, keyword: str | None, session: int | None, limit: int) -> Ints:
-    """The rows that hold all words of the keyword, or all rows of the session; the newest, oldest first."""
+    """The rows that hold all words of the keyword, or all rows of the session; the newest, oldest first. What the host
+    told the agent is not among them."""
     count = index.rows.count
     if keyword is None:
         rows = np.arange(count) if session is None else index.rows.session_rows(session, count)
-        return rows[-limit:]
+        return _without_system(index, rows)[-limit:]
     wanted = query_terms(keyword)
     words = known_words(index, wanted, count)
     if not wanted or len(words.terms) < min(len(wanted), MOST_WORDS):
@@ -158,7 +160,12 @@ def matching_rows(index: AgentIndex, keyword: str | None, session: int | None, l
     if session is not None:
         tail = tail[index.rows.view()["session"][tail] == session]
     held = (SaidWords(index.rows, tail).counts(words.numbers) > 0).all(axis=1)
-    return np.sort(np.concatenate([committed, tail[held]]))[-limit:]
+    return _without_system(index, np.sort(np.concatenate([committed, tail[held]])))[-limit:]
+
+
+def _without_system(index: AgentIndex, rows: Ints) -> Ints:
+    said: Ints = rows[index.rows.view()["role"][rows] != SYSTEM]
+    return said
 
 
 def _tail(index: AgentIndex, count: int) -> Ints:

@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from offbook.audit import micros
 from offbook.content import render, without_stand_ins
 from offbook.entries import PlacedMessage
-from offbook.retrieval.words import indexed_terms
+from offbook.retrieval.spotting import Spotter
+from offbook.retrieval.words import MAX_TERM_CHARS, indexed_terms
+from offbook.types import Message
 
 if TYPE_CHECKING:
     from offbook.retrieval.ranking import Look, Ranking
 
 READ_CHARS = 4_000
+"""Of a message, read word for word; in the rest the words are looked for."""
+SEARCHED_CHARS = 16_000_000
+"""Of all of them, the newest first: as much as a request may hold by default, a tenth of a second or two of work."""
 ONLY_ONE = 4.0
 """A message that holds all words looked for counts as much as the best that was found; this, where nothing was."""
 
 
-def with_fresh(ranking: Ranking, messages: Sequence[PlacedMessage], look: Look) -> Ranking:
-    """The ranking with those of the messages that share a word, each for the share of the words it holds."""
+def with_fresh(
+    ranking: Ranking, messages: Sequence[PlacedMessage], look: Look, wholes: Mapping[int, Message] | None = None
+) -> Ranking:
+    """The ranking with those of the messages that share a word, each for the share of the words it holds. `wholes`: by
+    place, those that have their large texts back."""
     from offbook.retrieval.ranking import Hit
 
     known = {hit.place for hit in ranking.hits}
     best = max((hit.score for hit in ranking.hits), default=ONLY_ONE)
     wanted = set(look.terms)
+    left = SEARCHED_CHARS
     fresh = []
-    for placed in messages:
+    for placed in reversed(messages):
         said_at = micros(placed.logged.message.ts or placed.logged.received_at)
         if placed.place in known or (look.known_at is not None and said_at > look.known_at):
             continue
-        said = without_stand_ins(render(placed.logged.message))[:READ_CHARS]
-        held = wanted & set(indexed_terms(said))
+        message = (wholes or {}).get(placed.place, placed.logged.message)
+        said = without_stand_ins(render(message))
+        held = wanted & set(indexed_terms(said[:READ_CHARS]))
+        if len(said) > READ_CHARS and held != wanted and left > 0:
+            # The word that stands across the bound is read whole.
+            rest = said[READ_CHARS - MAX_TERM_CHARS :][:left]
+            held |= Spotter(wanted - held).held(rest)
+            left -= len(rest)
         if held:
             share = len(held) / len(wanted)
             fresh.append(

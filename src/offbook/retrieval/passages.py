@@ -7,17 +7,22 @@ by its paragraphs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 PASSAGE_CHARS = 600
 LONGEST_WHOLE_CHARS = 750
 """A message a little longer than a passage stays whole rather than leave a scrap."""
 MOST_PASSAGES = 48
-"""Of one message. A pasted file is found by its beginning; the text index has more of it."""
+"""Of one message. What a pasted file means is told by its beginning; the text index has the words of all of it."""
 _CJK_CHARS_FOR_LATIN = 2.5
 """A Chinese character is about as many tokens as this many Latin letters."""
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
+
+
+def has_more(text: str, found: Sequence[str]) -> bool:
+    """Whether the text goes on after the passages that were found in it."""
+    return len(found) == MOST_PASSAGES or len(text.strip()) > _limits(text.strip())[0] * (MOST_PASSAGES + 1)
 
 
 def passages(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from offbook.retrieval.candidates import Found, Words, by_meaning, by_text, know
 from offbook.retrieval.evidence import FEATURES, Asked, Evidence, SaidWords, gather
 from offbook.retrieval.identity import entry_id
 from offbook.retrieval.index.agent_index import AgentIndex
-from offbook.retrieval.index.rows import ASSISTANT, NO_SPEAKER, USER
+from offbook.retrieval.index.rows import ASSISTANT, NO_SPEAKER, SYSTEM, USER
 from offbook.retrieval.index.vectors import VectorIndex
 from offbook.retrieval.query import Query
 from offbook.retrieval.recipes import ASSISTANT_QUESTION, Recipe, by_words, chosen_recipe
@@ -68,6 +68,8 @@ class Look:
     session: int | None = None
     known_at: int | None = None
     """Only what was said by then."""
+    only_said: bool = False
+    """Without what the host told the agent."""
     limit: int = 5
 
 
@@ -136,7 +138,7 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     if not count:
         return NOTHING
     view = index.rows.view()[:count]
-    is_open = _open_rows(view, look)
+    is_open = _open_rows(view, look, leaves_out_system=look.only_said and index.rows.has_said(SYSTEM))
     words = known_words(index, look.terms, count)
     found = _found(index, vectors, look, words, count, is_open)
     spans = [*look.times, *_event_spans(index, look, count, is_open)]
@@ -202,14 +204,16 @@ def _asked_for(index: AgentIndex, names: Sequence[str]) -> tuple[frozenset[int],
     return frozenset(speakers), frozenset(roles)
 
 
-def _open_rows(view: NDArray[Any], look: Look) -> NDArray[np.bool_] | None:
-    if look.session is None and look.known_at is None:
+def _open_rows(view: NDArray[Any], look: Look, *, leaves_out_system: bool) -> NDArray[np.bool_] | None:
+    if look.session is None and look.known_at is None and not leaves_out_system:
         return None
     is_open = np.ones(len(view), bool)
     if look.session is not None:
         is_open &= view["session"] == look.session
     if look.known_at is not None:
         is_open &= view["ts"] <= look.known_at
+    if leaves_out_system:
+        is_open &= view["role"] != SYSTEM
     return is_open
 
 

@@ -18,13 +18,13 @@ from msgspec import structs
 
 from offbook.audit import micros, moment
 from offbook.deadline import looked_at
-from offbook.entries import Hold, LeftOut, MemoryEntry, Recollection, Supersession
+from offbook.entries import Hold, LeftOut, MemoryEntry, PlacedMessage, Recollection, Supersession
 from offbook.errors import ModelUnavailable, StoreError
 from offbook.lifecycle.offload import offloaded_through
 from offbook.lifecycle.tiers import hot_until
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.asked import Ask, Found
-from offbook.retrieval.fresh import with_fresh
+from offbook.retrieval.fresh import SEARCHED_CHARS, with_fresh
 from offbook.retrieval.identity import entry_id
 from offbook.retrieval.index.saying import is_indexed
 from offbook.retrieval.query import Query, read_query
@@ -32,9 +32,10 @@ from offbook.retrieval.settling import LONGEST_CHAIN, Standing, settled
 from offbook.retrieval.showing import Choose, Lead, explained_by, leads_of, told
 from offbook.retrieval.times import QueryTimes, read_times, without_times
 from offbook.retrieval.voice import as_spoken
+from offbook.retrieval.whole import large_chars, whole_text
 from offbook.retrieval.words import query_terms
 from offbook.settings import Settings, Ttl
-from offbook.types import Scope, now
+from offbook.types import Message, Scope, now
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -226,6 +227,7 @@ class Recall:
                 event_terms=[(bound.relation, query_terms(bound.event)) for bound in times.bounds],
                 session=session,
                 known_at=micros(ask.at) if ask.at else None,
+                only_said=ask.only_said,
                 limit=ask.limit + CONTENDERS,
             )
             ranking = await asyncio.to_thread(rank, index, vectors, look)
@@ -240,9 +242,24 @@ class Recall:
         messages = [
             placed
             for placed in newest.messages
-            if is_indexed(placed) and (ask.reach != "session" or placed.session_id == ask.scope.session_id)
+            if is_indexed(placed)
+            and (ask.reach != "session" or placed.session_id == ask.scope.session_id)
+            and not (ask.only_said and placed.logged.message.role == "system")
         ]
-        return await asyncio.to_thread(with_fresh, ranking, messages, look)
+        wholes = await self._large(agent_id, messages) if look.terms else {}
+        return await asyncio.to_thread(with_fresh, ranking, messages, look, wholes)
+
+    async def _large(self, agent_id: str, messages: Sequence[PlacedMessage]) -> dict[int, Message]:
+        """Those that have large texts with them, by place: as many of the newest as are searched."""
+        found: dict[int, Message] = {}
+        left = SEARCHED_CHARS
+        for placed in reversed(messages):
+            chars = large_chars(placed)
+            if 0 < chars <= left:
+                whole = await whole_text(self._blobs, agent_id, placed, most_chars=left)
+                found |= {placed.place: whole} if whole else {}
+                left -= chars
+        return found
 
     async def _before_newest(self, agent_id: str, through_event: int) -> int:
         """The event after which the newest messages came: as few events as hold enough of them."""

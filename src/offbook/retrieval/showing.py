@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from offbook.retrieval.identity import entry_id
 from offbook.retrieval.query import read_query
 from offbook.retrieval.settling import Standing
 from offbook.retrieval.times import QueryTimes
-from offbook.retrieval.whole import readable, whole_text
+from offbook.retrieval.whole import LARGEST_READ_CHARS, large_chars, readable, whole_text
 from offbook.settings import Ttl
 from offbook.types import Message, Span
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 CHARS_AT_ONCE = 20_000
 """Of messages: reading more than this would hold up whoever else is being served."""
+LARGEST_CUT_CHARS = 32_000_000
+"""Of all that one answer shows something of, read one after the other: of more than that the beginning is shown."""
 MIDDLING, SPREAD = 4.0, 2.5
 """The score shown as 0.5, and how fast it goes to 0 and 1 from there. Only the order means anything."""
 
@@ -44,6 +46,8 @@ class Lead:
     """Its own, and those that it replaces."""
     whole: Message | None
     """Its own with its large texts, where it has any."""
+    cut: str | None = None
+    """What is shown of it, where it is too large to be kept until somebody asks."""
 
     @property
     def placed(self) -> PlacedMessage:
@@ -56,8 +60,10 @@ class Lead:
 
     @cached_property
     def text(self) -> str:
-        text = render(self.whole or self.placed.logged.message)
-        return excerpt(text, self.found.ranking.words, self.hit.part if self.hit else None)
+        return self.cut if self.cut is not None else self.shown_of(self.whole or self.placed.logged.message)
+
+    def shown_of(self, message: Message) -> str:
+        return excerpt(render(message), self.found.ranking.words, self.hit.part if self.hit else None)
 
     @property
     def chars(self) -> int:
@@ -92,8 +98,21 @@ async def leads_of(store: Store, blobs: Blobs, found: Found, chosen: Sequence[St
     agent_id = found.agent_id
     places = [place for one in chosen for place in (one.place, *one.replaces)]
     messages = {one.place: one for one in await readable(store, agent_id, places)}
-    wholes = {one.place: whole for one in messages.values() if (whole := await whole_text(blobs, agent_id, one))}
-    return [Lead(found, one, messages, wholes.get(one.place)) for one in chosen if one.place in messages]
+    leads: list[Lead] = []
+    left = LARGEST_CUT_CHARS
+    for standing in chosen:
+        placed = messages.get(standing.place)
+        if placed is None:
+            continue
+        lead = Lead(found, standing, messages, whole=None)
+        chars = large_chars(placed)
+        if chars <= LARGEST_READ_CHARS or chars > left:
+            leads.append(replace(lead, whole=await whole_text(blobs, agent_id, placed)))
+        else:
+            left -= chars
+            whole = await whole_text(blobs, agent_id, placed, most_chars=chars)
+            leads.append(replace(lead, cut=await asyncio.to_thread(lead.shown_of, whole)) if whole else lead)
+    return leads
 
 
 async def told(

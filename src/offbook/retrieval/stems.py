@@ -108,14 +108,21 @@ _KEPT_TEXT = (
     "wednesday thursday friday saturday sunday goes april july italy germany"
 )
 _KEPT = frozenset(_KEPT_TEXT.split())
-_BRITISH_OUR = re.compile(
-    r"(col|fav|behavi|neighb|hon|hum|lab|flav|harb|rum|arm|vap|tum|sav|endeav|glam|parl|savi|splend|vig|cand|ferv)our"
+_FORMS: dict[str, list[str]] = {}
+_OUR = "col|fav|behavi|neighb|hon|hum|lab|flav|harb|rum|arm|vap|tum|sav|endeav|glam|parl|savi|splend|vig|cand|ferv"
+_ISE = (
+    "organ|real|recogn|apolog|memor|summar|custom|optim|priorit|categor|visual|final|normal|minim|maxim|util|"
+    "special|modern|character|emphas|critic|author|social"
 )
-_BRITISH_ISE = re.compile(
-    r"(organ|real|recogn|apolog|memor|summar|custom|optim|priorit|categor|visual|final|normal|minim|maxim|util|"
-    r"special|modern|character|emphas|critic|author|social)is(?=e|ing|ation)"
+_YSE = "anal|paral|catal"
+_BRITISH_OUR = re.compile(f"({_OUR})our")
+_BRITISH_ISE = re.compile(f"({_ISE})is(?=e|ing|ation)")
+_BRITISH_YSE = re.compile(f"({_YSE})ys(?=e|ing)")
+_TO_BRITISH = (
+    (re.compile(f"({_OUR})or"), r"\1our"),
+    (re.compile(f"({_ISE})iz"), r"\1is"),
+    (re.compile(f"({_YSE})yz"), r"\1ys"),
 )
-_BRITISH_YSE = re.compile(r"(anal|paral|catal)ys(?=e|ing)")
 _VOWELS = frozenset("aeiou")
 _DOUBLED = frozenset("bdfgmnprt")
 _LY_AFTER = frozenset("cdeghklmnrstwxy")
@@ -131,6 +138,32 @@ def stem(word: str) -> str:
     if not is_stemmed or word in _KEPT or not (word.isascii() and word.isalpha()):
         return word
     return _inflected(_american(word))
+
+
+def roots(stemmed: str) -> tuple[str, ...]:
+    """Whatever word has this stem holds one of these: for a search in a text that nobody has read into words."""
+    if not (stemmed.isascii() and stemmed.isalpha()):
+        return (stemmed,)
+    spelt = dict.fromkeys((stemmed, *(british.sub(form, stemmed, count=1) for british, form in _TO_BRITISH)))
+    found = [root for one in spelt for root in _uninflected(one)]
+    return tuple(dict.fromkeys([*found, *_forms().get(stemmed, ())]))
+
+
+def _uninflected(stemmed: str) -> list[str]:
+    """A final e may be ours (`baking`, `bake`), and a final i was a y (`carry`, `carri`)."""
+    if stemmed.endswith("e"):
+        return [stemmed[:-1]]
+    return [stemmed, f"{stemmed[:-1]}y"] if stemmed.endswith("i") else [stemmed]
+
+
+def _forms() -> dict[str, list[str]]:
+    """The irregular forms by their stem."""
+    if not _FORMS:
+        found: dict[str, list[str]] = {}
+        for form, base in _IRREGULAR.items():
+            found.setdefault(_inflected(base), []).append(form)
+        _FORMS.update(found)
+    return _FORMS
 
 
 def _american(word: str) -> str:

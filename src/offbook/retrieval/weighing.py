@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offbook.retrieval.evidence import FEATURES, Evidence
-from offbook.retrieval.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, TOOL
+from offbook.retrieval.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, SYSTEM, TOOL
 from offbook.retrieval.recipes import Recipe
 
 Ints = NDArray[np.int64]
@@ -26,7 +26,7 @@ ECHO = 0.85
 WITHOUT_SUBSTANCE = {DENIAL: -8.0, MEMORY_QUESTION: -8.0, BOILERPLATE: -3.0}
 """Enough to stand behind whatever says anything (D7)."""
 TOOL_RESULT = -0.5
-"""What a tool printed is seldom what is remembered."""
+"""What a tool printed, or the host told the agent, is seldom what is remembered."""
 SAME = 0.9
 """Cosine above which two messages say the same, and one is shown (A2)."""
 IDENTICAL = 0.995
@@ -62,7 +62,7 @@ def timely(ts: NDArray[Any], spans: Sequence[tuple[Span, bool]]) -> Floats:
 
 def substantial(rows: NDArray[Any]) -> Floats:
     """Denials, questions about memory and greetings stand behind what says something."""
-    total = np.where(rows["role"] == TOOL, TOOL_RESULT, 0.0)
+    total = np.where(np.isin(rows["role"], (TOOL, SYSTEM)), TOOL_RESULT, 0.0)
     for flag, penalty in WITHOUT_SUBSTANCE.items():
         total += np.where(rows["flags"] & flag, penalty, 0.0)
     return total

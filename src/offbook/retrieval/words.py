@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
@@ -19,6 +20,10 @@ MAX_TERM_CHARS = 64
 MAX_PARTS = 16
 """Of one identifier. A path of more parts is found by its first ones."""
 LONGEST_CACHED_CHARS = 40
+PIECE_CHARS = 50_000
+"""Of a long text read at a time: nobody else gets a word in while one is read."""
+MOST_DISTINCT = 2_000_000
+"""Terms of one text. A book has some ten thousand; a file of hashes may have one in every ten bytes."""
 TOKENS_KEPT = 1 << 16
 
 _STOP_WORDS_TEXT = (
@@ -76,11 +81,12 @@ _RUN = re.compile(rf"([{_UNSPACED}]+)|([{_HANGUL}]+)")
 _HAS_CLUSTERS = re.compile("[\u0e01-\u0ede\u1000-\u109d\u1780-\u17d3]")
 _VARIATION = re.compile("[\ufe0f\U0001f3fb-\U0001f3ff]")
 # A breve on и makes another letter of it, й; every other mark is an accent here.
-_ACCENT = re.compile("(?<![иИ])[\u0300-\u036f]|[\u0483-\u0487\u0591-\u05c7\u200c\u200d]")
+_ACCENT = re.compile("[\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u200c\u200d](?<![иИ][\u0300-\u036f])")
 _LETTERS_WITHOUT_ACCENT = str.maketrans(
     {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d", "þ": "th", "ı": "i", "æ": "ae", "Æ": "AE",
      "œ": "oe", "Œ": "OE", "ß": "ss", "ẞ": "SS"}
 )  # fmt: skip
+_OTHER_LETTER = re.compile(f"[{''.join(map(chr, _LETTERS_WITHOUT_ACCENT))}]")
 _ARABIC = re.compile("[\u0600-\u06ff\u0750-\u077f]")
 _ARABIC_MARKS = re.compile("[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06ed]")
 _ARABIC_LETTERS = str.maketrans("أإآٱىیةک", "ااااييهك")
@@ -93,6 +99,8 @@ _NUMBER = re.compile(r"[vV]?\d+(?:[.:,_-]\d+)*\Z")
 _PIECE = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _CONTRACTION = re.compile(r"(?:'(?:s|ll|re|ve|d|m|S|LL|RE|VE|D|M))\Z")
+# Letters and digits in turns, three times or more: not `page3`.
+_HASH = re.compile(r"(?:[A-Za-z]+[0-9]+[A-Za-z]|[0-9]+[A-Za-z]+[0-9])[A-Za-z0-9]*")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)\Z")
 
 
@@ -110,12 +118,54 @@ def indexed_terms(text: str) -> list[str]:
     found = terms(text)
     if text.isascii():
         return found
-    letters: dict[str, None] = {}
-    for unspaced, hangul in _RUN.findall(unicodedata.normalize("NFKC", text)):
-        # What follows a Korean word is a particle more often than not, so only the first syllable may be one.
-        letters.update(dict.fromkeys(_letters(unspaced) if unspaced else hangul[0]))
     known = set(found)
-    return found + [term for letter in letters if (term := letter[:MAX_TERM_CHARS]) not in known]
+    return found + [letter for letter in _single_letters(text) if letter not in known]
+
+
+def distinct_terms(text: str) -> list[str]:
+    """Each term of a long text once, as `indexed_terms` reads it; of what looks like a hash only the whole."""
+    seen: set[str] = set()
+    found: dict[str, None] = {}
+    for start, end in stretches(text, PIECE_CHARS):
+        piece = text[start:end]
+        new = [token for token in dict.fromkeys(_tokens(piece)) if token not in seen]
+        seen.update(new)
+        for token in new:
+            if _HASH.fullmatch(token):  # taken apart, it takes ten times as long, and nobody asks for its parts
+                found[token.lower()[:MAX_TERM_CHARS]] = None
+            else:
+                found.update(dict.fromkeys(_read(token)))
+        if not piece.isascii():
+            found.update(_single_letters(piece))
+        if len(found) >= MOST_DISTINCT:
+            break
+    return list(found)
+
+
+def stretches(text: str, chars: int) -> Iterator[tuple[int, int]]:
+    """Where pieces of a text of about this length begin and end: between words, or else overlapping by a word."""
+    start = 0
+    while start < len(text):
+        end = start + chars
+        if end >= len(text):
+            yield start, len(text)
+            return
+        space = max(text.rfind(" ", start + chars // 2, end), text.rfind("\n", start + chars // 2, end))
+        yield start, space if space > 0 else end
+        start = space if space > 0 else end - min(MAX_TERM_CHARS, chars // 4)
+
+
+def plain_letters(text: str) -> str:
+    """The text in the letters that terms are written in. Capitals stay: they tell the parts of a name apart."""
+    if text.isascii():
+        return text
+    bare = _ACCENT.sub("", unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).replace("’", "'")))
+    bare = unicodedata.normalize("NFC", bare)
+    if _OTHER_LETTER.search(bare):  # to translate takes ten times as long as to look
+        bare = bare.translate(_LETTERS_WITHOUT_ACCENT)
+    if _ARABIC.search(bare):
+        bare = _ARABIC_MARKS.sub("", bare).translate(_ARABIC_LETTERS)
+    return _VARIATION.sub("", bare)
 
 
 def is_latin(text: str) -> bool:
@@ -153,6 +203,15 @@ def _read(token: str) -> tuple[str, ...]:
 
 
 _terms_of = lru_cache(maxsize=TOKENS_KEPT)(_read)
+
+
+def _single_letters(text: str) -> dict[str, None]:
+    """Those that may be a word."""
+    letters: dict[str, None] = {}
+    for unspaced, hangul in _RUN.findall(unicodedata.normalize("NFKC", text)):
+        # What follows a Korean word is a particle more often than not, so only the first syllable may be one.
+        letters.update(dict.fromkeys(_letters(unspaced) if unspaced else hangul[0]))
+    return dict.fromkeys(letter[:MAX_TERM_CHARS] for letter in letters)
 
 
 def _plain(token: str) -> list[str]:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import inspect
 
 from offbook import errors
+from offbook.surfaces.nulls import alternatives
 from offbook.surfaces.wire import SHAPES, Problem
 from offbook.version import VERSION
 
@@ -55,7 +56,7 @@ def openapi_document() -> dict[str, Any]:
             "title": "Offbook memory provider",
             "version": VERSION,
             "description": "The provider contract, v1. POST a JSON object to /v1/<verb>; the answer is JSON. "
-            "Errors are RFC 9457 problem documents.",
+            "A field that may be left out may be null, which is the same. Errors are RFC 9457 problem documents.",
         },
         "security": [{"token": []}],
         "paths": {
@@ -98,7 +99,7 @@ def _name_times(components: dict[str, Any], shapes: list[Any]) -> None:
     for struct in _structs(inspect.multi_type_info(shapes)):
         properties = components[struct.cls.__name__]["properties"]
         for field in struct.fields:
-            if any(isinstance(kind, inspect.DateTimeType) for kind in _alternatives(field.type)):
+            if any(isinstance(kind, inspect.DateTimeType) for kind in alternatives(field.type)):
                 schema = properties[field.encode_name]
                 for each in schema.get("anyOf", [schema]):
                     if each.get("type") == "string":
@@ -109,23 +110,13 @@ def _structs(kinds: Any) -> Iterator[inspect.StructType]:
     waiting, seen = list(kinds), set()
     while waiting:
         kind = waiting.pop()
-        waiting.extend(each for each in _alternatives(kind) if each is not kind)
+        waiting.extend(each for each in alternatives(kind) if each is not kind)
         if isinstance(kind, inspect.StructType) and kind.cls not in seen:
             seen.add(kind.cls)
             waiting.extend(field.type for field in kind.fields)
             yield kind
         elif isinstance(kind, inspect.CollectionType):
             waiting.append(kind.item_type)
-
-
-def _alternatives(kind: inspect.Type) -> tuple[inspect.Type, ...]:
-    if isinstance(kind, inspect.Metadata):
-        return _alternatives(kind.type)
-    return (
-        tuple(each for one in kind.types for each in _alternatives(one))
-        if isinstance(kind, inspect.UnionType)
-        else (kind,)
-    )
 
 
 def _path(verb: str, request_type: type[Any], request: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from offbook.summaries import (
     Swap,
     Usage,
 )
+from offbook.surfaces.nulls import without_nulls
 from offbook.turns import AnchorList, ContinuityState, Enrichment, PreparedTurn, SettingsView, TopicList
 from offbook.types import (
     AgentId,
@@ -379,11 +380,11 @@ class PreCompaction(Value, frozen=True):
 
 
 class PostCompaction(Value, frozen=True):
-    """The host has compacted by itself."""
+    """The host has compacted by itself. `newContext` is what it went on with: a text, messages, or an object."""
 
     session_id: SessionId
     agent_id: AgentId | None = None
-    new_context: Any = None
+    new_context: str | list[Any] | dict[str, Any] | None = None
 
 
 class SessionStart(Value, frozen=True):
@@ -522,15 +523,36 @@ def decode_request(verb: str, body: bytes) -> Any:
             return Ping()
         raise InvalidInput("the body is empty: send a JSON object")
     try:
-        return _decoders[verb].decode(body)
+        return _decoded(verb, body)
     except msgspec.ValidationError as error:
         raise WrongShape(str(error)) from None
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"the body is not valid UTF-8 at byte {error.start}: send UTF-8") from None
+        raise InvalidInput(f"the body is not valid UTF-8 at byte {_bad_byte(body, error)}: send UTF-8") from None
     except msgspec.DecodeError as error:
         raise InvalidInput(f"the body is not valid JSON: {error}") from None
     except RecursionError:
         raise WrongShape("the body is nested too deeply: flatten it") from None
+
+
+def _decoded(verb: str, body: bytes) -> Any:
+    try:
+        return _decoders[verb].decode(body)
+    except msgspec.ValidationError:
+        if b"null" not in body:
+            raise
+        # Rare, so that the way of every other request is the short one.
+        given = msgspec.json.decode(body)
+        shape = SHAPES[verb][0]
+        return msgspec.convert(without_nulls(given, shape), shape)
+
+
+def _bad_byte(body: bytes, error: UnicodeDecodeError) -> int:
+    """The error counts within the string that the byte stands in; who sent it has the body."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as of_the_body:
+        return of_the_body.start
+    return error.start
 
 
 def encode_answer(answer: Any) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
+from offbook.audit import moment
 from offbook.backup import check_archive, restore, write_backup
 from offbook.content import text_of
 from offbook.errors import InvalidInput, StoreCorrupt
@@ -142,7 +144,7 @@ async def faults_of(home: Home) -> list[Any]:
 # ── each moment ──
 
 
-@pytest.mark.parametrize("number", range(9))
+@pytest.mark.parametrize("number", range(1, 9))  # at the first there was nothing: see below
 async def test_the_memory_is_as_it_was(number: int, lived: tuple[Path, list[Then]], tmp_path: Path) -> None:
     archive, diary = lived
     then = diary[number]
@@ -159,18 +161,43 @@ async def test_the_memory_is_as_it_was(number: int, lived: tuple[Path, list[Then
     assert not list(home.folder.glob("offbook.db-*"))
 
 
-async def test_a_time_before_everything_is_an_empty_memory(lived: tuple[Path, list[Then]], tmp_path: Path) -> None:
+async def test_a_time_before_everything_is_refused_and_nothing_moves(
+    lived: tuple[Path, list[Then]], tmp_path: Path
+) -> None:
     home = Home(tmp_path / "then")
-    restored = await restore(lived[0], home, at=datetime(1999, 1, 1, tzinfo=UTC))
+    await restore(lived[0], home)
+    before = home.database.read_bytes()
+    oldest = moment(min(row[2] for row in lived[1][-1].rows["audit"]))
+    for at in (datetime(1999, 1, 1, tzinfo=UTC), lived[1][0].at, oldest - timedelta(microseconds=1)):
+        told = re.escape(f"the oldest moment in this backup is {oldest.astimezone().isoformat()}.")
+        with pytest.raises(InvalidInput, match=told):
+            await restore(lived[0], home, at=at, force=True)
+    assert home.database.read_bytes() == before
+    assert [path.name for path in home.folder.iterdir() if path.name.startswith((".restore-", "before-"))] == []
+    restored = await restore(lived[0], home, at=oldest, force=True)
     assert restored.cut is not None
-    assert all(agent.is_gone for agent in restored.cut.agents)
-    assert restored.cut.messages == check_archive(lived[0]).messages
-    connection = apsw.Connection(str(home.database))
+    assert any(not agent.is_gone for agent in restored.cut.agents)
+
+
+async def test_a_memory_of_nothing_is_put_back_as_at_any_moment(tmp_path: Path) -> None:
+    archive = tmp_path / "made.tar.gz"
+    async with small_memory(tmp_path / "home"):
+        pass
+    await write_backup(Home(tmp_path / "home"), archive)
+    restored = await restore(archive, Home(tmp_path / "then"), at=datetime(1999, 1, 1, tzinfo=UTC))
+    assert restored.manifest.agents == []
+
+
+async def test_agents_of_whom_nothing_was_known_leave_nothing(lived: tuple[Path, list[Then]], tmp_path: Path) -> None:
+    check_archive(lived[0], into=tmp_path)
+    cut = cut_after(tmp_path / "offbook.db", datetime(1999, 1, 1, tzinfo=UTC))
+    assert all(agent.is_gone for agent in cut.agents)
+    assert cut.messages == check_archive(lived[0]).messages
+    connection = apsw.Connection(str(tmp_path / "offbook.db"))
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()]
     left = {name: connection.execute(f"SELECT count(*) FROM {name}").get for name in tables}
     connection.close()
     assert {name: rows for name, rows in left.items() if rows and not name.startswith("sqlite_")} == {"installation": 2}
-    assert [path for path in home.blobs.rglob("*") if path.is_file()] == []
 
 
 async def test_a_time_after_the_backup_is_refused_with_that_of_the_backup(

@@ -92,6 +92,13 @@ def test_an_empty_token_is_not_the_owners(run: Run) -> None:
     assert (answer.exit_code, answer.stdout) == (2, "")
 
 
+@pytest.mark.parametrize("url", ["nonsense", "ftp://x", "http://", "http://x:port", ""])
+def test_what_is_no_url_is_a_slip_of_the_keyboard(run: Run, url: str) -> None:
+    answer = run("conformance", url)
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert "Invalid value for '[URL]'" in answer.stderr
+
+
 def test_nobody_answers(run: Run) -> None:
     answer = run("conformance", "http://127.0.0.1:1")
     assert (answer.exit_code, answer.stdout) == (3, "")

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import pytest
 
 from offbook import Client
+from offbook.cli.options import Invocation
 from offbook.errors import ProviderRefused, ProviderUnavailable
 from offbook.home import Home
 from offbook.lifecycle.wiki.index_page import agent_index
@@ -34,6 +35,7 @@ from offbook.safe_names import safe_name
 from offbook.summaries import SummaryPage
 from offbook.types import Message
 from tests.unit.cli.conftest import Run
+from tests.unit.cli.test_import_files import Answering
 
 AT = datetime(2026, 5, 10, 12, 0, tzinfo=UTC)
 
@@ -69,6 +71,24 @@ def summary(id_: str, last_seq: int, sources: Sequence[str] = ()) -> SummaryReco
         fingerprint="f",
         sources=list(sources),
     )
+
+
+IMPORTED: list[Record] = [
+    SessionRecord(session_id="summaries:old", started_at=AT),
+    MessageRecord(
+        session_id="summaries:old",
+        seq=1,
+        message=Message(
+            id="L1-0001",
+            role="assistant",
+            content="They spoke of tea.",
+            ts=AT,
+            origin="memory:summaries",
+            meta={"summary": {"id": "0001", "level": "L1"}, "comment": "", "index": {}},
+        ),
+    ),
+]
+"""A summary of the plugin's, which its format has a place for."""
 
 
 class Moving:
@@ -211,7 +231,69 @@ def test_the_formats_of_others_are_written(run: Run, moving: Moving, here: Path,
     assert [path for path in (here / "out").rglob("*") if path.is_file()]
     moving.memories["second"] = memory("second")
     assert run("export", "both", "--format", form).exit_code == 0
-    assert sorted(path.name for path in (here / "both").iterdir()) == ["main", "second"]
+    assert sorted(path.name for path in (here / "both").iterdir()) == ["agents.json", "main", "second"]
+
+
+@pytest.mark.parametrize("form", ["swap-jsonl", "summaries", "archive"])
+@pytest.mark.parametrize("others", [[], ["bob", "../X 🦉" * 9]], ids=["one agent", "several"])
+def test_what_was_written_for_others_is_read_back_into_its_agents(
+    run: Run, moving: Moving, monkeypatch: pytest.MonkeyPatch, form: str, others: list[str]
+) -> None:
+    """Also where another is the default, where keys name another, and where one has nothing."""
+    agents = others or ["bob"]
+    moving.memories = {name: [*memory(name), *IMPORTED, said(5, session="agent:ada:chat")] for name in agents}
+    if others:
+        moving.memories["silent"] = [AgentRecord(agent_id="silent")]
+    out = run("export", "out", "--format", form)
+    assert out.exit_code == 0, out.output
+    assert f"the way back: offbook import {form} " in out.output
+    provider = Answering()
+    monkeypatch.setattr(Invocation, "client", lambda _, **__: provider)
+    dry = run("import", form, "out", "--dry-run", "--json")
+    assert (dry.exit_code, provider.sessions) == (0, {})
+    told = {agent["agentId"]: (agent["new"], agent["alreadyThere"]) for agent in json.loads(dry.stdout)["agents"]}
+    stored = run("import", form, "out", "--json")
+    assert stored.exit_code == 0, stored.output
+    count = 1 if form == "summaries" else 4
+    assert told == dict.fromkeys(agents, (count, 0))
+    held = {key: list(messages) for key, messages in provider.sessions.items()}
+    assert {name for name in agents if any(key.startswith(f"agent:{name}:") for key in held)} == set(agents)
+    assert not any(key.startswith(("agent:main:", "agent:ada:")) for key in held)
+    again = run("import", form, "out", "--json")
+    told = {agent["agentId"]: (agent["new"], agent["alreadyThere"]) for agent in json.loads(again.stdout)["agents"]}
+    assert (again.exit_code, told) == (0, dict.fromkeys(agents, (0, count)))
+    assert {key: list(messages) for key, messages in provider.sessions.items()} == held
+
+
+def test_another_name_is_for_one_agent_and_another_format_is_named(
+    run: Run, moving: Moving, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moving.memories["second"] = memory("second")
+    assert run("export", "out", "--format", "archive").exit_code == 0
+    provider = Answering()
+    monkeypatch.setattr(Invocation, "client", lambda _, **__: provider)
+    both = run("import", "archive", "out", "--agent", "third")
+    assert (both.exit_code, "holds 2 agents" in both.stderr) == (2, True)
+    other = run("import", "swap-jsonl", "out")
+    assert (other.exit_code, "`offbook import archive`" in other.stderr) == (1, True)
+    assert run("import", "archive", "out/second", "--agent", "third").exit_code == 0
+    assert list(provider.sessions) == ["agent:third:chat"]
+
+
+@pytest.mark.parametrize("folder", ["..", "/", "main/../second", "."])
+def test_an_index_that_leads_elsewhere_is_refused(
+    run: Run, moving: Moving, here: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    moving.memories["second"] = memory("second")
+    assert run("export", "out", "--format", "archive").exit_code == 0
+    provider = Answering()
+    monkeypatch.setattr(Invocation, "client", lambda _, **__: provider)
+    index = json.loads((here / "out" / "agents.json").read_text())
+    index["agents"][1]["folder"] = folder
+    (here / "out" / "agents.json").write_text(json.dumps(index))
+    result = run("import", "archive", "out")
+    assert (result.exit_code, provider.sessions) == (1, {})
+    assert "the folder of agent 'second' would be 'second'" in result.stderr
 
 
 def test_what_is_left_out_of_several_agents_says_whose_it_is(run: Run, moving: Moving) -> None:

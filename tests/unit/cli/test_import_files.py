@@ -89,6 +89,17 @@ def test_the_agent_is_the_one_named_else_that_of_the_key_else_the_default(
     ]
 
 
+def test_a_key_that_names_an_agent_that_cannot_be_asks_for_one(run: Run, tmp_path: Path, answering: Answering) -> None:
+    file = tmp_path / "swap.jsonl"
+    line = {"id": "1", "role": "user", "content": "I like tea.", "sessionKey": f"agent:{'p' * 129}:chat"}
+    file.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    refused = run("import", "swap-jsonl", str(file))
+    assert (refused.exit_code, answering.sessions) == (1, {})
+    assert "with --agent" in refused.stderr
+    assert run("import", "swap-jsonl", str(file), "--agent", "ann").exit_code == 0
+    assert list(answering.sessions) == [f"agent:ann:{line['sessionKey']}"]
+
+
 def test_what_is_left_out_is_told_with_its_reason(run: Run, tmp_path: Path, answering: Answering) -> None:
     folder = one_of_each(tmp_path)["claude"][0].parent
     (folder / "users.json").write_text("[]", encoding="utf-8")

@@ -95,6 +95,18 @@ def test_an_option_that_is_empty_does_not_mean_the_default(option: str, run: Run
     assert "it is empty: leave the option out, or say what is meant" in result.stderr
 
 
+@pytest.mark.parametrize("arguments", [("--url", "nonsense", "ping"), ("ping", "--url", "http://x:port")])
+def test_a_url_that_is_none_is_a_usage_error(arguments: tuple[str, ...], run: Run) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Invalid value for '--url': endpoint " in result.stderr
+
+
+def test_one_of_the_environment_is_not(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OFFBOOK_URL", "nonsense")
+    assert run("ping").exit_code == 1
+
+
 def test_a_folder_named_wins_over_the_provider_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OFFBOOK_URL", "http://127.0.0.1:1")
     assert str(Invocation().endpoint) == "http://127.0.0.1:1"

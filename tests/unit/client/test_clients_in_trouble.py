@@ -204,6 +204,18 @@ def test_what_was_rejected_can_be_sent_again(provider: FakeProvider, tmp_path: P
     assert rejected.read_bytes() == b"not ours\n"
 
 
+def test_what_names_an_agent_that_cannot_be_is_kept_for_whoever_looks(provider: FakeProvider, tmp_path: Path) -> None:
+    """The provider refuses it; until then it goes the way of all others, and no other waits for it."""
+    provider.refused_text = "poison"
+    with Client(client="host") as client:
+        client.record(f"agent:{'p' * 129}:main", ("user", "poison"))
+        client.record("s", ("user", "fine"))
+        assert not client.flush(10)
+        status = client.outbox_status()
+    assert (status["delivered"], status["rejected"], status["invalid"]) == (1, 1, 0)
+    assert deliver_outboxes(tmp_path, provider.url, with_rejected=True)["resent"] == 1
+
+
 def test_record_never_raises_whatever_the_host_hands_in() -> None:
     class Unspeakable(Exception):
         def __str__(self) -> str:

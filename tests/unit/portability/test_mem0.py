@@ -63,6 +63,29 @@ def test_a_memory_without_a_text_is_skipped_and_named(tmp_path: Path) -> None:
     assert found.left_out() == {"relations of the graph": 1}
 
 
+def test_memories_that_say_the_same_are_stored_once_and_the_others_told(tmp_path: Path) -> None:
+    tea = {"memory": "Likes tea.", "user_id": "ann"}
+    given = [tea, tea, tea | {"id": "1"}, tea | {"id": "1"}, tea | {"id": "2"}, tea | {"user_id": "bea"}]
+    found = read("mem0", write_json(tmp_path / "mem0.json", given))
+    assert [len(notes) for notes in found.sessions.values()] == [3, 1]
+    assert found.left_out() == {"memories that say the same": 2}
+
+
+def test_agents_that_memories_name_are_told_where_they_are_not_whose_they_become(tmp_path: Path) -> None:
+    given = [
+        {"memory": "Likes tea.", "user_id": "ann", "agent_id": "helper"},
+        {"memory": "Likes rain.", "agent_id": "helper"},
+        {"memory": "Likes snow.", "user_id": "ann", "agent_id": ""},
+        {"memory": "Likes ice.", "user_id": "ann", "agent_id": "main"},
+    ]
+    path = write_json(tmp_path / "mem0.json", given)
+    found = read("mem0", path)
+    assert found.left_out() == {"names of agents of mem0": 2}
+    assert "memory of agent main from now on (--agent names another)" in found.report.left_out[0].why
+    assert [note["meta"].get("agent_id") for note in found.sessions["mem0:helper"]] == ["helper"]
+    assert read("mem0", path, agent_id="helper").left_out() == {"names of agents of mem0": 1}
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b'{"full_name": "x"}', b"\xff\xfe", b"7"])
 def test_what_holds_no_memories_says_what_to_give(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "mem0.json"

@@ -59,6 +59,40 @@ def test_what_did_not_come_whole_is_no_answer() -> None:
     assert reader.answer() is None
 
 
+def without_reason(data: bytes) -> bytes:
+    return data.replace(b'"finish_reason": "stop"', b'"finish_reason": null')
+
+
+def test_a_whole_document_needs_no_reason_why_it_ended() -> None:
+    for message in ({"role": "assistant", "content": "Yes."}, {"content": "Yes."}):
+        reader = AnswerReader("application/json")
+        reader.feed(json.dumps({"choices": [{"message": message}]}).encode())
+        read = reader.answer()
+        assert read is not None
+        assert read.message == {"role": "assistant", "content": "Yes."}
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n\r\n"])
+def test_a_stream_that_says_it_is_done_needs_no_reason_why(end: bytes) -> None:
+    pieces = [without_reason(piece) for piece in events(Says("One two three four."))]
+    assert pieces[-1].strip() == b"data: [DONE]"
+    reader = AnswerReader(STREAM)
+    for piece in [*pieces[:-1], pieces[-1].strip() + end]:
+        reader.feed(piece)
+    read = reader.answer()
+    assert read is not None
+    assert read.message["content"] == "One two three four."
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_stream_that_says_neither_is_no_answer(is_whole: bool) -> None:
+    reader = AnswerReader(STREAM)
+    for piece in events(Says("One two three four."))[:-1]:
+        reader.feed(without_reason(piece))
+    reader.feed(b"" if is_whole else b"data: [DO")
+    assert reader.answer(is_whole=is_whole) is None
+
+
 def test_the_tokens_of_the_prompt_are_read() -> None:
     document = json.loads(whole(Says("Yes.")))
     reader = AnswerReader("application/json")

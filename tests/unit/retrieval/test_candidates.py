@@ -182,3 +182,14 @@ def test_a_keyword_of_many_words(long: AgentIndex) -> None:
     words = " ".join(f"thing{number}" for number in range(MOST_WORDS + 8))
     long.take([said(5_000, words)], 9)
     assert matching_rows(long, words, None, 100).tolist() == [2_000]
+
+
+def test_what_the_host_told_the_agent_is_not_meant_by_a_keyword_or_a_session(tmp_path: Path) -> None:
+    messages = [said(1, "the cat sleeps"), said(2, "you are a cat", role="system"), said(3, "a cat again")]
+    opened = small_index(tmp_path / "index", messages)
+    for _ in range(2):
+        assert matching_rows(opened, "cat", None, 100).tolist() == [0, 2]
+        assert matching_rows(opened, "cat", None, 1).tolist() == [2]
+        assert matching_rows(opened, None, 1, 100).tolist() == [0, 2]
+        opened.commit("")
+    opened.close()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,3 +54,43 @@ def test_an_excerpt_is_bounded_and_taken_from_the_text(text: str, asked: list[st
     bare = shown.removeprefix(f"{CUT} ").removesuffix(f" {CUT}") if len(text.strip()) > WHOLE_CHARS else shown
     assert "".join(bare.split()) in "".join(text.split())
     assert bool(shown) == bool(text.strip())
+
+
+CODE = "The password is xylograph quokka40000."
+
+
+@pytest.mark.parametrize("chars", [700, 740, 760, 5_000, 26_000, 28_800, 30_000, 40_000, 400_000])
+def test_the_words_asked_for_are_shown_however_long_the_text(chars: int) -> None:
+    head = (" ".join(FILLER) * 120)[:chars].rsplit(".", 1)[0] + "."
+    for text in (f"{head} {CODE}", f"{head} {CODE} {head}", f"{CODE} {head}"):
+        shown = excerpt(text, query_terms("quokka40000"))
+        assert CODE in shown
+        assert len(shown) <= LONGEST
+        assert shown.startswith(CUT) == (len(text) > WHOLE_CHARS and not text.startswith(shown[:40]))
+        assert shown.endswith(CUT) == (len(text) > WHOLE_CHARS and not text.endswith(shown[-40:]))
+
+
+def test_in_a_long_text_the_rare_word_goes_before_the_common_one() -> None:
+    text = " ".join([*FILLER * 20, CODE, *FILLER * 20])
+    assert CODE in excerpt(text, query_terms("weather valley quokka40000"))
+    assert "on day 0 was" in excerpt(text, query_terms("weather"))
+
+
+def test_in_a_long_text_that_says_none_of_the_words_the_passage_that_means_most_is_shown() -> None:
+    text = " ".join(FILLER * 20)
+    assert excerpt(text, query_terms("saffron"), 2) == f"{CUT} {passages(text)[2]} {CUT}"
+    assert excerpt(text, query_terms("saffron")).startswith("The weather on day 0")
+
+
+def test_of_a_long_text_in_another_script() -> None:
+    text = "今天天气很好，我们去了公园。" * 3_000 + "密码是水獭四万。" + "今天天气很好，我们去了公园。" * 3_000
+    assert "密码是水獭四万。" in excerpt(text, query_terms("水獭"))
+
+
+@given(st.text("ab .!\n猫", min_size=30, max_size=60), st.lists(st.sampled_from(["a", "ab", "b", "猫"]), max_size=2))
+def test_an_excerpt_of_a_very_long_text_is_bounded_and_taken_from_it(piece: str, asked: list[str]) -> None:
+    text = piece * 1_200
+    shown = excerpt(text, asked)
+    assert len(shown) <= LONGEST
+    bare = shown.removeprefix(f"{CUT} ").removesuffix(f" {CUT}")
+    assert len(text.strip()) <= WHOLE_CHARS or "".join(bare.split()) in "".join(text.split())

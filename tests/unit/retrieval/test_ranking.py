@@ -145,3 +145,14 @@ def test_who_is_named_is_who_is_asked_about(tmp_path: Path) -> None:
         assert found.recipe.startswith(CHAT.name)
         assert found.hits[0].place == place
     index.close()
+
+
+def test_what_the_host_told_the_agent_is_left_out_where_only_what_was_said_is_looked_for(tmp_path: Path) -> None:
+    told = said(8, "The ferry Aurora is what you know best.", session=5, minutes=5_000, role="system")
+    opened = small_index(tmp_path / "told", [*SAID, told], {**VECTORS, 8: unit(1, 0)})
+    for by_meaning in (True, False):
+        assert 8 in places(ranked(opened, "ferry Aurora", by_meaning=by_meaning, limit=20))
+        found = places(ranked(opened, "ferry Aurora", by_meaning=by_meaning, limit=20, only_said=True))
+        assert found
+        assert 8 not in found
+    opened.close()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.retrieval.stems import stem
+from offbook.retrieval.stems import _IRREGULAR, roots, stem
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,15 @@ def test_words_that_stay(word: str) -> None:
 def test_a_stem_is_never_empty_nor_much_longer(word: str) -> None:
     assert bool(stem(word)) == bool(word)
     assert len(stem(word)) <= len(word) + 3
+
+
+@given(st.from_regex(r"[a-z]{1,14}", fullmatch=True) | st.sampled_from(sorted(_IRREGULAR)))
+def test_every_word_holds_a_root_of_its_stem(word: str) -> None:
+    assert any(root in word for root in roots(stem(word)))
+
+
+@pytest.mark.parametrize(
+    "word", ["favourites", "neighbourhood", "organising", "analysed", "happily", "skies", "v1.2.3"]
+)
+def test_however_it_is_spelt(word: str) -> None:
+    assert any(root in word for root in roots(stem(word)))

@@ -7,7 +7,8 @@ import pytest
 
 from offbook.content import text_of
 from offbook.ingest import prepare
-from offbook.retrieval.whole import readable, whole_text
+from offbook.retrieval import whole as whole_module
+from offbook.retrieval.whole import LARGEST_FOUND_CHARS, read_together, readable, whole_text
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
 from offbook.types import AuditDraft, Message, Scope, SessionGaps
@@ -73,3 +74,22 @@ async def test_what_is_damaged_keeps_none_of_the_others_back(
     assert await read(store, backwards) == [places[2], places[0]]
     assert await read(store, [places[1]]) == []
     assert await read(store, []) == []
+
+
+async def test_how_large_a_text_is_read_can_be_said(store: SqliteStore, blobs: BlobFiles) -> None:
+    (large,) = await readable(store, "main", await add(store, blobs, LONG * 10))
+    assert await whole_text(blobs, "main", large) is None
+    whole = await whole_text(blobs, "main", large, most_chars=LARGEST_FOUND_CHARS)
+    assert whole is not None
+    assert text_of(whole.content) == LONG * 10
+
+
+async def test_as_many_are_read_together_as_memory_holds(
+    store: SqliteStore, blobs: BlobFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole_module, "READ_AT_ONCE_CHARS", 2 * len(LONG))
+    one, two, three = LONG, f"{LONG}two", f"{LONG}three"
+    messages = await readable(store, "main", await add(store, blobs, one, "short", LONG, two, "short", three))
+    assert [len(some) for some in read_together(messages)] == [3, 2, 1]
+    assert [one for some in read_together(messages) for one in some] == messages
+    assert list(read_together([])) == []

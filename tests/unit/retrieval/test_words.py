@@ -2,12 +2,22 @@ from __future__ import annotations
 
 import time
 import unicodedata
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.retrieval.words import MAX_TERM_CHARS, STOP_WORDS, indexed_terms, query_terms, terms
+from offbook.retrieval.words import (
+    MAX_TERM_CHARS,
+    PIECE_CHARS,
+    STOP_WORDS,
+    distinct_terms,
+    indexed_terms,
+    query_terms,
+    stretches,
+    terms,
+)
 
 
 @pytest.mark.parametrize(
@@ -178,3 +188,27 @@ def test_english_is_read_fast() -> None:
     assert (
         len(text) / (time.process_time() - started) > 1_000_000
     )  # 8 MB/s when idle; the bound leaves room for a busy machine
+
+
+@given(st.text(max_size=200), st.integers(8, 60))
+def test_stretches_leave_nothing_out(text: str, chars: int) -> None:
+    cut = list(stretches(text, chars))
+    assert [start for start, _ in cut][:1] == [0] * bool(text)
+    assert all(0 < end - start <= chars for start, end in cut)
+    assert all(start <= end for (_, end), (start, _) in pairwise(cut))
+    assert not text or cut[-1][1] == len(text)
+
+
+@pytest.mark.parametrize(
+    "said", ["The cats ran home to getUserName.", "昨天我们去了里斯本看海。", "Müller's 고양이 page3"]
+)
+def test_the_distinct_terms_of_a_long_text_are_those_of_all_of_it(said: str) -> None:
+    filler = "It rained in the valley. "
+    text = f"{filler * (PIECE_CHARS // 10)}{said}{filler * 100}{said}"
+    found = distinct_terms(text)
+    assert len(found) == len(set(found))
+    assert set(found) == set(indexed_terms(text))
+
+
+def test_of_a_hash_only_the_whole_is_a_term() -> None:
+    assert distinct_terms("3f2a91bc page3 3f2a91bc") == ["3f2a91bc", "page3", "page", "3"]

@@ -8,9 +8,10 @@ from pathlib import Path
 import apsw
 import msgspec
 
+from offbook.lessons import LESSONS_SESSION
 from offbook.store.sqlite import SqliteStore
 from offbook.store.sqlite.point_in_time import cut_after
-from offbook.types import AuditDraft, now
+from offbook.types import AuditDraft, Scope, now
 from tests.contract.test_store_compression import talk
 from tests.contract.test_store_lessons import draft, ids, keep, places_of
 
@@ -61,6 +62,35 @@ async def test_lessons_are_as_sure_as_what_is_left_of_their_sources(tmp_path: Pa
     assert msgspec.structs.replace(found["lesson-0001"], last_seen=then["lesson-0001"].last_seen) == then["lesson-0001"]
     assert found["lesson-0004"].status == "edited"
     assert any("a lesson that was edited again" in told for told in cut.unknown)
+
+
+async def test_who_edited_it_later_had_not_said_it(tmp_path: Path) -> None:
+    """One saying and two edits come later: it was said once less, and an edit is no saying."""
+    path = tmp_path / "offbook.db"
+    written = Scope(agent_id="main", session_id=LESSONS_SESSION)
+    store = SqliteStore(path)
+    await talk(store, 4)
+    await keep(store, *[draft(f"lesson {key}", key=key, places=await places_of(store), times=4) for key in "ab"])
+    then = {lesson.id: lesson for lesson in await store.lessons("main")}
+    at = now()
+    await asyncio.sleep(0.01)
+    await talk(store, 1)
+    await keep(store, draft("lesson b", key="b", places=await places_of(store), times=5))
+    for id_ in then:
+        await talk(store, 1, scope=written)
+        lesson = await store.lesson("main", id_)
+        assert lesson is not None
+        edited = msgspec.structs.replace(lesson, status="edited", text="mine", learnt_text=lesson.text)
+        await store.judge_lesson("main", edited, (await places_of(store, written))[-1:], judged(id_, "edit"))
+    await store.close()
+
+    cut_after(path, at)
+    store = SqliteStore(path)
+    found = {lesson.id: lesson for lesson in await store.lessons("main")}
+    await store.close()
+    assert {id_: (one.times, len(one.sources), one.text) for id_, one in found.items()} == {
+        id_: (4, 4, one.text) for id_, one in then.items()
+    }
 
 
 async def test_a_damaged_one_stops_nothing(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from offbook.models.minilm import MiniLM
 from offbook.retrieval.index.vectors import quantised
 from offbook.store.blobs import BlobFiles
 from offbook.store.sqlite import SqliteStore
-from offbook.types import Message
 from offbook.worker import embedding as embedding_module
 from offbook.worker.embedding import MESSAGES_AT_A_TIME, EmbeddingStep, embedded_in
 from offbook.worker.indexes import Indexes
@@ -72,7 +71,7 @@ async def test_noise_is_not_embedded(
     store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder
 ) -> None:
     await add(store, "HEARTBEAT_OK", noise="heartbeat")
-    await add(store, Message(role="system", content="You are an assistant."), "a cat")
+    await add(store, "a cat")
     await run_to_the_end(step, model)
     assert model.texts == ["a cat"]
 

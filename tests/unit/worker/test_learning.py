@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from offbook.care import Piece
+from offbook.continuity.learning.choosing import chosen_lessons
 from offbook.errors import StoreFull
 from offbook.lessons import LESSONS_SESSION, Lesson
 from offbook.settings import Lessons, Settings
@@ -96,6 +97,38 @@ async def test_a_changed_value_takes_the_place_of_the_older_one(store: SqliteSto
     assert await run(store) == {"learnt": 1, "replaced": 1}
     old, new = await there(store)
     assert (old.replaced_by, new.replaced_by) == (new.id, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "since", "told"),
+    [
+        (
+            "My favourite colour is blue.",
+            "My favourite colour is green now, not blue.",
+            "Their favourite colour is green now, not blue.",
+        ),
+        ("I prefer tea.", "I prefer coffee now.", "They prefer coffee now."),
+        (
+            "We decided to use MySQL for reporting.",
+            "Actually, I changed my mind: use MariaDB for the reporting service, not MySQL.",
+            "They changed their mind: use MariaDB for the reporting service, not MySQL.",
+        ),
+        (
+            "Always use tabs for indentation.",
+            "Use spaces for indentation from now on, not tabs.",
+            "They asked me: “Use spaces for indentation from now on, not tabs.”",
+        ),
+    ],
+)
+async def test_what_was_replaced_in_so_many_words_is_not_chosen_for_a_turn(
+    store: SqliteStore, before: str, since: str, told: str
+) -> None:
+    await add(store, on(1, before))
+    await run(store)
+    await add(store, on(4, since))
+    assert await run(store) == {"learnt": 1, "replaced": 1}
+    chosen = chosen_lessons(await there(store), Lessons(), DAY + timedelta(days=14))
+    assert [one.text for one in chosen] == [told]
 
 
 async def test_both_values_in_one_piece_and_old_history_that_comes_later(store: SqliteStore) -> None:

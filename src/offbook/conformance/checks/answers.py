@@ -61,7 +61,7 @@ async def session_end_is_noted(provider: Provider) -> None:
 
 @check(0, "hooks/post-compaction", "onMessage")
 async def post_compaction_is_noted(provider: Provider) -> None:
-    """`hooks/post-compaction` answers ok, whatever the new context is, and changes no message."""
+    """`hooks/post-compaction` answers ok, with a new context, as text or messages, or none; no message changes."""
     scope = provider.new_session()
     await provider.record(scope, said("one"), said("two", "assistant"))
     before = await provider.messages(scope)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from offbook.conformance.check import check, expect, expect_no_faults
+from offbook.conformance.check import check, expect, expect_no_faults, expect_that
 from offbook.conformance.messages import said, unique_id, unique_word
 from offbook.conformance.provider import PLENTY_CHARS, Provider, named
-from offbook.types import Scope
+from offbook.entries import Recollection
+from offbook.errors import ProviderRefused
+from offbook.types import Receipt, Scope
+
+LONG_NAME = 200
+"""Bytes: longer than an agent's name may be here, and well within a session key."""
 
 
 class _Pair:
@@ -81,3 +86,22 @@ async def the_session_key_names_the_agent(provider: Provider) -> None:
     expect("the context by key and by agentId", answer, explicit)
     context = await provider.context(Scope(agent_id=other, session_id=session_id))
     expect("the context of another agent, named with that key", (other, 0), (context.agent_id, len(context.messages)))
+
+
+@check(4, "onMessage", "recall")
+async def a_name_too_long_is_not_somebody_elses(provider: Provider) -> None:
+    """A key that names an agent whose name is too long is refused, or is that agent's own: nobody else's."""
+    word = unique_word()
+    ours, theirs = (
+        {"sessionId": f"agent:{provider.new_agent().ljust(LONG_NAME, filler)}:{provider.new_session().session_id}"}
+        for filler in "pq"
+    )
+    try:
+        await provider.ask_value("onMessage", Receipt, {**ours, "message": said(f"I say {word}.")})
+        found = await provider.ask_value("recall", Recollection, {**theirs, "query": word})
+    except ProviderRefused as refused:
+        status = refused.document.get("status")
+        expect_that(status in range(400, 500), "a refusal that says what is wrong with the request", status)
+        return
+    leaked = any(word in entry.text for entry in found.entries)
+    expect_no_faults(["what was said under one such key is recalled under another"] if leaked else [])

@@ -29,7 +29,7 @@ WRONG_IN_A_REQUEST: dict[str, dict[str, tuple[Any, ...]]] = {
     "onMessage": {"sessionId": (*NOT_A_STRING, None), "agentId": NOT_A_STRING, "message": ("x", 1, [], ["x"])},
     "getCompressedContext": {"sessionId": (*NOT_A_STRING, None), "maxChars": (*NOT_A_COUNT, None)},
     "hooks/pre-compaction": {"sessionId": NOT_A_STRING, "messages": (*NOT_A_LIST, [1], ["x"], [[]], [{}])},
-    "hooks/post-compaction": {"sessionId": NOT_A_STRING, "agentId": NOT_A_STRING},
+    "hooks/post-compaction": {"sessionId": NOT_A_STRING, "agentId": NOT_A_STRING, "newContext": (5, 1.5, True)},
     "hooks/session-start": {"sessionId": NOT_A_STRING, "maxChars": NOT_A_COUNT},
     "hooks/session-end": {"sessionId": NOT_A_STRING, "reason": NOT_A_STRING},
     "status": {"agentId": NOT_A_STRING},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from offbook.continuity.learning.changing import CHANGED_MIND, parted_from_old, without_now
 from offbook.continuity.learning.taught import POINTING, Taught, by_words, keyed
 from offbook.retrieval.words import terms
 
 SAID_OUTRIGHT = 0.75
+CHANGED = 0.7
 CHOSEN = 0.6
 FEWEST_TERMS = 2
 _LEAD = (
@@ -60,9 +62,20 @@ _NO_MORE = re.compile(
     r"?more)?[.!]?\Z",
     re.IGNORECASE,
 )
+_NO_LONGER = re.compile(r"\b(?:no longer|any ?more)\b", re.IGNORECASE)
+_CHANGED = re.compile(
+    rf"(?:actually[\s,:]+)?{_LEAD}(?:actually[\s,:]+)?{CHANGED_MIND}[\s,:;.–—-]+(?:and |so )?(?:please |let's |we'll |"
+    r"we will |we should |i'll |i want to |i want you to |i'd like to )?"
+    r"(?P<what>(?:use|go with|switch to|stick with|stay with|move to|migrate to|adopt) [^\n]{2,240})",
+    re.IGNORECASE,
+)
+_OF_A_DAY = re.compile(r"(?:go|stick|stay) with\b", re.IGNORECASE)
+"""What is eaten or watched is chosen so, too."""
+_PURPOSE = re.compile(r"\b(?:for|as|in) (?:the |our |my |all )?(?!it\b|that\b|this\b|now\b)\w{3,}", re.IGNORECASE)
 _HERE = re.compile(r"\b(?:here|an? (?:for|while) loop|and (?:see|wait|then))\b", re.IGNORECASE)
 _INSTEAD = re.compile(
-    r"(?:use|using|with|to|on|adopt|nehmen|nutzen|verwenden|用)\s+(?P<new>[\w.+#-]+(?: [\w.+#-]+){0,2}?),? "
+    r"(?:use|using|with|to(?! (?:use|adopt|go with|move|switch)\b)|on|adopt|nehmen|nutzen|verwenden|用)\s+"
+    r"(?P<new>[\w.+#-]+(?: [\w.+#-]+){0,2}?)(?P<purpose> (?:for|in|as|für|bei) [^\n,;.]{2,60}?)?(?: now)?,? "
     r"(?:instead of|"
     r"rather than|over|not|statt|anstatt|anstelle von) (?P<old>[\w.+#-]+(?: [\w.+#-]+){0,2}?)"
     r"(?= (?:for|in|on|as|from|für|bei)\b|[\s.!,;]*\Z|[.!,;])",
@@ -110,8 +123,12 @@ def decision_in(clause: str) -> Taught | None:
     if any(pattern.match(clause) for pattern in _ELSEWHERE):
         return _taught(clause, clause, SAID_OUTRIGHT)
     if (found := _NO_MORE.match(clause)) and _NAMED.search(f" {found['what']}"):
-        return _taught(clause, found["what"], CHOSEN)
-    if _NOT_YET.search(clause):
+        is_over = _NO_LONGER.search(clause)
+        return Taught("decision", clause, by_words("decision against", found["what"]), CHANGED if is_over else CHOSEN)
+    if found := _CHANGED.match(clause):
+        return _changed(clause, found["what"])
+    plain, _ = parted_from_old(clause)  # "…, not MySQL" says what is not, and no doubt
+    if _NOT_YET.search(plain):
         return None
     if (found := _MIND.match(clause) or _BY_OTHERS.match(clause)) and not POINTING.search(found["what"]):
         return _taught(clause, found["what"], CHOSEN)
@@ -135,18 +152,33 @@ def decision_in(clause: str) -> Taught | None:
             or POINTING.search(what)
             or _HERE.search(what)
             or not (found["sure"] or found["all"] or _NAMED.search(f" {what}"))
+            or (_NOT_YET.search(clause) and not _PURPOSE.search(what))  # "let's use the car, not the bus"
         ):
             return None
         return _taught(clause, what, SAID_OUTRIGHT if found["sure"] else CHOSEN)
     return None
 
 
+def _changed(clause: str, what: str) -> Taught | None:
+    """Who changed their mind has decided, where it is said about what: it names what it drops, or what it is for."""
+    plain, old = parted_from_old(what)
+    is_vague = _VAGUE.match(plain.partition(" ")[2]) or POINTING.search(what) or _HERE.search(what)
+    if is_vague or _NOT_YET.search(plain) or not (old or (_PURPOSE.search(plain) and _NAMED.search(plain))):
+        return None
+    is_lasting = _PURPOSE.search(plain) and not _OF_A_DAY.match(what)
+    return _taught(clause, what, CHANGED if is_lasting else CHOSEN)
+
+
 def _taught(clause: str, what: str, strength: float) -> Taught | None:
     if len(terms(what)) < FEWEST_TERMS:
         return None
     pair = _INSTEAD.search(clause)
-    chosen = _chosen(clause, pair["new"], pair["old"], clause[pair.end() :], strength) if pair else None
-    return chosen or Taught("decision", clause, by_words("decision", what), strength)
+    if pair:
+        purpose = without_now(f"{pair['purpose'] or ''} {clause[pair.end() :]}")
+        chosen = _chosen(clause, pair["new"], pair["old"], purpose, strength)
+    else:
+        chosen = None
+    return chosen or Taught("decision", clause, by_words("decision", without_now(what)), strength)
 
 
 def _chosen(clause: str, new: str, old: str, purpose: str, strength: float) -> Taught | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from offbook.continuity.anchors.identity import identity_in
+from offbook.continuity.learning.changing import parted_from_old
 from offbook.continuity.learning.fact_patterns import (
     BEGINS,
     BUILT_ON,
@@ -49,7 +50,8 @@ def fact_in(clause: str, owner: str, role: str, speaker: str) -> Taught | None:
     if "%" in clause or TO_THE_AGENT.search(clause):
         return None
     clause = without_reason(clause)
-    for stated in stated_in(clause, role, speaker):
+    # "We use MySQL for the archive now, not Postgres" states what it states without its end.
+    for stated in stated_in(clause, role, speaker) or stated_in(parted_from_old(clause)[0], role, speaker):
         subject, value = stated.fact.about, stated.fact.value
         if _is_lasting(subject, clause) and (not DUE.search(clause) or DATE.search(clause)):
             return Taught("fact", clause, keyed(subject, value), STATED, _named(clause))

@@ -6,14 +6,16 @@ that is done again leaves the same, and so does one whose messages come in anoth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
+from offbook.continuity.learning.changing import Frame, frame_of, groups_of, takes_place_of
 from offbook.continuity.learning.confidence import confidence_of
 from offbook.continuity.learning.reading import Said
 from offbook.continuity.learning.taught import cannot_both_hold, parted
 from offbook.continuity.replacing.lasting import CHANGE
-from offbook.lessons import LESSONS_SESSION, Lesson, LessonDraft, LessonKind
+from offbook.lessons import LESSONS_SESSION, Lesson, LessonDraft
 
 RULES = "rules"
 
@@ -40,7 +42,7 @@ def folded(known: Iterable[Lesson], said: Sequence[Said], learnt_by: str = RULES
         if there is None or not _is_known(there, one):
             sayings.setdefault(one.key, []).append(one)
     drafts = {key: _draft(by_key.get(key), some, learnt_by) for key, some in sayings.items()}
-    links = _links(by_key, drafts)
+    links = _links(by_key, drafts, sayings)
     replaced = {
         by_key[old].id: new
         for old, new in links.items()
@@ -140,32 +142,67 @@ def as_draft(lesson: Lesson) -> LessonDraft:
 
 class _Standing(NamedTuple):
     key: str
-    text: str
-    last_seen: float
-    kind: LessonKind
+    last_seen: datetime
+    said: list[tuple[datetime, str, Frame | None]]
+    """When, and in which words, the last ones last. Of what was said before now, only these are known."""
+    is_new: bool
+    """It was just said."""
 
 
-def _links(by_key: Mapping[str, Lesson], drafts: Mapping[str, LessonDraft]) -> dict[str, str]:
+def _links(
+    by_key: Mapping[str, Lesson], drafts: Mapping[str, LessonDraft], sayings: Mapping[str, Sequence[Said]]
+) -> dict[str, str]:
     """For each key of a subject that was just spoken of: the newest that took its place, if any did."""
-    subjects = {subject for key in drafts if (subject := parted(key)[0]) != key}
-    standing: dict[str, list[_Standing]] = {}
-    for key, lesson in by_key.items():
-        # What a person rejected takes no place of anything.
-        if key not in drafts and parted(key)[0] in subjects and lesson.status != "rejected":
-            one = _Standing(key, lesson.text, lesson.last_seen.timestamp(), lesson.kind)
-            standing.setdefault(parted(key)[0], []).append(one)
-    for key, draft in drafts.items():
-        judged = by_key.get(key)
-        if parted(key)[0] in subjects and not (judged and judged.status == "rejected"):
-            one = _Standing(key, draft.text, draft.last_seen.timestamp(), draft.kind)
-            standing.setdefault(parted(key)[0], []).append(one)
-    found: dict[str, str] = {}
-    for some in standing.values():
-        newest_first = sorted(some, key=lambda one: (one.last_seen, one.key), reverse=True)
+    alike: dict[str, list[_Standing]] = {}
+    spoken_of: set[str] = set()
+    for one in _standing(by_key, drafts, sayings):
+        for group in _groups(one):
+            alike.setdefault(group, []).append(one)
+            spoken_of |= {group} if one.is_new else set()
+    found: dict[str, _Standing] = {}
+    for group in sorted(spoken_of):
+        newest_first = sorted(alike[group], key=_age, reverse=True)
         for at, old in enumerate(newest_first):
-            for new in newest_first[:at]:
-                is_change = bool(CHANGE.search(new.text))
-                if new.last_seen > old.last_seen and cannot_both_hold(new.key, old.key, is_change=is_change):
-                    found[old.key] = new.key
-                    break
-    return found
+            those = (new for new in newest_first[:at] if new.is_new or old.is_new)
+            new = next((new for new in those if _takes_place(new, old)), None)
+            if new is not None:
+                found[old.key] = max(new, found.get(old.key, new), key=_age)
+    return {old: new.key for old, new in found.items()}
+
+
+def _standing(
+    by_key: Mapping[str, Lesson], drafts: Mapping[str, LessonDraft], sayings: Mapping[str, Sequence[Said]]
+) -> Iterator[_Standing]:
+    """All that is known and all that was just said. What a person rejected takes no place of anything."""
+    for key in (*(key for key in by_key if key not in drafts), *drafts):
+        lesson, draft = by_key.get(key), drafts.get(key)
+        if lesson is not None and lesson.status == "rejected":
+            continue
+        said = [(lesson.last_seen, lesson.text)] if lesson is not None else []
+        said += [(one.at, one.text) for one in sayings.get(key, ())]
+        if one := draft or lesson:
+            read = [(at, text, frame_of(one.kind, text)) for at, text in sorted(said)]
+            yield _Standing(key, one.last_seen, read, is_new=draft is not None)
+
+
+def _groups(one: _Standing) -> set[str]:
+    """Only those of one group can take each other's place: of one subject, or of one make."""
+    subject = parted(one.key)[0]
+    makes = (groups_of(frame) for _, _, frame in one.said if frame is not None)
+    return ({subject} if subject != one.key else set()).union(*makes)
+
+
+def _takes_place(new: _Standing, old: _Standing) -> bool:
+    if new.last_seen <= old.last_seen:
+        return False
+    since = [(text, frame) for at, text, frame in new.said if at > old.last_seen]
+    if cannot_both_hold(new.key, old.key, is_change=True):  # else no word of change would help
+        is_change = any(CHANGE.search(text) for text, _ in since)
+        if is_change or cannot_both_hold(new.key, old.key, is_change=False):
+            return True
+    before = old.said[-1][2]
+    return before is not None and any(frame is not None and takes_place_of(frame, before) for _, frame in since)
+
+
+def _age(one: _Standing) -> tuple[datetime, str]:
+    return one.last_seen, one.key

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 from offbook.continuity.keeping import words_of
+from offbook.continuity.learning.changing import parted_from_old, without_now
 from offbook.continuity.learning.taught import HURRY, POINTING, Taught, by_words, keyed, without_reason
+from offbook.continuity.replacing.facts import NO_LONGER
+from offbook.continuity.replacing.lasting import CHANGE, NO_VALUE, STATE
 from offbook.retrieval.words import terms
 
 FOR_GOOD = 0.8
@@ -43,7 +46,8 @@ _VERBS = {
     "am a big fan of": True, "'m a big fan of": True, "don't enjoy": False, "do not enjoy": False,
 }  # fmt: skip
 _LIKES = re.compile(
-    rf"{_LEAD}(?P<who>i|we)(?: (?:really|strongly|much|usually|generally|absolutely|always|still|now|just|also|simply|"
+    rf"{_LEAD}(?P<who>i|we)(?P<no> no longer)?"
+    r"(?: (?:really|strongly|much|usually|generally|absolutely|always|still|now|just|also|simply|"
     r"truly|totally|definitely))?\s?(?P<verb>"
     + "|".join(sorted(map(re.escape, _VERBS), key=len, reverse=True))
     + r") (?P<what>[^\n]{2,200})",
@@ -69,7 +73,8 @@ _OVER = re.compile(
 )
 _MORE = re.compile(r"\b(?:over|more than|better than)\b", re.IGNORECASE)
 _FAVOURITE = re.compile(
-    rf"{_LEAD}(?:my|our) (?:favou?rite|preferred|go-to) (?P<what>[\w' -]{{2,40}}?) (?:is|are) (?P<value>[^\n]{{2,80}})",
+    rf"{_LEAD}(?:my|our) (?:new )?(?:favou?rite|preferred|go-to) (?P<what>[\w' -]{{2,40}}?) (?:is|are)"
+    r"(?P<no>n't| not| no longer)?(?: now)? (?P<value>[^\n]{2,80})",
     re.I,
 )
 _RATHER = re.compile(rf"{_LEAD}i(?:'d| would) (?:much )?(?:rather|sooner|prefer) [^\n]{{3,160}} (?:than|over) ", re.I)
@@ -113,7 +118,7 @@ _AT_THE_END = re.compile(
     rf"[\w' -]{{3,60}}? only))"
     r",? (?:from now on(?:wards)?|going forward|in (?:the )?future|by default|at all times|every time|"
     r"when(?:ever)? you "
-    r"(?:book|write|answer|reply|send|order|buy|draft|code|call|cook|plan)\b[^\n]{0,60})[.!]?\Z",
+    r"(?:book|write|answer|reply|send|order|buy|draft|code|call|cook|plan)\b[^\n]{0,60})[.!]?\s*\Z",
     re.I,
 )
 _KEEP = re.compile(
@@ -124,8 +129,8 @@ _KEEP = re.compile(
 )
 _NOW_ON = re.compile(r"\bfrom now on(?:wards?)?\b", re.IGNORECASE)
 _ALWAYS = re.compile(
-    rf"{_LEAD}(?:please[,]? |you (?:should|must) )?(?P<how>always|never|don't ever|do not ever|make sure (?:to |"
-    rf"you |that you )always|"
+    rf"{_LEAD}(?:please[,]? |you (?:should|must) )?(?P<how>always|never|no longer|don't ever|do not ever|make sure "
+    rf"(?:to |you |that you )always|"
     rf"remember to always) (?P<what>{_OF_AN_AGENT}\b [^\n]{{2,240}})",
     re.I,
 )
@@ -138,11 +143,11 @@ _DO_NOT = re.compile(
 )
 _ANY = re.compile(r"\b(?:any|anything|anyone|anybody|ever|without asking)\b", re.I)
 _HOW = re.compile(
-    r"\A(?:i want you to |i'd like you to |you should |please |just |only |always |never |do not |"
+    r"\A(?:i want you to |i'd like you to |you should |please |just |only |always |never |no longer |do not |"
     r"don't )+",
     re.I,
 )
-_NEVER = re.compile(r"(?:please |i want you to |you should |just )*(?:never|not|do not|don't)\b", re.I)
+_NEVER = re.compile(r"(?:please |i want you to |you should |just )*(?:never|not|no longer|do not|don't)\b", re.I)
 _ELSEWHERE: tuple[tuple[re.Pattern[str], float, bool], ...] = (
     (
         re.compile(
@@ -189,29 +194,36 @@ def _liked(clause: str, owner: str) -> Taught | None:
     if found is None or (found["who"].lower() == "we" and found["verb"].lower() != "prefer"):
         return None
     clause = without_reason(clause)
-    what, verb = clause[found.start("what") :], found["verb"].lower()
+    said, verb = clause[found.start("what") :], found["verb"].lower()
+    what, old = parted_from_old(said) if verb != "prefer" or not _OVER.match(said) else (said, "")
+    what = without_now(what)
+    is_liked = _VERBS[verb] and not found["no"]
     over = _OVER.match(what) if verb == "prefer" or _MORE.search(what) else None
     is_when = bool(_WHEN.match(what))
     if (
         POINTING.search(what)
-        or (is_when and _VERBS[verb])
+        or (is_when and is_liked)
         or (_NO_OBJECT.match(what) and not is_when)
         or not words_of(what)
     ):
         return None
-    strength = PREFERRED if verb == "prefer" or not _VERBS[verb] else LIKED
-    if over and (pair := [" ".join(terms(over[name])) for name in ("new", "old")]) and all(pair) and pair[0] != pair[1]:
+    strength = PREFERRED if verb == "prefer" or not is_liked else LIKED
+    pair = [" ".join(terms(each)) for each in (over["new"], over["old"])] if over else []
+    if verb == "prefer" and old:
+        pair = [" ".join(terms(what)), " ".join(terms(old))]
+    if is_liked and pair and all(pair) and pair[0] != pair[1]:
         key = keyed(f"{owner}|prefer {' '.join(sorted(pair))}", pair[0])
         return Taught("preference", clause, key, PREFERRED)
-    key = keyed(f"{owner}|like {by_words('', what).removeprefix(': ')}", "yes" if _VERBS[verb] else "no")
+    key = keyed(f"{owner}|like {by_words('', what).removeprefix(': ')}", "yes" if is_liked else "no")
     return Taught("preference", clause, key, strength)
 
 
 def _stated(clause: str, owner: str) -> Taught | None:
-    if found := _FAVOURITE.match(clause):
-        what, value = " ".join(terms(found["what"])), " ".join(terms(found["value"])[:7])
+    if favourite := _FAVOURITE.match(clause):
+        what, value = " ".join(terms(favourite["what"])), _value(favourite)
         if what and value:
-            return Taught("preference", clause, keyed(f"{owner}|favorit {what}", value), PREFERRED, found["what"])
+            key = keyed(f"{owner}|favorit {what}", value)
+            return Taught("preference", clause, key, PREFERRED, favourite["what"])
     if _CANNOT.match(clause) and not POINTING.search(clause):
         return Taught("preference", clause, by_words(f"{owner}|want", clause), PREFERRED)
     mild = _NOT_WANTED.match(clause) or _FINDS.match(clause) or _PERSON.match(clause)
@@ -223,12 +235,23 @@ def _stated(clause: str, owner: str) -> Taught | None:
     return None
 
 
+def _value(favourite: re.Match[str]) -> str:
+    """ "green now, not blue" is green; "not blue any more" is no longer blue; "isn't working" is nothing."""
+    said = favourite["value"]
+    value = " ".join(terms(without_now(parted_from_old(said)[0]))[:7])
+    if not favourite["no"]:
+        return value
+    is_over = CHANGE.search(favourite[0]) and not STATE.match(said) and not NO_VALUE.match(said)
+    return NO_LONGER + value if is_over and value else ""
+
+
 def _asked(clause: str) -> Taught | None:
     if HURRY.search(_NOW_ON.sub("", clause)):
         return None
-    found = _FROM_NOW.match(clause) or _ALWAYS.match(clause) or _AT_THE_END.match(clause) or _KEEP.match(clause)
+    plain, old = parted_from_old(clause)
+    found = _FROM_NOW.match(plain) or _ALWAYS.match(plain) or _AT_THE_END.match(plain) or _KEEP.match(plain)
     if found and terms(found["what"]):
-        return _rule(clause, found["what"], found.groupdict().get("how") or found["what"], FOR_GOOD)
+        return _rule(clause, found["what"], found.groupdict().get("how") or found["what"], FOR_GOOD, old)
     found = None if POINTING.search(clause) else _DO_NOT.match(clause)
     if found and " and " not in clause and len(clause) <= LONGEST_ORDER_CHARS and len(terms(clause)) > 1:
         return _rule(
@@ -237,10 +260,12 @@ def _asked(clause: str) -> Taught | None:
     return None
 
 
-def _rule(clause: str, what: str, how: str, strength: float) -> Taught:
-    """What is to be done and what must not be done is one subject: the later word holds."""
-    words = by_words("", _HOW.sub("", what)).removeprefix(": ")
-    key = keyed(f"rule {words}", "no" if _NEVER.match(how) else "yes")
+def _rule(clause: str, what: str, how: str, strength: float, old: str = "") -> Taught:
+    """What is to be done and what must not be done is one subject, and so are this and not that: the later word
+    holds."""
+    words = by_words("", f"{_HOW.sub('', what)} {old}").removeprefix(": ")
+    dropped = " ".join(terms(old))
+    key = keyed(f"rule {words}", "no" if _NEVER.match(how) else f"not {dropped}" if dropped else "yes")
     return Taught("preference", clause, key, strength, is_order=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from offbook.continuity.replacing.facts import contradicts, is_single_valued
+from offbook.continuity.replacing.facts import NO_LONGER, contradicts, is_single_valued, is_within
 from offbook.lessons import LessonKind
 from offbook.retrieval.words import terms
 
@@ -81,4 +81,7 @@ def cannot_both_hold(new: str, old: str, *, is_change: bool) -> bool:
     attribute = subject.rpartition("|")[2]
     if attribute.split(" ", 1)[0] in _CHOSEN:
         return True
+    if old_value.startswith(NO_LONGER) and not value.startswith(NO_LONGER):
+        # What is no longer so is so again, or what is so instead is known.
+        return is_single_valued(subject) or is_within(value, old_value.removeprefix(NO_LONGER))
     return (is_change or is_single_valued(subject)) and contradicts(subject, value, old_value)

@@ -13,13 +13,20 @@ MAX_CHARS = 300
 """Of a lesson's text."""
 _ENDS = (".", "!", "?", "…", "。", "！", "？", "”", '"')
 _TO_THE_AGENT = re.compile(r"\b(?:you|your|yours|you're|yourself|me\s+know)\b", re.IGNORECASE)
+_BEGINS_THERE = (
+    r"(?:i|i'm|i've|i'll|i'd|im|my|we|we're|we've|we'll|our|it|it's|its|he|she|they|you|your|his|her|their|the|this|"
+    r"these|those|there|that|that's|let's|please|always|never|no|not|nope|sorry|wait|oops|actually|well|so|ok|okay|"
+    r"yes|remember)"
+)
 _LEAD = re.compile(
-    r"\A(?:(?:oh|ah|hey|hi|hello|well|so|and|but|ok|okay|yes|yeah|no|nope|sorry|oops|wait|also|fyi|btw|by the way|"
-    r"just so "
-    r"you know|actually|note|please remember|remember that|remember|please note|note that|for the record|hmm|anyway|"
-    r"alright|right|because|that)\b(?![:'])[\s,.!–—-]*){1,4}(?=\w)",
+    r"\A(?:(?:oh|ah|and|but|ok|okay|yes|yeah|nope|sorry|oops|also|fyi|btw|by the way|just so you know|actually|"
+    r"please remember|remember that|remember|please note|note that|for the record|hmm|anyway|alright|because|"
+    rf"(?:hey|hi|hello|well|so|no|wait|note|right)(?=\s*[,.!–—-]|\s+{_BEGINS_THERE}\b)|"
+    rf"that(?=\s+{_BEGINS_THERE}\b))\b(?![:'])[\s,.!–—-]*){{1,4}}(?=\w)",
     re.IGNORECASE,
 )
+"""What says how the rest is meant. "Wait times", "no meat" and "that is wrong" are of the rest: a word that can begin
+it, too, goes only where something else begins behind it."""
 _ENGLISH = re.compile(
     r"\b(?:i|my|we|our|the|is|are|to|of|a|an|in|on|for|with|and|it|have|am|use|run|not|decision)\b|\bi'm\b", re.I
 )

@@ -23,6 +23,7 @@ from offbook.types import Value
 
 SOURCES = "## Sources"
 LONGEST_SESSION_CHARS = 80
+LONGEST_KIND_CHARS = 40
 FIELDS = ("id", "kind", "status", "confidence", "first_seen", "last_seen", "times", "learnt_by")
 """Every page of ours has these."""
 STATUSES: dict[str, LessonStatus] = {
@@ -157,8 +158,14 @@ def judgements(
 
     `before` is what may have been written last; `page_now` what would be written now. Where nothing is known of what
     was written, a page counts as edited only if all else in it is as it would be now: then no other version of ours
-    can have said it.
+    can have said it. Of what kind a lesson is nobody changes, ourselves included: who writes another one is told so.
     """
+    kind = page.fields.get("kind", lesson.kind)
+    if before and kind.casefold() != lesson.kind:
+        raise BrokenPage(
+            f"the change cannot be taken: its `kind` says {kind[:LONGEST_KIND_CHARS]!r}, and a lesson stays of "
+            f"the kind it was learnt as: write `kind: {lesson.kind}` again and the rest is taken"
+        )
     found: list[tuple[Verdict, str | None]] = []
     if page.statement != plain_lines(lesson.text):
         if before:

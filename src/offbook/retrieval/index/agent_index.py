@@ -27,7 +27,7 @@ from offbook.retrieval.index.text import TextIndex
 from offbook.retrieval.index.vectors import VectorIndex, is_sound
 from offbook.types import Value
 
-FORMAT = 3
+FORMAT = 4
 """Of the files and of the way words are read: raise it where either changes, and the index is made anew."""
 CHECKPOINT = "checkpoint.json"
 DAMAGE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EEXIST)

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -70,6 +71,8 @@ class Said(Value, frozen=True):
     text: str
     terms: list[str]
     flags: int
+    further: list[str] = msgspec.field(default_factory=list)
+    """Words of the rest of a long message that are not among its terms, each once."""
     calls: list[str] = msgspec.field(default_factory=list)
     """Names by which somebody is addressed in it."""
     label: str = ""
@@ -125,7 +128,8 @@ class Rows:
         self._next = Growing(np.full(rows, NO_ROW, np.int32))
         self._note_next(view, 0)
         self._episode_first = Growing(_firsts(view["episode"]))
-        self._session_last = _lasts(view["session"])
+        told = np.flatnonzero(view["role"] != SYSTEM)
+        self._session_last = {session: int(told[at]) for session, at in _lasts(view["session"][told]).items()}
         # One value, since another thread may be reading: the places in order, and the row of each.
         self._by_place: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.empty(0, np.int64), np.empty(0, np.int64))
         self._newer = _Newer(0, 0, *self._by_place)
@@ -215,11 +219,14 @@ class Rows:
         """Geometric mean of what this role says at a time; None where it has said nothing."""
         return float(np.exp(self._chars[role] / self._said[role])) if self._said[role] else None
 
+    def has_said(self, role: int) -> bool:
+        return bool(self._said[role])
+
     # ── appending ──
 
     def append(self, said: Sequence[Said]) -> None:
         rows = np.zeros(len(said), ROW)
-        words = [word_numbers(one.terms) for one in said]
+        words = [word_numbers(chain(one.terms, one.further)) for one in said]
         words_at = self._words.count
         for index, (one, numbers) in enumerate(zip(said, words, strict=True)):
             row = rows[index]
@@ -257,9 +264,14 @@ class Rows:
         self._words.close()
 
     def _link(self, rows: NDArray[Any], index: int) -> None:
-        """To the message before it in its session, and into its episode or a new one."""
+        """To the message before it in its session, and into its episode or a new one. What the host tells the agent
+        stands by itself: it is said beside nothing, and opens nothing."""
         first_new = self._rows.count
         row = rows[index]
+        if row["role"] == SYSTEM:
+            row["previous"], row["position"] = NO_ROW, 1
+            self._begin_episode(row, first_new + index)
+            return
         before = self._session_last.get(int(row["session"]), NO_ROW)
         row["previous"] = before
         self._session_last[int(row["session"])] = first_new + index
@@ -269,8 +281,11 @@ class Rows:
             if not is_silent and int(earlier["position"]) + 1 < LONGEST_EPISODE:
                 row["episode"], row["position"] = earlier["episode"], earlier["position"] + 1
                 return
+        self._begin_episode(row, first_new + index)
+
+    def _begin_episode(self, row: Any, number: int) -> None:
         row["episode"] = self._episode_first.count
-        self._episode_first.append(np.array([first_new + index]))
+        self._episode_first.append(np.array([number]))
 
     def _note_next(self, rows: NDArray[Any], first: int) -> None:
         follows = np.flatnonzero(rows["previous"] != NO_ROW)

@@ -11,11 +11,11 @@ from offbook.entries import PlacedMessage
 from offbook.retrieval.addressing import labelled_speaker, names_called
 from offbook.retrieval.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, Rows, Said
 from offbook.retrieval.substance import is_boilerplate, is_denial, is_memory_question, is_question
-from offbook.retrieval.words import indexed_terms
+from offbook.retrieval.words import MAX_TERM_CHARS, distinct_terms, indexed_terms
 from offbook.types import Message
 
 INDEXED_CHARS = 200_000
-"""Of one message. Beyond that it is a file, and nobody recalls a file by its middle."""
+"""Of one message, read word for word. Beyond that it is a file: each of its words counts once."""
 
 
 class KnownFlags:
@@ -41,8 +41,9 @@ def said_by(placed: PlacedMessage, whole: Message | None = None, *, flags: int |
     """`whole`: the message with its large parts back in their places. `flags`: where they are known."""
     logged = placed.logged
     message = whole or logged.message
-    text = without_stand_ins(render(message))[:INDEXED_CHARS]
-    label, said = labelled_speaker(text)
+    everything = without_stand_ins(render(message))
+    text, terms = everything[:INDEXED_CHARS], indexed_terms(everything[:INDEXED_CHARS])
+    label, said = labelled_speaker(text) if message.role != "system" else ("", text)
     return Said(
         place=placed.place,
         session=placed.session,
@@ -51,7 +52,8 @@ def said_by(placed: PlacedMessage, whole: Message | None = None, *, flags: int |
         role=message.role,
         speaker=message.name or "",
         text=text,
-        terms=indexed_terms(text),
+        terms=terms,
+        further=_further(everything, terms),
         flags=_flags(said, message.role) if flags is None else flags,
         calls=names_called(said),
         label=label,
@@ -59,8 +61,17 @@ def said_by(placed: PlacedMessage, whole: Message | None = None, *, flags: int |
 
 
 def is_indexed(placed: PlacedMessage) -> bool:
-    """Noise stays in the log; what the host tells every agent is nobody's memory."""
-    return placed.logged.entry.noise is None and placed.logged.message.role != "system"
+    """Noise stays in the log. What the host tells the agent is found by who looks for it, and comes to nobody's mind
+    by itself (see `Ask.only_said`)."""
+    return placed.logged.entry.noise is None
+
+
+def _further(everything: str, known: Sequence[str]) -> list[str]:
+    if len(everything) <= INDEXED_CHARS:
+        return []
+    # The word that stands across the bound is read whole.
+    rest, held = distinct_terms(everything[INDEXED_CHARS - MAX_TERM_CHARS :]), set(known)
+    return [term for term in rest if term not in held]
 
 
 def _flags(text: str, role: str) -> int:

@@ -45,7 +45,7 @@ class TextIndex:
             document = tantivy.Document()
             document.add_unsigned("row", row)
             document.add_unsigned("session", one.session)
-            document.add_text("words", " ".join(one.terms))
+            document.add_text("words", " ".join((*one.terms, *one.further)))
             writer.add_document(document)
 
     def commit(self, rows: int) -> None:

@@ -25,6 +25,15 @@ SENTENCES = (
     "Please always answer in German.",
     "To deploy, run make release and restart the worker.",
     "I'm allergic to peanuts.",
+    "My favourite colour is blue.",
+    "My favourite colour is green now, not blue.",
+    "My favourite colour is no longer green.",
+    "We decided to use MySQL for reporting.",
+    "We decided to use MariaDB for reporting instead of MySQL.",
+    "We're no longer using MySQL for reporting.",
+    "Always use tabs for indentation.",
+    "Use spaces for indentation from now on, not tabs.",
+    "No longer use tabs for indentation.",
 )
 
 

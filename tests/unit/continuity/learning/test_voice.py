@@ -29,6 +29,32 @@ def test_orders_corrections_and_names_are_quoted() -> None:
     assert told("I like tea", speaker="Caroline") == "Caroline said: “I like tea.”"
 
 
+@pytest.mark.parametrize(
+    ("clause", "quoted"),
+    [
+        (
+            "No, that is wrong: the meeting is on Thursday, not Tuesday.",
+            "That is wrong: the meeting is on Thursday, not Tuesday.",
+        ),
+        ("No that's not right, the port is 8080, not 80", "That's not right, the port is 8080, not 80."),
+        ("That is wrong, the port is 8080", "That is wrong, the port is 8080."),
+        ("Wait times are 5 minutes, not 10", "Wait times are 5 minutes, not 10."),
+        ("Right turns are allowed, not left ones", "Right turns are allowed, not left ones."),
+        ("no my name is Lena, not Lea", "My name is Lena, not Lea."),
+        ("Oh, no, actually my name is Lena", "My name is Lena."),
+        ("Well, so the port is 8080", "The port is 8080."),
+    ],
+)
+def test_a_quotation_has_every_word_but_those_before_it(clause: str, quoted: str) -> None:
+    assert told(clause, is_correction=True) == f"They corrected me: “{quoted}”"
+
+
+def test_an_order_that_begins_with_no_still_says_no() -> None:
+    assert told("No meat in my recipes from now on", is_order=True) == (
+        "They asked me: “No meat in my recipes from now on.”"
+    )
+
+
 def test_what_is_too_long_is_no_lesson() -> None:
     assert told("I like " + "tea and " * 60) == ""
 

@@ -139,6 +139,22 @@ def test_a_verdict_given_elsewhere_is_not_taken_back_by_an_old_page() -> None:
     assert wishes(page_of(before), now, before) == []
 
 
+@pytest.mark.parametrize("kind", ["fact", "fact # I think", "guess"])
+def test_another_kind_is_not_taken_and_told_before_anything_is_taken(kind: str) -> None:
+    now = lesson()
+    page = page_of(now).replace("status: learnt", "status: accepted").replace("kind: preference", f"kind: {kind}")
+    with pytest.raises(BrokenPage, match="write `kind: preference` again and the rest is taken"):
+        wishes(page, now, now)
+    assert wishes(page, now) == []  # it may be a page of another memory
+
+
+def test_the_same_kind_in_other_letters_is_no_change() -> None:
+    now = lesson()
+    page = page_of(now).replace("status: learnt", "status: accepted")
+    assert wishes(page.replace("kind: preference", "kind: Preference"), now, now) == [("accept", None)]
+    assert wishes(page.replace("kind: preference\n", ""), now, now) == [("accept", None)]
+
+
 def test_what_editors_do_to_a_page_is_no_edit() -> None:
     now = lesson(about="Ada")
     page = page_of(now).replace("about: Ada", 'about: "Ada"\ntags:\n  - tea\naliases: []')

@@ -22,6 +22,8 @@ from offbook.retrieval.index.rows import (
     NO_SPEAKER,
     ROLES,
     ROW,
+    SYSTEM,
+    TOOL,
     Rows,
     Said,
 )
@@ -66,6 +68,21 @@ def test_interleaved_sessions_have_their_own_neighbours_and_episodes(rows: Rows)
     assert episodes(rows) == [0, 1, 0, 1, 0]
     assert sorted(rows.episode_rows(np.array([0]), 5).tolist()) == [0, 2, 4]
     assert rows.session_rows(2, 5).tolist() == [1, 3]
+
+
+def test_what_the_host_tells_the_agent_stands_by_itself(rows: Rows) -> None:
+    rows.append([said(1), said(2, role="system"), said(3, role="assistant")])
+    assert rows.view()["previous"].tolist() == [NO_ROW, NO_ROW, 0]
+    assert rows.next_of(everyone(rows), 3).tolist() == [2, NO_ROW, NO_ROW]
+    assert episodes(rows) == [0, 1, 0]
+    assert rows.view()["position"].tolist() == [0, 1, 1], "it opens nothing"
+    assert (rows.has_said(SYSTEM), rows.has_said(TOOL)) == (True, False)
+
+
+def test_further_words_are_counted_after_the_others(rows: Rows) -> None:
+    rows.append([msgspec.structs.replace(said(1, "cat"), further=["dog"]), said(2, "fish")])
+    assert rows.words().tolist() == [crc32(word) for word in (b"cat", b"dog", b"fish")]
+    assert rows.view()["words"].tolist() == [2, 1]
 
 
 def test_two_hours_of_silence_end_an_episode(rows: Rows) -> None:
@@ -139,13 +156,15 @@ def assert_same(one: Rows, other: Rows) -> None:
 def check_against_plain_reading(rows: Rows, messages: list[Said]) -> None:
     last: dict[int, int] = {}
     for row, message in enumerate(messages):
-        before = last.get(message.session, NO_ROW)
+        is_said = message.role != "system"
+        before = last.get(message.session, NO_ROW) if is_said else NO_ROW
         assert rows.view()["previous"][row] == before
         if before != NO_ROW:
             is_silent = message.ts - messages[before].ts >= SILENCE
             goes_on = rows.view()["episode"][row] == rows.view()["episode"][before]
             assert not (is_silent and goes_on)
-        last[message.session] = row
+        if is_said:
+            last[message.session] = row
         at, count = rows.view()["words_at"][row], rows.view()["words"][row]
         assert rows.words()[at : at + count].tolist() == [crc32(term.encode()) for term in message.terms]
     for episode in set(episodes(rows)):

@@ -7,6 +7,7 @@ import pytest
 from offbook.entries import PlacedMessage
 from offbook.retrieval.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION
 from offbook.retrieval.index.saying import INDEXED_CHARS, is_indexed, said_by
+from offbook.retrieval.words import indexed_terms
 from offbook.types import Entry, LoggedMessage, Message
 
 from .sayings import NOON
@@ -55,8 +56,29 @@ def test_a_plain_statement_is_of_no_kind() -> None:
     assert not flags & (QUESTION | DENIAL | MEMORY_QUESTION | BOILERPLATE)
 
 
-def test_noise_and_what_the_host_tells_every_agent_are_not_indexed() -> None:
+def test_noise_is_not_indexed() -> None:
     assert is_indexed(placed(Message(role="user", content="My sister lives in Lisbon.")))
     assert is_indexed(placed(Message(role="tool", content="42 files")))
     assert not is_indexed(placed(Message(role="user", content="HEARTBEAT_OK"), noise="heartbeat"))
-    assert not is_indexed(placed(Message(role="system", content="You are a helpful assistant.")))
+    assert is_indexed(placed(Message(role="system", content="You are a helpful assistant.")))
+
+
+def test_what_the_host_says_is_labelled_with_nobodys_name() -> None:
+    assert said_by(placed(Message(role="user", content="Ada: I am home."))).label == "Ada"
+    assert said_by(placed(Message(role="system", content="Ada: I am home."))).label == ""
+
+
+@pytest.mark.parametrize("word", ["quokka40000", "里斯本", "Müllerstraße"])
+def test_of_a_message_beyond_all_bounds_each_further_word_counts_once(word: str) -> None:
+    head = "lighthouse keeper " * (INDEXED_CHARS // 18 + 1)
+    one = said_by(placed(Message(role="user", content=f"{head}harbour {word} keeper harbour {word}")))
+    assert len(one.text) == INDEXED_CHARS
+    assert set(one.further) == {"harbor", *indexed_terms(word)}
+    assert len(one.further) == len(set(one.further))
+    for cut in range(INDEXED_CHARS - 11, INDEXED_CHARS + 1):
+        across = said_by(placed(Message(role="user", content=f"{head[: cut - 1]} quokka40000 and on")))
+        assert "quokka40000" in {*across.terms, *across.further}
+
+
+def test_a_message_within_bounds_has_no_further_words() -> None:
+    assert said_by(placed(Message(role="user", content="lighthouse " * 1_000))).further == []

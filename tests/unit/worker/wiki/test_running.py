@@ -610,6 +610,26 @@ async def test_a_status_is_taken(house: House) -> None:
     assert broken_links(house.folder) == []
 
 
+async def test_another_kind_is_told_and_the_status_is_taken_when_it_is_written_back(house: House) -> None:
+    await talk(house.store)
+    first = await learn(house.store)
+    wiki = house.wiki()
+    await house.settle(wiki)
+    kind = "kind: preference"
+    page = await edited_page(house, lambda text: text.replace("learnt\n", "accepted\n", 1).replace(kind, "kind: guess"))
+    with structlog.testing.capture_logs() as logs:
+        await house.settle(wiki)
+        (named,) = (await wiki.run("main")).waits or []
+    assert "its `kind` says 'guess'" in named
+    assert [line["page"] for line in logs if line.get("action") == "wiki.broken"] == ["lesson-0001.md"]
+    assert "kind: guess" in page.read_text()
+    assert house.judged == []
+    await edited_page(house, lambda text: text.replace("kind: guess", kind))
+    assert (await house.settle(wiki))["edits taken"] == 1
+    assert house.judged == [(first, "accept", None)]
+    assert (await wiki.run("main")).waits == []
+
+
 async def test_a_broken_page_is_left_alone_and_told_once(house: House) -> None:
     await talk(house.store)
     await learn(house.store)
