@@ -64,3 +64,14 @@ def test_what_is_spotted_is_said(text: str, data: st.DataObject) -> None:
     found = Spotter(wanted).held(text)
     if text.isascii():
         assert found <= held
+
+
+@given(st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12), min_size=1, max_size=8))
+def test_every_plain_word_is_spotted(words: list[str]) -> None:
+    said = " ".join(words)
+    terms = set(indexed_terms(said))
+    assert Spotter(terms).held(said) == terms
+
+
+def test_a_letter_is_a_word_too() -> None:
+    assert spotted("Take the plan e, not the other.", "e") == {"e"}
