@@ -245,9 +245,10 @@ def strings(value: Any) -> Iterator[tuple[Path, str]]:
             waiting.extend(((*path, index), item[index]) for index in range(len(item) - 1, -1, -1))
 
 
-def said_in(value: Any, *, counts_names: bool = True) -> Iterator[str]:
+def said_in(value: Any, *, is_beside: bool = False) -> Iterator[str]:
     """Whatever can be read in nested JSON, in document order: strings, also those of JSON that came as text, numbers,
-    and the keys that are not a dialect's own. Without `counts_names` only keys that are no field's name."""
+    and the keys that are not a dialect's own. Of what a host keeps beside a message (`is_beside`) no numbers and no
+    names of fields: they are times and counts, and nobody said them."""
     waiting: list[Any] = [value]
     while waiting:
         item = waiting.pop()
@@ -255,14 +256,14 @@ def said_in(value: Any, *, counts_names: bool = True) -> Iterator[str]:
             yield item
             waiting.extend(_json_in(item))
         elif isinstance(item, _Key):
-            if item.name not in _DIALECT and (counts_names or not _FIELD_NAME.fullmatch(item.name)):
+            if item.name not in _DIALECT and not (is_beside and _FIELD_NAME.fullmatch(item.name)):
                 yield item.name
         elif isinstance(item, dict):
             for key in reversed(item):
                 waiting += (item[key], _Key(key))
         elif isinstance(item, list):
             waiting.extend(reversed(item))
-        elif isinstance(item, int | float) and not isinstance(item, bool):
+        elif isinstance(item, int | float) and not isinstance(item, bool) and not is_beside:
             yield msgspec.json.encode(item).decode()
 
 
@@ -272,12 +273,15 @@ class _Key(NamedTuple):
 
 def _json_in(text: str) -> list[Any]:
     """What a text holds that is JSON, as OpenAI sends arguments: with other words than the text, if it was escaped."""
-    if text[:1] not in ("{", "[") or text[-1:] not in ("}", "]"):
+    bare = text.strip()
+    if bare[:1] not in ("{", "[") or bare[-1:] not in ("}", "]"):
         return []
-    try:
-        return [msgspec.json.decode(text)]
-    except (msgspec.DecodeError, RecursionError):
-        return []
+    for documents in ([bare], bare.splitlines()):  # one, or one a line
+        try:
+            return [msgspec.json.decode(each) for each in documents if each and not each.isspace()]
+        except (msgspec.DecodeError, RecursionError):
+            continue
+    return []
 
 
 def replace(value: Any, replacements: Mapping[Path, str]) -> Any:

@@ -108,12 +108,10 @@ class Contexts:
         whole = [await self._reader.whole(scope, logged) for logged in since]
         events = await self._telling(scope, TELLING_VERBS, at, EVENTS_TOLD)
         made = await self._telling(scope, ("compress",), at, SUMMARIES_TOLD)
-        # Whoever never took a context by `swap` may have taken this one; who did has only read it.
-        given = () if handed else ("getCompressedContext",)
-        changing = await self._telling(scope, ("hooks/post-compaction", *given), at, 1)
+        own = await self._telling(scope, ("hooks/post-compaction",), at, 1)
         turns = await self._telling(scope, ("prepareTurn",), at, TURNS_TOLD)
         prepared = await self._store.turn_memory(scope, at=at)
-        may_be_another = bool(changing) and (handed is None or changing[-1].at > handed.at)
+        has_compacted = bool(own) and (handed is None or own[-1].at > handed.at)
         await self._store.record(scope.agent_id, session_event("replay", by, scope, {"at": at.isoformat()}))
         return Replay(
             session_id=scope.session_id,
@@ -125,7 +123,7 @@ class Contexts:
             memory=handed.memory if handed else "",
             messages=[*(handed.messages if handed else []), *whole],
             last_seq=since[-1].seq if since else after_seq,
-            is_exact=is_all and not may_be_another and await self._is_as_handed(scope, handed),
+            is_exact=is_all and not has_compacted and await self._is_as_handed(scope, handed),
             why=sorted(
                 [
                     ReplayEvent(at=event.at, verb=event.verb, actor=event.actor, details=event.details)

@@ -259,6 +259,16 @@ def test_nothing_stops_the_agent(host: Host, daemon: Daemon, document: bytes) ->
     assert len(told.error.splitlines()) <= 1
 
 
+@pytest.mark.parametrize("options", [("--url", "nonsense"), ("--deadline", "0"), ("--deadline", "999999")])
+def test_no_option_of_a_hooks_stops_the_agent(host: Host, daemon: Daemon, options: tuple[str, ...]) -> None:
+    """A hook that ends with 2 takes the prompt away from the agent."""
+    prompt = host.document("UserPromptSubmit", "options", prompt="what is the database?")
+    process = subprocess.run(
+        [OFFBOOK, "hook", "claude-code", *options], env=host.environ, input=prompt, capture_output=True, check=False
+    )
+    assert process.returncode == 0, process.stderr
+
+
 def test_an_option_of_a_later_version_is_passed_over(host: Host, daemon: Daemon) -> None:
     host.say("future", 0, 2)
     told = host.hook(host.document("Stop", "future"), "claude-code", "--an-option-of-the-future", "x")

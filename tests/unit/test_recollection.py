@@ -403,6 +403,15 @@ async def test_what_the_host_told_the_agent_is_recalled_by_who_asks(memory: Memo
     assert (await memory.pin("main", keyword="walrus")).changed == 0
 
 
+async def test_what_the_host_told_another_agent_is_not_recalled(memory: Memory) -> None:
+    for agent in ("main", "other"):
+        await memory.cross(agent, enabled=True)
+    there = memory.scope("b", "other")
+    await memory.on_message(there, [Message(role="system", content=TOLD), user("The walrus is called Bo.")])
+    found = await memory.recall(memory.scope("a"), "walrus keeper", reach="all")
+    assert [entry.text for entry in found.entries] == ["The walrus is called Bo."]
+
+
 @pytest.mark.parametrize("origin", [None, "user"])
 async def test_what_the_host_told_the_agent_comes_to_no_mind_by_itself(memory: Memory, origin: str | None) -> None:
     told = Message(role="system", content=TOLD, origin=origin)

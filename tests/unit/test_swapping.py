@@ -198,16 +198,6 @@ async def test_a_replay_of_something_altered_says_so(memory: Memory) -> None:
     assert not (await memory.replay(scope, now())).is_exact
 
 
-async def test_a_replay_after_a_context_that_may_be_in_use_is_not_exact(memory: Memory) -> None:
-    scope = await talk(memory, 60)
-    assert (await memory.replay(scope, now())).is_exact
-    await memory.get_compressed_context(scope, 600)
-    assert not (await memory.replay(scope, now())).is_exact
-    await memory.swap(scope, used_tokens=3_500, context_window=WINDOW)
-    await memory.get_compressed_context(scope, 600)  # only read: what is in use was handed over
-    assert (await memory.replay(scope, now())).is_exact
-
-
 async def test_a_replay_knows_why_after_a_thousand_events(memory: Memory) -> None:
     scope = await talk(memory, 5)
     await memory.post_compaction(scope, ["something of its own"])

@@ -424,8 +424,7 @@ export interface GetReplay {
 /**
  * What was in the agent's context at a moment: what it was handed, and what had come since.
  *
- * `is_exact` is false where the host had compacted by itself in between, where it was never handed a context but given
- * one by `getCompressedContext` (it does not say what it did with that), or where too much had come to be shown.
+ * `is_exact` is false where the host had compacted by itself in between, or where too much had come to be shown.
  */
 export interface Replay {
   sessionId: string;

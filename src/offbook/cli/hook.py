@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from offbook.cli.options import Invocation, agent_option, home_option, pass_invocation, url_option
+from offbook.cli.options import Invocation, agent_option, home_option, pass_invocation, unread_url_option
 
 if TYPE_CHECKING:
     from offbook.hosts.coding.agents import AgentName
@@ -43,14 +43,14 @@ by `offbook flush`.
 @click.option(
     "--deadline",
     "deadline_ms",
-    type=click.IntRange(min=1, max=10_000),
+    type=click.IntRange(min=1, max=10_000, clamp=True),
     default=1_000,
     show_default=True,
     metavar="MS",
-    help="Milliseconds that the agent waits for memory at most.",
+    help="Milliseconds that each question to memory takes at most; the setting turn.deadline bounds a turn, too.",
 )
 @home_option
-@url_option
+@unread_url_option
 @agent_option
 @pass_invocation
 def command(invocation: Invocation, host: str, given: tuple[str, ...], deadline_ms: int) -> None:

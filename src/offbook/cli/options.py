@@ -148,13 +148,10 @@ def _shared(*names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
 home_option = _shared(
     "--home", "home_given", type=UTF8, metavar="DIR", help="Data folder (else OFFBOOK_HOME, else ~/.offbook)."
 )
-url_option = _shared(
-    "--url",
-    "url_given",
-    type=provider_url,
-    metavar="URL",
-    help="Provider to ask: unix:///path, http://host:port, https://host:port.",
-)
+URL_HELP = "Provider to ask: unix:///path, http://host:port, https://host:port."
+url_option = _shared("--url", "url_given", type=provider_url, metavar="URL", help=URL_HELP)
+unread_url_option = _shared("--url", "url_given", type=UTF8, metavar="URL", help=URL_HELP)
+"""Looked at when it is used, for a command that must not fail for it."""
 agent_option = _shared("--agent", "agent_given", type=UTF8, metavar="NAME", help="Agent that is meant.")
 json_option = _shared("--json", "is_json", is_flag=True, help="Print JSON and nothing else on stdout.")
 

@@ -94,7 +94,7 @@ def kept_in(line: bytes, path: Path, cursor: int, default_agent: str) -> Kept | 
             if path.suffix == ".jsonl":
                 blank = line_of(queued._replace(record=b"{}".ljust(len(record))))[:-1]
         envelope = msgspec.json.decode(record, type=Envelope)
-        agent_id = resolve_agent(envelope.session_id, envelope.agent_id, default_agent)
+        agent_id = _owner(envelope, default_agent)
         message: Any = msgspec.json.decode(envelope.message)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, WrongShape):
         return None
@@ -102,6 +102,16 @@ def kept_in(line: bytes, path: Path, cursor: int, default_agent: str) -> Kept | 
     times = [each for each in (refused_at, said.ts) if each is not None and each.tzinfo is not None]
     texts = [reason, *said_in(message)]
     return Kept(agent_id, envelope.session_id, said.id, texts, max(times, default=None), blank, is_waiting)
+
+
+def _owner(envelope: Envelope, default_agent: str) -> str:
+    """Whose it is. What was refused because its key names nobody there can be is the default agent's to forget."""
+    try:
+        return resolve_agent(envelope.session_id, envelope.agent_id, default_agent)
+    except WrongShape:
+        if envelope.agent_id is not None:
+            raise
+        return default_agent
 
 
 def _said(message: msgspec.Raw) -> _Said:

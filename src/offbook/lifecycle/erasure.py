@@ -38,7 +38,7 @@ def texts_of(message: Message) -> Iterator[str]:
     yield from said_in(message.content)
     yield from (text for text in (message.name, message.origin) if text)
     if message.meta:
-        yield from said_in(message.meta, counts_names=False)
+        yield from said_in(message.meta, is_beside=True)
 
 
 class Phrases:
@@ -53,8 +53,9 @@ class Phrases:
         """Those that are words only. A sign (C++, 42 %) is none: the words alone are said where it is not."""
         self._several = Stretches(window for window in self.named if len(window) > 1)
         # As it was given, too: a folded ß is two letters.
-        spellings = dict.fromkeys([*self._folded, *(" ".join(each.split()) for each in wanted)])
-        self._patterns = [self._written(each) for each in spellings]
+        spellings = {each.casefold(): each for each in self._folded}
+        spellings |= {each.lower(): each for each in (" ".join(one.split()) for one in wanted)}
+        self._patterns = [self._written(each) for each in spellings.values()]
 
     def are_in(self, text: str) -> bool:
         letters = folded(text)

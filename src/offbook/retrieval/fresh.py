@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 READ_CHARS = 4_000
 """Of a message, read word for word; in the rest the words are looked for."""
 SEARCHED_CHARS = 16_000_000
-"""Of all of them, the newest first: as much as a request may hold by default, a tenth of a second or two of work."""
+"""Of all of them, the newest first: as much as a request may hold by default."""
+MOST_SOUGHT = 32
+"""Words, the longest: of a pasted page that is asked about each would be looked for in every message."""
 ONLY_ONE = 4.0
 """A message that holds all words looked for counts as much as the best that was found; this, where nothing was."""
 
@@ -34,6 +36,7 @@ def with_fresh(
     known = {hit.place for hit in ranking.hits}
     best = max((hit.score for hit in ranking.hits), default=ONLY_ONE)
     wanted = set(look.terms)
+    spotter = Spotter(sorted(wanted, key=len)[-MOST_SOUGHT:])
     left = SEARCHED_CHARS
     fresh = []
     for placed in reversed(messages):
@@ -43,10 +46,10 @@ def with_fresh(
         message = (wholes or {}).get(placed.place, placed.logged.message)
         said = without_stand_ins(render(message))
         held = wanted & set(indexed_terms(said[:READ_CHARS]))
-        if len(said) > READ_CHARS and held != wanted and left > 0:
+        if len(said) > READ_CHARS and not held >= spotter.terms and left > 0:
             # The word that stands across the bound is read whole.
             rest = said[READ_CHARS - MAX_TERM_CHARS :][:left]
-            held |= Spotter(wanted - held).held(rest)
+            held |= spotter.held(rest, without=held)
             left -= len(rest)
         if held:
             share = len(held) / len(wanted)
@@ -64,6 +67,6 @@ def with_fresh(
                     coverage=share,
                 )
             )
-    words = list(dict.fromkeys([*ranking.words, *(term for term in look.terms if fresh)]))
+    words = list(dict.fromkeys([*ranking.words, *(term for term in look.terms if fresh and term in spotter.terms)]))
     hits = sorted([*ranking.hits, *fresh], key=lambda hit: -hit.score)[: look.limit]
     return replace(ranking, hits=hits, words=words)

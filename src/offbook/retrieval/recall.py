@@ -115,7 +115,7 @@ class Recall:
         order = {(one.agent_id, standing.place): at for at, (one, standing) in enumerate(best)}
         leads.sort(key=lambda lead: order[lead.found.agent_id, lead.standing.place])
         return Recollection(
-            entries=_falling(await told(leads, choose, ask, self._ttl_of, asked_at)),
+            entries=_falling(await told(self._blobs, leads, choose, ask, self._ttl_of, asked_at)),
             took_ms=round((time.perf_counter() - started) * 1_000, 3),
             degraded=degraded,
             explained=explained_by(ask, times, found) if ask.explain else None,
@@ -145,7 +145,7 @@ class Recall:
         standing = [Standing(place, 0.0) for place in places]
         found = Found(agent_id, NOTHING, hits={}, standing=standing, holds=holds, offloaded=offloaded)
         leads = await leads_of(self._store, self._blobs, found, standing)
-        return await told(leads, choose, Ask(scope=scope, query=""), self._ttl_of, now())
+        return await told(self._blobs, leads, choose, Ask(scope=scope, query=""), self._ttl_of, now())
 
     def _ttl_of(self, agent_id: str) -> Ttl:
         return self._settings.for_agent(agent_id).ttl
@@ -227,7 +227,7 @@ class Recall:
                 event_terms=[(bound.relation, query_terms(bound.event)) for bound in times.bounds],
                 session=session,
                 known_at=micros(ask.at) if ask.at else None,
-                only_said=ask.only_said,
+                only_said=_is_only_said(agent_id, ask),
                 limit=ask.limit + CONTENDERS,
             )
             ranking = await asyncio.to_thread(rank, index, vectors, look)
@@ -244,7 +244,7 @@ class Recall:
             for placed in newest.messages
             if is_indexed(placed)
             and (ask.reach != "session" or placed.session_id == ask.scope.session_id)
-            and not (ask.only_said and placed.logged.message.role == "system")
+            and not (_is_only_said(agent_id, ask) and placed.logged.message.role == "system")
         ]
         wholes = await self._large(agent_id, messages) if look.terms else {}
         return await asyncio.to_thread(with_fresh, ranking, messages, look, wholes)
@@ -393,6 +393,11 @@ def _falling(entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
         score = min(entry.score, falling[-1].score) if falling else entry.score
         falling.append(entry if score == entry.score else structs.replace(entry, score=score))
     return falling
+
+
+def _is_only_said(agent_id: str, ask: Ask) -> bool:
+    """What the host told an agent is for that agent: another that may read its memory does not see it."""
+    return ask.only_said or agent_id != ask.scope.agent_id
 
 
 def _about(agent_id: str, ask: Ask, what: str) -> str:

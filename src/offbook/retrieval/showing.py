@@ -15,12 +15,12 @@ from offbook.entries import Explained, Hold, MemoryEntry, PlacedMessage, Replace
 from offbook.lifecycle.tiers import tier_of
 from offbook.protocols import Blobs, Store
 from offbook.retrieval.asked import Ask, Found
-from offbook.retrieval.excerpts import excerpt
+from offbook.retrieval.excerpts import EXCERPT_CHARS, excerpt
 from offbook.retrieval.identity import entry_id
 from offbook.retrieval.query import read_query
 from offbook.retrieval.settling import Standing
 from offbook.retrieval.times import QueryTimes
-from offbook.retrieval.whole import LARGEST_READ_CHARS, large_chars, readable, whole_text
+from offbook.retrieval.whole import is_large, large_chars, readable, whole_text
 from offbook.settings import Ttl
 from offbook.types import Message, Span
 
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 CHARS_AT_ONCE = 20_000
 """Of messages: reading more than this would hold up whoever else is being served."""
-LARGEST_CUT_CHARS = 32_000_000
-"""Of all that one answer shows something of, read one after the other: of more than that the beginning is shown."""
+LARGEST_CUT_CHARS, LARGEST_CUT_IN_A_TURN_CHARS = 32_000_000, 1_000_000
+"""Of all that one answer shows something of, read one after the other: of more than that the beginning is shown. A turn
+has a deadline, and without its recall nothing comes to mind."""
 MIDDLING, SPREAD = 4.0, 2.5
 """The score shown as 0.5, and how fast it goes to 0 and 1 from there. Only the order means anything."""
 
@@ -45,9 +46,9 @@ class Lead:
     messages: Mapping[int, PlacedMessage]
     """Its own, and those that it replaces."""
     whole: Message | None
-    """Its own with its large texts, where it has any."""
+    """Its own with its large texts, where it has any that are not too large to be kept until somebody asks."""
     cut: str | None = None
-    """What is shown of it, where it is too large to be kept until somebody asks."""
+    """What is shown of one that is too large, once it is chosen."""
 
     @property
     def placed(self) -> PlacedMessage:
@@ -66,8 +67,13 @@ class Lead:
         return excerpt(render(message), self.found.ranking.words, self.hit.part if self.hit else None)
 
     @property
+    def is_uncut(self) -> bool:
+        """Too large to be looked into for anybody who may not show it."""
+        return self.cut is None and is_large(self.placed)
+
+    @property
     def chars(self) -> int:
-        return len(self.text)
+        return EXCERPT_CHARS if self.is_uncut else len(self.text)
 
     @property
     def similarity(self) -> float | None:
@@ -98,34 +104,33 @@ async def leads_of(store: Store, blobs: Blobs, found: Found, chosen: Sequence[St
     agent_id = found.agent_id
     places = [place for one in chosen for place in (one.place, *one.replaces)]
     messages = {one.place: one for one in await readable(store, agent_id, places)}
-    leads: list[Lead] = []
-    left = LARGEST_CUT_CHARS
-    for standing in chosen:
-        placed = messages.get(standing.place)
-        if placed is None:
-            continue
-        lead = Lead(found, standing, messages, whole=None)
-        chars = large_chars(placed)
-        if chars <= LARGEST_READ_CHARS or chars > left:
-            leads.append(replace(lead, whole=await whole_text(blobs, agent_id, placed)))
-        else:
-            left -= chars
-            whole = await whole_text(blobs, agent_id, placed, most_chars=chars)
-            leads.append(replace(lead, cut=await asyncio.to_thread(lead.shown_of, whole)) if whole else lead)
-    return leads
+    wholes = {one.place: whole for one in messages.values() if (whole := await whole_text(blobs, agent_id, one))}
+    return [Lead(found, one, messages, wholes.get(one.place)) for one in chosen if one.place in messages]
 
 
 async def told(
-    leads: Sequence[Lead], choose: Choose, ask: Ask, ttl_of: Callable[[str], Ttl], at: datetime
+    blobs: Blobs, leads: Sequence[Lead], choose: Choose, ask: Ask, ttl_of: Callable[[str], Ttl], at: datetime
 ) -> list[MemoryEntry]:
     """Those that are chosen, with their text, their tier and why they were found."""
+    chars = sum(lead.placed.logged.entry.chars for lead in leads)
+    is_heavy = chars > CHARS_AT_ONCE or any(lead.whole is not None for lead in leads)
+    chosen = await asyncio.to_thread(choose, leads) if is_heavy else choose(leads)
+    shown: list[Lead] = []
+    left = LARGEST_CUT_CHARS if ask.seconds is None else LARGEST_CUT_IN_A_TURN_CHARS
+    for lead in chosen:
+        large = large_chars(lead.placed) if lead.is_uncut else 0
+        shown.append(await _cut(blobs, lead, large) if 0 < large <= left else lead)
+        left -= large if large <= left else 0
 
     def tell() -> list[MemoryEntry]:
-        return [_entry(ask, lead, ttl_of(lead.found.agent_id), at) for lead in choose(leads)]
+        return [_entry(ask, lead, ttl_of(lead.found.agent_id), at) for lead in shown]
 
-    chars = sum(lead.placed.logged.entry.chars for lead in leads)
-    is_large = chars > CHARS_AT_ONCE or any(lead.whole is not None for lead in leads)
-    return await asyncio.to_thread(tell) if is_large else tell()
+    return await asyncio.to_thread(tell) if is_heavy else tell()
+
+
+async def _cut(blobs: Blobs, lead: Lead, chars: int) -> Lead:
+    whole = await whole_text(blobs, lead.found.agent_id, lead.placed, most_chars=chars)
+    return replace(lead, cut=await asyncio.to_thread(lead.shown_of, whole)) if whole else lead
 
 
 def _entry(ask: Ask, lead: Lead, ttl: Ttl, at: datetime) -> MemoryEntry:

@@ -15,6 +15,7 @@ MOST_PLACES = 20_000
 """Of one root in a piece: of a text that is nothing else, the first ones tell."""
 MOST_KEPT = 50_000
 _SPACE = re.compile(r"\s")
+_JOINED = re.compile(r"(?<=[^\W\d_])[-'’.](?=[^\W\d_])|(?<=\d),(?=\d)")
 
 
 class Spotter:
@@ -25,13 +26,14 @@ class Spotter:
         self._roots = {term: _spelt(term) for term in self.terms}
         self._read: dict[str, frozenset[str]] = {}
 
-    def held(self, text: str) -> set[str]:
-        """The terms that a text of any length holds."""
+    def held(self, text: str, *, without: Collection[str] = ()) -> set[str]:
+        """The terms that a text of any length holds. `without`: those that need not be looked for."""
+        sought = self.terms.difference(without)
         found: set[str] = set()
         for start, end in stretches(text, PIECE_CHARS):
-            found |= self.held_in_piece(text[start:end], self.terms - found)
-            if len(found) == len(self.terms):
+            if len(found) == len(sought):
                 break
+            found |= self.held_in_piece(text[start:end], sought - found)
         return found
 
     def held_in_piece(self, piece: str, terms: Collection[str] | None = None) -> set[str]:
@@ -40,7 +42,15 @@ class Spotter:
         if len(lower) != len(cased):
             cased = lower
         wanted = self.terms if terms is None else terms
-        return {term for term in wanted if any(self._stands(term, root, lower, cased) for root in self._roots[term])}
+        found = self._standing(wanted, lower, cased)
+        if len(found) < len(wanted) and _JOINED.search(lower):
+            # e-mail and 1,234.5 are read as one word.
+            joined = _JOINED.sub("", cased)
+            found |= self._standing([term for term in wanted if term not in found], joined.casefold(), joined)
+        return found
+
+    def _standing(self, terms: Collection[str], lower: str, cased: str) -> set[str]:
+        return {term for term in terms if any(self._stands(term, root, lower, cased) for root in self._roots[term])}
 
     def _stands(self, term: str, root: str, lower: str, cased: str) -> bool:
         at = lower.find(root)

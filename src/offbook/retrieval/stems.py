@@ -151,7 +151,7 @@ def roots(stemmed: str) -> tuple[str, ...]:
 
 def _uninflected(stemmed: str) -> list[str]:
     """A final e may be ours (`baking`, `bake`), and a final i was a y (`carry`, `carri`)."""
-    if stemmed.endswith("e") and len(stemmed) > 1:
+    if stemmed.endswith("e") and len(stemmed) > 2:
         return [stemmed[:-1]]
     return [stemmed, f"{stemmed[:-1]}y"] if stemmed.endswith("i") else [stemmed]
 

@@ -216,6 +216,15 @@ def test_what_another_agent_was_refused_stays_and_is_no_residue(tmp_path: Path) 
     assert erased(tmp_path, agent_id="other") == 2
 
 
+def test_what_was_refused_for_a_key_that_names_nobody_is_the_default_agents_to_forget(tmp_path: Path) -> None:
+    outbox = opened(tmp_path)
+    refused(outbox, record(f"Mine: {WORD}", session=f"agent:{'p' * 200}:telegram"))
+    outbox.close()
+    assert erased(tmp_path, agent_id="other") == 0
+    assert erased(tmp_path) == 1
+    assert holding(tmp_path) == []
+
+
 def test_what_cannot_be_read_is_left_and_told(tmp_path: Path) -> None:
     outbox = opened(tmp_path)
     path = refused(outbox, record("The ferry leaves."))

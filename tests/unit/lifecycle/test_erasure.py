@@ -136,6 +136,8 @@ def test_every_part_of_a_message_is_looked_at() -> None:
         ("Café Straße 9", '{"where": "Caf\\u00e9 Stra\\u00dfe 9"}'),
         ("Café Straße 9", '{"Caf\\u00e9 Stra\\u00dfe 9": 1}'),
         ("4111", '{"card": 4111}'),
+        ("Müller", '{"name": "M\\u00fcller"}\n'),
+        ("Müller", '{"n": 1}\n{"name": "M\\u00fcller"}\n'),
     ],
 )
 def test_numbers_keys_and_json_that_came_as_text_are_said_too(wanted: str, arguments: Any) -> None:
@@ -145,6 +147,11 @@ def test_numbers_keys_and_json_that_came_as_text_are_said_too(wanted: str, argum
         assert is_meant(message, wanted), block
         assert Phrases([wanted]).as_written(message) == {wanted}
         assert not is_meant(forgotten(message), wanted)
+
+
+def test_what_a_host_counts_beside_a_message_is_nobodys_word() -> None:
+    assert not is_meant(Message(role="user", content="hello", meta={"at": 1731471100000}), "4711")
+    assert is_meant(Message(role="user", content="hello", meta={"phone": "0471 14711"}), "4711")
 
 
 def test_the_names_of_fields_are_nobodys_words() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from offbook.entries import PlacedMessage
 from offbook.retrieval import fresh
-from offbook.retrieval.fresh import READ_CHARS, with_fresh
+from offbook.retrieval.fresh import MOST_SOUGHT, READ_CHARS, with_fresh
 from offbook.retrieval.query import read_query
 from offbook.retrieval.ranking import NOTHING, Look
 from offbook.retrieval.words import query_terms
@@ -42,3 +42,11 @@ def test_how_much_is_searched_is_bounded_and_the_newest_goes_first(monkeypatch: 
     monkeypatch.setattr(fresh, "SEARCHED_CHARS", 6_000)
     texts = [f"{FILLER * 150}quokka" for _ in range(4)]
     assert set(found("quokka", *(placed(place, text) for place, text in enumerate(texts)))) == {2, 3}
+
+
+def test_of_a_pasted_page_only_some_words_are_looked_for() -> None:
+    page = " ".join(f"parcel{number}" for number in range(5_000))
+    look = Look(query=read_query(page), terms=query_terms(page), vector=None, asked_at=0, limit=20)
+    ranking = with_fresh(NOTHING, [placed(1, f"{FILLER * 200} parcel4999")], look)
+    assert [hit.place for hit in ranking.hits] == [1]
+    assert len(ranking.words) <= MOST_SOUGHT

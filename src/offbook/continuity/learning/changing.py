@@ -131,7 +131,8 @@ def takes_place_of(new: Frame, old: Frame) -> bool:
         return new.dropped <= set(before)
     if old.dropped == frozenset(chosen):
         return True  # back to what was dropped
-    if new.is_instead and any(new.slots[slot] for slot in new.slots if slot != others[0]):
+    is_the_thing = (others[0] == "") == (new.verb in ("use", "prefer"))  # and what it is for is the same
+    if new.is_instead and is_the_thing and any(new.slots[slot] for slot in new.slots if slot != others[0]):
         return True
     return new.is_change and _are_of_one_kind(chosen, before)
 

@@ -62,8 +62,16 @@ def said_by(placed: PlacedMessage, whole: Message | None = None, *, flags: int |
 
 def is_indexed(placed: PlacedMessage) -> bool:
     """Noise stays in the log. What the host tells the agent is found by who looks for it, and comes to nobody's mind
-    by itself (see `Ask.only_said`)."""
-    return placed.logged.entry.noise is None
+    by itself (see `Ask.only_said`). What our own integrations note for themselves is for nobody."""
+    return placed.logged.entry.noise is None and not _is_own_note(placed.logged.message)
+
+
+def _is_own_note(message: Message) -> bool:
+    """`kept: memories/ada` of a LangGraph store, "the message before this one was taken back" of an Agents session."""
+    if message.role != "system" or not message.meta:
+        return False
+    marks = [message.meta.get(name) for name in ("langgraph", "openaiAgents")]
+    return any(isinstance(mark, dict) and ("what" in mark or "withdrawn" in mark) for mark in marks)
 
 
 def _further(everything: str, known: Sequence[str]) -> list[str]:

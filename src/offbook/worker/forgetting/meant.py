@@ -121,7 +121,7 @@ async def found(store: Store, blobs: Blobs, agent_id: str, meant: Meant, also: S
     without_common(windows, also)
     phrased = Phrases(meant.matching or ())
     named = set(phrased.named)
-    written = {each for _, message in wanted for each in phrased.as_written(message)}
+    written = await asyncio.to_thread(lambda: {each for _, message in wanted for each in phrased.as_written(message)})
     own = [[window for window in each if window in windows] for each in by_message]
     probed = named | chosen(own, MOST_PROBES - len(named))
     texts = [text for each in said for text in each]

@@ -68,6 +68,10 @@ REPLACED = (
     ("We decided to use MySQL for reporting.", "No, use MariaDB for reporting, not MySQL."),
 )
 BESIDE = (
+    ("We decided to use Postgres for billing.", "We decided to switch to Postgres for reporting."),
+    ("We decided to use Redis for the queue.", "We decided to use Redis for the cache instead."),
+    ("We decided to use AWS in Asia.", "We decided to switch to AWS in Europe."),
+    ("Always send the invoices to Anna.", "From now on, send the reports to Anna instead."),
     ("I prefer tea.", "I prefer working from home now."),
     ("I prefer tea.", "I prefer aisle seats now."),
     ("I prefer tea.", "I prefer coffee."),

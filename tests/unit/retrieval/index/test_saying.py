@@ -63,6 +63,15 @@ def test_noise_is_not_indexed() -> None:
     assert is_indexed(placed(Message(role="system", content="You are a helpful assistant.")))
 
 
+def test_what_integrations_note_for_themselves_is_not_indexed() -> None:
+    kept = {"langgraph": {"namespace": ["memories"], "key": "ada", "what": "kept"}}
+    assert not is_indexed(placed(Message(role="system", content="kept: memories/ada", meta=kept)))
+    withdrawn = {"openaiAgents": {"withdrawn": "m1"}}
+    assert not is_indexed(placed(Message(role="system", content="It was taken back.", meta=withdrawn)))
+    told = {"openaiAgents": {"type": "message"}}
+    assert is_indexed(placed(Message(role="system", content="You are a helpful assistant.", meta=told)))
+
+
 def test_what_the_host_says_is_labelled_with_nobodys_name() -> None:
     assert said_by(placed(Message(role="user", content="Ada: I am home."))).label == "Ada"
     assert said_by(placed(Message(role="system", content="Ada: I am home."))).label == ""
