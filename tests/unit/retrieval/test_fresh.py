@@ -45,8 +45,8 @@ def test_how_much_is_searched_is_bounded_and_the_newest_goes_first(monkeypatch: 
 
 
 def test_of_a_pasted_page_only_some_words_are_looked_for() -> None:
-    page = " ".join(f"parcel{number}" for number in range(5_000))
+    page = " ".join([*(f"parcel{number}" for number in range(5_000)), "quokkaburra40000"])
     look = Look(query=read_query(page), terms=query_terms(page), vector=None, asked_at=0, limit=20)
-    ranking = with_fresh(NOTHING, [placed(1, f"{FILLER * 200} parcel4999")], look)
+    ranking = with_fresh(NOTHING, [placed(1, f"{FILLER * 200} quokkaburra40000")], look)
     assert [hit.place for hit in ranking.hits] == [1]
     assert len(ranking.words) <= MOST_SOUGHT
