@@ -102,7 +102,7 @@ async def test_slot_b_is_made_ready_and_what_comes_after_is_added_word_for_word(
         await talk(memory, 2, first=80)
         await caught_up(memory)
         slots = memory._background.slots
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while scope not in slots._ready:
                 await asyncio.sleep(0.05)
         ready = slots._ready[scope]

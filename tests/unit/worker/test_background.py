@@ -281,7 +281,7 @@ async def test_a_stop_between_the_switch_and_the_end_of_the_old_vectors_is_made_
     assert set(await store.vector_models("main")) == {"old:1", "new:1"}
     shelf.embedders["new"].is_closed = False
     async with opening("new") as background:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while set(await store.vector_models("main")) != {"new:1"}:
                 await asyncio.sleep(0.01)
         assert (await background.embedders.serving(store, "main")).fingerprint == "new:1"
@@ -325,7 +325,7 @@ async def test_with_the_real_model_a_memory_is_found_by_its_meaning(tmp_path: Pa
         said = ["My sister moved to a small village near Porto.", "The build broke again because of a missing header."]
         for text in [*said, *(f"Note {number}: nothing of interest happened today." for number in range(30))]:
             await memory.on_message(memory.scope("chat"), [Message(role="user", content=text)])
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not (await memory.ping()).model or (await memory.ping()).backlog:
                 await asyncio.sleep(0.05)
         found = await memory.recall(memory.scope("chat"), "Where does my sibling have her house?")

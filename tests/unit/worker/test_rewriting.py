@@ -166,7 +166,7 @@ async def test_one_session_only_and_not_what_is_merged_across(tmp_path: Path, se
             scope = await talk(memory, 5, session=f"day {number}")
             await memory.session_end(scope)
         before = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not any(len({span.session_id for span in one.spans}) > 1 for one in before):
                 await asyncio.sleep(0.1)
                 before = await all_summaries(memory)

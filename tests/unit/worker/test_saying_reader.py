@@ -52,7 +52,7 @@ async def messages(blobs: CountedBlobs, monkeypatch: pytest.MonkeyPatch) -> list
 async def given_up(reader: SayingReader, blobs: CountedBlobs, messages: list[PlacedMessage]) -> None:
     """Somebody begins to read, and does not wait for the end."""
     waiting = asyncio.create_task(reader.said("main", messages, None))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not blobs.reads:
             await asyncio.sleep(0)
     waiting.cancel()

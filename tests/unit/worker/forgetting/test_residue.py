@@ -98,7 +98,7 @@ async def test_receipts_of_rule_and_of_what_broke_off_can_be_had(tmp_path: Path)
             await memory.forget_receipt("main", second.id)
     async with opened(tmp_path) as (memory, _):
         await caught_up(memory)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not all(one.is_finished for one in await memory.forget_receipts("main")):
                 await asyncio.sleep(0.05)
         check = await memory.verify_forgotten(await memory.forget_receipt("main", second.id))
