@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ def command(invocation: Invocation, path: Path, agent: str | None, dry_run: bool
 
 
 def _run(invocation: Invocation, found: Sequence[Source], name: str | None, path: Path, dry_run: bool) -> RecordsReport:
-    from offbook.cli.import_telling import provider
+    from offbook.cli.import_telling import provider, told_of_breaking_off
     from offbook.cli.output import progress
     from offbook.portability.record_import import AgentRecords, RecordImport, RecordsReport, examined
 
@@ -77,7 +77,10 @@ def _run(invocation: Invocation, found: Sequence[Source], name: str | None, path
                 examined(each, agent, advance)
         if client is not None:
             known = set(client.status()["agents"]) if dry_run else set()
-            with progress("comparing" if dry_run else "storing", total) as advance, _told_of_breaking_off(report):
+            with (
+                progress("comparing" if dry_run else "storing", total) as advance,
+                told_of_breaking_off(lambda: _broken_off(report)),
+            ):
                 importing = RecordImport(client, report, advance)
                 for each, agent in zip(found, report.agents, strict=True):
                     if dry_run:
@@ -88,27 +91,13 @@ def _run(invocation: Invocation, found: Sequence[Source], name: str | None, path
     return report
 
 
-@contextmanager
-def _told_of_breaking_off(report: RecordsReport) -> Iterator[None]:
+def _broken_off(report: RecordsReport) -> str:
     from offbook.cli.output import counted
-    from offbook.errors import ProviderRefused, ProviderUnavailable
 
-    def told() -> str:
-        if report.is_dry_run:
-            return "Nothing was stored. Run this again to be told what would be"
-        stored = counted(sum(agent.taken for agent in report.agents), "record")
-        return f"{stored} stored until then. Run this again soon: nothing is stored twice, and it goes on where it was"
-
-    try:
-        yield
-    except ProviderUnavailable as error:
-        raise ProviderUnavailable(f"{error.detail}\n{told()}") from None
-    except ProviderRefused as error:
-        detail = f"{error.document.get('detail', '')}\n{told()}"
-        raise ProviderRefused({**error.document, "detail": detail}) from None
-    except KeyboardInterrupt:
-        click.echo(f"offbook: interrupted\noffbook: {told()}", err=True)
-        raise
+    if report.is_dry_run:
+        return "Nothing was stored. Run this again to be told what would be"
+    stored = counted(sum(agent.taken for agent in report.agents), "record")
+    return f"{stored} stored until then. Run this again soon: nothing is stored twice, and it goes on where it was"
 
 
 def _show(report: RecordsReport) -> None:

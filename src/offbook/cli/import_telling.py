@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -43,25 +43,35 @@ def tell(
 ) -> None:
     """Every message of every conversation, each once. The report counts as it goes, also where it breaks off."""
     from offbook.cli.output import progress
-    from offbook.errors import ProviderRefused, ProviderUnavailable
     from offbook.portability.importing import Importing
 
     started = time.monotonic()
     total = sum(each.size_bytes for each in conversations)
+    with (
+        told_of_breaking_off(lambda: _broken_off(report)),
+        progress("reading" if report.is_dry_run else "storing", total) as advance,
+    ):
+        importing = Importing(client, report, since, advance)
+        for conversation in conversations:
+            importing.conversation(conversation, report.agent(conversation.agent_id))
+    report.seconds = round(time.monotonic() - started, 3)
+
+
+@contextmanager
+def told_of_breaking_off(told: Callable[[], str]) -> Iterator[None]:
+    """Where it breaks off, a person hears how far it came."""
+    from offbook.errors import ProviderRefused, ProviderUnavailable
+
     try:
-        with progress("reading" if report.is_dry_run else "storing", total) as advance:
-            importing = Importing(client, report, since, advance)
-            for conversation in conversations:
-                importing.conversation(conversation, report.agent(conversation.agent_id))
+        yield
     except ProviderUnavailable as error:
-        raise ProviderUnavailable(f"{error.detail}\n{_broken_off(report)}") from None
+        raise ProviderUnavailable(f"{error.detail}\n{told()}") from None
     except ProviderRefused as error:
-        detail = f"{error.document.get('detail', '')}\n{_broken_off(report)}"
+        detail = f"{error.document.get('detail', '')}\n{told()}"
         raise ProviderRefused({**error.document, "detail": detail}) from None
     except KeyboardInterrupt:
-        click.echo(f"offbook: interrupted\noffbook: {_broken_off(report)}", err=True)
+        click.echo(f"offbook: interrupted\noffbook: {told()}", err=True)
         raise
-    report.seconds = round(time.monotonic() - started, 3)
 
 
 def _broken_off(report: ImportReport) -> str:
