@@ -65,9 +65,13 @@ _HOST_ANSWERS = re.compile(r"✅ (?:New session started|Session reset)\.")
 _SIGNATURE = "\n— Offbook"
 _HOST_SPEAKS = "gateway-injected"
 """The model's name under which the host writes what it says itself."""
-_LOOK_UPS = frozenset({"memory_recall", "memory_context", "memory_expand", "memory_search", "memory_get"})
+_TOOLS_OF_MEMORY = frozenset(
+    {
+        *("memory_recall", "memory_context", "memory_expand", "memory_search", "memory_get"),
+        *("swap_status", "swap_dashboard", "swap_promote", "swap_cross"),
+    }
+)
 """Ours, and those of the host's memory slot. An MCP client puts the server's name and two underscores before it."""
-_TOOLS_OF_MEMORY = _LOOK_UPS | {"swap_status", "swap_dashboard", "swap_promote", "swap_cross"}
 _RECORD_WITHIN_CHARS = 400
 _CALLS_ANOTHER = "tool_call"
 """The host's tool that calls a tool it does not show; its result begins with the name of that one."""
@@ -83,10 +87,10 @@ def noise_kind(message: Message) -> str | None:
     """What kind of noise a message is; None where it says something.
 
     A call or a result is not: it is what was done and seen. But what a tool of memory gave was said before, and would
-    be remembered as if it had been said again; and a question to it, found again, would look like an answer. A picture
-    says something however few words go with it.
+    be remembered as if it had been said again; and what it was asked, found again, would look like an answer, or be
+    pinned with the very word it asks to pin. A picture says something however few words go with it.
     """
-    if _is_given_by_memory(message) or _only_looks_up(message):
+    if _is_given_by_memory(message) or _only_asks_memory(message):
         return "injected"
     if _is_part_of_an_exchange(message):
         return None
@@ -119,13 +123,13 @@ def _begins_as_a_record(message: Message) -> bool:
     )
 
 
-def _only_looks_up(message: Message) -> bool:
+def _only_asks_memory(message: Message) -> bool:
     if message.role != "assistant" or isinstance(message.content, str):
         return False
     calls = [block for block in message.content if is_call(block)]
     others = [block for block in message.content if not is_call(block)]
     is_silent = all(str(block.get("type")) in REASONING_TYPES or block_text(block) == "" for block in others)
-    return bool(calls) and is_silent and all(_tool_called(block) in _LOOK_UPS for block in calls)
+    return bool(calls) and is_silent and all(_tool_called(block) in _TOOLS_OF_MEMORY for block in calls)
 
 
 def _tool_called(block: Block) -> str:

@@ -244,13 +244,13 @@ def called(name: str, **arguments: str) -> dict[str, object]:
     return {"type": "toolCall", "id": "c", "name": name, "arguments": arguments}
 
 
-def test_a_question_to_memory_is_no_answer() -> None:
+def test_what_memory_is_asked_is_not_remembered() -> None:
     look_up = called("memory_recall", query="canoe")
     assert noise_kind(Message(role="assistant", content=[look_up])) == "injected"
     assert noise_kind(Message(role="assistant", content=[called("tool_call", id="core:memory_search")])) == "injected"
     assert noise_kind(Message(role="assistant", content=[look_up, {"type": "text", "text": "I look it up."}])) is None
     assert noise_kind(Message(role="assistant", content=[look_up, called("read", path="x")])) is None
-    assert noise_kind(Message(role="assistant", content=[called("swap_promote", keyword="canoe")])) is None
+    assert noise_kind(Message(role="assistant", content=[called("swap_promote", keyword="canoe")])) == "injected"
     given = '{"tool": {"id": "core:memory_search"}, "result": {"results": []}}'
     assert noise_kind(Message(role="tool", content=given, name="tool_call", tool_call_id="c")) == "injected"
     assert (
