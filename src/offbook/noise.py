@@ -68,6 +68,7 @@ _HOST_SPEAKS = "gateway-injected"
 _TOOLS_OF_MEMORY = frozenset(
     {
         *("memory_recall", "memory_context", "memory_expand", "memory_search", "memory_get"),
+        *("memory_pin", "memory_forget", "memory_status"),
         *("swap_status", "swap_dashboard", "swap_promote", "swap_cross"),
     }
 )
