@@ -1,6 +1,7 @@
 """From a host's message to an entry of the log. Pure: nothing is stored here.
 
-message ─▶ checked ─▶ our own frames cut out ─▶ secrets redacted ─▶ noise marked ─▶ large parts moved out ─▶ entry
+message ─▶ checked ─▶ our own frames and what was to be forgotten cut out ─▶ secrets redacted ─▶ noise marked
+        ─▶ large parts moved out ─▶ entry
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 from offbook.content import MAX_DEPTH, depth, externalise, text_of
 from offbook.errors import WrongShape
 from offbook.frames import strip_message
+from offbook.memory_tools import without_the_forgotten
 from offbook.noise import noise_kind
 from offbook.redact import redact_message
 from offbook.scope import checked_key
@@ -36,7 +38,8 @@ class Prepared(msgspec.Struct, frozen=True):
 def prepare(message: Message, *, frame_key: bytes, externalise_over: int, redacts: bool = True) -> Prepared:
     checked = check(message)
     stripped, _ = strip_message(checked, frame_key)
-    redacted, redactions = redact_message(stripped) if redacts else (stripped, {})
+    told = without_the_forgotten(stripped)
+    redacted, redactions = redact_message(told) if redacts else (told, {})
     noise = noise_kind(redacted)
     content, moved = externalise(redacted.content, externalise_over)
     kept = msgspec.structs.replace(redacted, content=content) if moved else redacted

@@ -9,19 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from offbook.content import (
-    ARGUMENT_KEYS,
-    NAME_KEYS,
-    REASONING_TYPES,
-    block_text,
-    first_of,
-    is_call,
-    is_result,
-    strings,
-    text_of,
-)
+from offbook.content import REASONING_TYPES, block_text, is_call, is_result, strings, text_of
 from offbook.frames import A_RECORD, is_framed
-from offbook.types import Block, Message
+from offbook.memory_tools import CALLS_ANOTHER, asks_memory, is_of_memory
+from offbook.types import Message
 
 COMMAND = "command"
 """The kind of what a person asks of the host, and of its answer."""
@@ -65,17 +56,7 @@ _HOST_ANSWERS = re.compile(r"✅ (?:New session started|Session reset)\.")
 _SIGNATURE = "\n— Offbook"
 _HOST_SPEAKS = "gateway-injected"
 """The model's name under which the host writes what it says itself."""
-_TOOLS_OF_MEMORY = frozenset(
-    {
-        *("memory_recall", "memory_context", "memory_expand", "memory_search", "memory_get"),
-        *("memory_pin", "memory_forget", "memory_status"),
-        *("swap_status", "swap_dashboard", "swap_promote", "swap_cross"),
-    }
-)
-"""Ours, and those of the host's memory slot. An MCP client puts the server's name and two underscores before it."""
 _RECORD_WITHIN_CHARS = 400
-_CALLS_ANOTHER = "tool_call"
-"""The host's tool that calls a tool it does not show; its result begins with the name of that one."""
 _GIVEN_BY_LOOK_UP = re.compile(
     r'\s{0,9}\{\s{0,9}"tool":\s{0,9}\{\s{0,9}"id":\s{0,9}"(?:[^"]{0,99}[:_])?memory_(?:search|get)"'
 )
@@ -111,9 +92,9 @@ def _is_given_by_memory(message: Message) -> bool:
         return False
     if message.name is None:
         return _begins_as_a_record(message)
-    if message.name == _CALLS_ANOTHER:
+    if message.name == CALLS_ANOTHER:
         return _GIVEN_BY_LOOK_UP.match(text_of(message.content)) is not None
-    return message.name.rpartition("__")[2] in _TOOLS_OF_MEMORY
+    return is_of_memory(message.name)
 
 
 def _begins_as_a_record(message: Message) -> bool:
@@ -130,15 +111,7 @@ def _only_asks_memory(message: Message) -> bool:
     calls = [block for block in message.content if is_call(block)]
     others = [block for block in message.content if not is_call(block)]
     is_silent = all(str(block.get("type")) in REASONING_TYPES or block_text(block) == "" for block in others)
-    return bool(calls) and is_silent and all(_tool_called(block) in _TOOLS_OF_MEMORY for block in calls)
-
-
-def _tool_called(block: Block) -> str:
-    name = str(first_of(block, NAME_KEYS) or "")
-    if name != _CALLS_ANOTHER:
-        return name.rpartition("__")[2]
-    given = first_of(block, ARGUMENT_KEYS)
-    return str(given.get("id", "")).rpartition(":")[2] if isinstance(given, dict) else ""
+    return bool(calls) and is_silent and all(map(asks_memory, calls))
 
 
 def _kind_by_marker(message: Message, said: str) -> str | None:

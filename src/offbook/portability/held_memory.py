@@ -12,6 +12,7 @@ from typing import NamedTuple, get_args
 from offbook.audit import micros
 from offbook.erasures import FORGOTTEN
 from offbook.ingest import fingerprint
+from offbook.memory_tools import without_the_forgotten
 from offbook.records import AgentRecord, LessonRecord, MarkRecord, MessageRecord, Record, SessionRecord, SummaryRecord
 from offbook.redact import redact_message, redact_text
 from offbook.summaries import SourceSpan, summary_id
@@ -167,8 +168,8 @@ def _kind(record: MessageRecord) -> int:
 
 
 def _digest(message: Message) -> int:
-    """Without secrets on both sides: a provider takes them out before it compares."""
-    return _number(fingerprint(redact_message(message)[0]))
+    """Without secrets and what was to be forgotten on both sides: a provider takes them out before it compares."""
+    return _number(fingerprint(redact_message(without_the_forgotten(message))[0]))
 
 
 def _number(data: bytes) -> int:
