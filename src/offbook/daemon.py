@@ -56,7 +56,6 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
     home.check_socket_path()
     async with open_parts(home, settings, tasks=[_backups(home, settings)]) as (memory, store):
         home.owner_token()
-        _reach_backups(home, settings, memory, store)
         listeners = _Listeners(home, settings, memory, store)
         stop = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
@@ -74,12 +73,6 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
             memory.stop_waiting()
             await listeners.close()
     log.info("stopped", action="daemon.stopped")
-
-
-def _reach_backups(home: Home, settings: Settings, memory: Memory, store: SqliteStore) -> None:
-    from offbook.backup.forgetting import Backups
-
-    memory.reaches(Backups(home, settings, store))
 
 
 def _backups(home: Home, settings: Settings) -> Task:

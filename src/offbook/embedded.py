@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from offbook.backup.forgetting import Backups
 from offbook.client.outbox_erasing import Outboxes
 from offbook.errors import StoreError
 from offbook.home import Home, Lock, home_folder
@@ -69,6 +70,7 @@ async def open_parts(
             try:
                 memory = Memory(store, blobs, settings, frame_key=frame_key, background=background)
                 memory.reaches(Outboxes(home, store, default_agent=settings.default_agent))
+                memory.reaches(Backups(home, settings, store))
                 yield memory, store
             finally:
                 await background.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from offbook import ingest
 from offbook.protocols import Blobs
@@ -22,8 +23,9 @@ class Intake:
         self._settings = settings
         self._frame_key = frame_key
 
-    async def entries(self, scope: Scope, messages: Sequence[Message]) -> list[Entry]:
-        """Ready to append. Their large parts are on disk when this returns."""
+    @asynccontextmanager
+    async def entries(self, scope: Scope, messages: Sequence[Message]) -> AsyncIterator[list[Entry]]:
+        """Ready to append, within this: their large parts are on disk, and nobody drops them meanwhile."""
         settings = self._settings.for_agent(scope.agent_id)
 
         def prepare_all() -> list[ingest.Prepared]:
@@ -39,10 +41,12 @@ class Intake:
 
         is_heavy = len(messages) > MANY_MESSAGES or any(_is_heavy(message) for message in messages)
         prepared = await asyncio.to_thread(prepare_all) if is_heavy else prepare_all()
-        for one in prepared:
-            for data in one.large:
-                await self._blobs.put(scope.agent_id, data)
-        return [one.entry for one in prepared]
+        entries = [one.entry for one in prepared]
+        with self._blobs.holding(scope.agent_id, [part.sha256 for entry in entries for part in entry.blobs]):
+            for one in prepared:
+                for data in one.large:
+                    await self._blobs.put(scope.agent_id, data)
+            yield entries
 
 
 def _is_heavy(message: Message) -> bool:

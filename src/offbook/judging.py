@@ -15,6 +15,7 @@ from hashlib import sha256
 import msgspec
 
 from offbook.continuity.replacing.lesson_links import TAKES_BACK
+from offbook.erasures import FORGOTTEN
 from offbook.errors import NotFound, WrongShape
 from offbook.lessons import LESSON_ORIGIN, LESSONS_SESSION, Lesson, LessonKind, LessonPage, LessonStatus, Verdict
 from offbook.protocols import ANY_SEQ, Store
@@ -123,7 +124,8 @@ class Judging:
         said last of all is the same edit again, which was stopped on its way."""
         name = f"{lesson.id}:{sha256(said.encode()).hexdigest()[:12]}"
         newest = await self._store.messages_before(scope, before_seq=ANY_SEQ, limit=1)
-        last = newest[0].message.id if newest else None
+        # What was forgotten says nothing any more: under its name nothing new would be kept.
+        last = newest[0].message.id if newest and newest[0].entry.noise != FORGOTTEN else None
         if last is not None and (last == name or last.startswith(f"{name}:")):
             return last
         names = [name]

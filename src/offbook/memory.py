@@ -141,8 +141,8 @@ class Memory:
         """Take messages into the log. Returns when they are durable."""
         if not messages:
             raise WrongShape("`messages` is empty: send at least one message")
-        entries = await self._intake.entries(scope, messages)
-        return await self._append(scope, entries, session_event("onMessage", by, scope), claim=claim)
+        async with self._intake.entries(scope, messages) as entries:
+            return await self._append(scope, entries, session_event("onMessage", by, scope), claim=claim)
 
     async def log(
         self,
@@ -611,13 +611,10 @@ class Memory:
         by: Caller = EMBEDDED,
     ) -> int:
         """Save whatever of the host's context is not in the log yet. Returns how many messages that were."""
-        receipt = await self._append(
-            scope,
-            await self._intake.entries(scope, messages),
-            session_event("hooks/pre-compaction", by, scope, {"given": len(messages)}),
-            mark=Mark(kind="pre-compaction", at=now()),
-            is_context=True,
-        )
+        event = session_event("hooks/pre-compaction", by, scope, {"given": len(messages)})
+        mark = Mark(kind="pre-compaction", at=now())
+        async with self._intake.entries(scope, messages) as entries:
+            receipt = await self._append(scope, entries, event, mark=mark, is_context=True)
         return receipt.accepted
 
     async def post_compaction(self, scope: Scope, new_context: Any = None, *, by: Caller = EMBEDDED) -> None:
@@ -714,7 +711,8 @@ class Memory:
         return None if session_id is None else checked_key(session_id, "sessionId", MAX_KEY_BYTES)
 
     async def _take(self, scope: Scope, messages: Sequence[Message], event: AuditDraft) -> Receipt:
-        return await self._append(scope, await self._intake.entries(scope, messages), event)
+        async with self._intake.entries(scope, messages) as entries:
+            return await self._append(scope, entries, event)
 
     async def _append(
         self,

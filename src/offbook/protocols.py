@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -355,6 +356,11 @@ class Store(Protocol):
         """Everything that came of these messages of the agent, but for what was forgotten before; `summaries` names
         others that are meant, with what merges them. Looks at every message that has large parts."""
 
+    async def parts_in_use(self, agent_id: str, digests: Collection[str]) -> set[str]:
+        """Which of these large parts messages of the agent refer to, also those that were on their way into the log
+        when this was asked, whether or not anybody still waits for them. Looks at every message that has large parts,
+        and keeps nobody who writes waiting."""
+
     async def erase(
         self,
         agent_id: str,
@@ -480,8 +486,15 @@ class Blobs(Protocol):
     async def get(self, agent_id: str, sha256: str) -> bytes:
         """What was put. Raises StoreCorrupt where it is missing or does not match its hash."""
 
-    async def drop(self, agent_id: str, sha256: str) -> None:
-        """Let go of what was put. What is not there is gone already."""
+    def holding(self, agent_id: str, digests: Collection[str]) -> AbstractContextManager[None]:
+        """While it lasts, none of these is dropped: for whoever puts them, from before that until a message refers to
+        them. Waits for nothing."""
+
+    async def drop(
+        self, agent_id: str, digests: Sequence[str], in_use: Callable[[], Awaitable[Collection[str]]]
+    ) -> list[str]:
+        """Let go of these, but for those that `in_use` names when it is asked, and for those that somebody holds, or
+        held since it was asked: they are returned, to be tried again. What is not there is gone already."""
 
 
 class Embedder(Protocol):

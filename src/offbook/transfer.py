@@ -138,12 +138,12 @@ class Transfer:
     ) -> list[Admission]:
         scope = Scope(agent_id=agent_id, session_id=session_id)
         messages = [record for record in group if isinstance(record, MessageRecord)]
-        entries = await self._intake.entries(scope, [record.message for record in messages])
-        recorded = (_as_recorded(entry, record) for entry, record in zip(entries, messages, strict=True))
-        parts = [_part(record, recorded) for record in group]
         before: list[SessionPart] = [follows] if follows is not None and follows.session_id == session_id else []
         event = msgspec.structs.replace(event, session_id=session_id)
-        return (await self._store.admit(scope, [*before, *parts], event))[len(before) :]
+        async with self._intake.entries(scope, [record.message for record in messages]) as entries:
+            recorded = (_as_recorded(entry, record) for entry, record in zip(entries, messages, strict=True))
+            parts = [_part(record, recorded) for record in group]
+            return (await self._store.admit(scope, [*before, *parts], event))[len(before) :]
 
     # ── summaries ──
 

@@ -291,8 +291,17 @@ def test_what_was_left_in_an_outbox_is_delivered(provider: Daemon, folder: Path)
     assert [finding["mend"] for finding in warned if finding["check"] == "outboxes"] == [
         f"offbook --home {provider.home} flush"
     ]
+    # It was meant for somebody else: neither command takes it for its own.
+    forgot = json.loads(told(provider.home, "forget", "--matching", "zanzibar", "--yes", "--json"))
+    assert forgot["undelivered"] == {"delivered": 0, "waiting": 1}
     report = json.loads(told(provider.home, "flush", "--rejected", "--json"))
-    assert (report["delivered"], report["waiting"]) == (1, 0)
+    assert (report["delivered"], report["waiting"]) == (0, 0)
+    assert [(each["endpoint"], each["waiting"]) for each in report["elsewhere"]] == [
+        (f"unix://{folder}/nobody.sock", 1)
+    ]
+    assert "1 message meant for unix://" in told(provider.home, "flush")
+    report = json.loads(told(provider.home, "flush", "--rejected", "--everything", "--json"))
+    assert (report["delivered"], report["waiting"], report["elsewhere"]) == (1, 0, [])
     assert "nothing waits" in told(provider.home, "flush")
     assert "said while nobody listened" in told(provider.home, "log", "outboxed")
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,7 +34,14 @@ from openai.types.responses import (
 from pydantic import Field
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.capabilities import ProcessHistory
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    TextPart,
+    ToolCallPart,
+    UserPromptPart,
+)
 from pydantic_ai.messages import ModelResponse as PydanticResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -489,7 +497,7 @@ class ScriptedFunction:
 
     def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> PydanticResponse:
         self.prompts.append("\n".join(shown(messages)))
-        assert "You are brief." in self.prompts[-1]
+        assert "You are brief." in self.prompts[-1] or info.instructions
         parts = [part for message in messages for part in message.parts]
         calls = [part.tool_call_id for part in parts if part.part_kind == "tool-call"]
         assert calls == [part.tool_call_id for part in parts if part.part_kind == "tool-return"]
@@ -535,6 +543,80 @@ async def test_an_agent_of_pydantic_ai_goes_on_for_ever(house: House, is_process
     if not is_processor:
         prompts = [part.content for one in history for part in one.parts if isinstance(part, UserPromptPart)]
         assert prompts == [told(number) for number in range(TURNS)]  # the host's own history is whole
+
+
+# ── a host that keeps only words, and makes its messages anew for each turn ──
+
+Asking = Callable[[str, list[tuple[str, str]], str], str]
+
+
+def words_of(number: int) -> str:
+    return "Go on." if 4 <= number < 8 or number == 10 else told(number)
+
+
+def graph_of_words(made: Any, memory: Client, first: int) -> Asking:
+    model = ScriptedChat(number=first)
+    agent, _ = made(model, memory, None)
+
+    def asked(session_id: str, rows: list[tuple[str, str]], text: str) -> str:
+        run: Any = {"configurable": {"thread_id": session_id}}
+        answer = agent.invoke({"messages": [*rows, ("user", text)]}, run)["messages"][-1].content
+        assert text in model.prompts[-1]
+        return str(answer)
+
+    return asked
+
+
+def pydantic_of_words(is_processor: bool, memory: Client, first: int) -> Asking:
+    model = ScriptedFunction()
+    swap = HotSwap(memory, context_window=WINDOW, deadline_seconds=PATIENCE_SECONDS)
+    capability: Any = ProcessHistory(swap) if is_processor else swap
+    model.number = first
+    agent = PydanticAgent(
+        FunctionModel(model), instructions="You are brief.", tools=[measure], capabilities=[capability]
+    )
+
+    def asked(session_id: str, rows: list[tuple[str, str]], text: str) -> str:
+        history: list[ModelMessage] = [
+            ModelRequest([UserPromptPart(words)]) if role == "user" else PydanticResponse([TextPart(words)])
+            for role, words in rows
+        ]
+        output = agent.run_sync(text, conversation_id=session_id, message_history=history).output
+        assert text in model.prompts[-1]
+        return output
+
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("langgraph-hook", partial(graph_of_words, hooked)),
+        ("langgraph-middleware", partial(graph_of_words, with_middleware)),
+        ("pydantic-ai-capability", partial(pydantic_of_words, False)),
+        ("pydantic-ai-processor", partial(pydantic_of_words, True)),
+    ],
+)
+def test_a_history_that_is_made_anew_is_recorded_once(house: House, name: str, made: Any) -> None:
+    rows: list[tuple[str, str]] = []
+    expected: list[tuple[str, str]] = []
+    for numbers in (range(7), range(7, 12)):
+        with house.client(name) as memory:
+            asked = made(memory, numbers[0])
+            for number in numbers:
+                words = words_of(number)
+                answer = asked("words", rows, words)
+                rows += [("user", words), ("assistant", answer)]
+                expected.append(("user", words))
+                expected += [("assistant", call_id) for call_id in calls_of(number)]
+                expected += [("tool", call_id) for call_id in calls_of(number)]
+                expected.append(("assistant", answer))
+            assert memory.flush()
+    if name.endswith("processor"):
+        expected.pop()  # it does not see the last answer before the next request
+    with house.client(name) as reader:
+        lines = reader.log("words", limit=1_000)["messages"]
+    assert [said for line in lines for said in said_by(line)] == expected
 
 
 # ── the page ──

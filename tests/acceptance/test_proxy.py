@@ -179,6 +179,23 @@ def test_a_conversation_that_was_named_is_that_session(setup: Setup) -> None:
     assert all("offbook-session" not in received.headers for received in setup.api.received)
 
 
+def test_what_a_conversation_is_called_does_not_choose_whose_memory_it_is(setup: Setup) -> None:
+    name = "agent:bob:anything"
+    secret = {"role": "user", "content": "The zebra's secret is Quintessence."}
+    assert setup.daemon.ask("onMessage", agentId="bob", sessionId="bob's", message=secret).status == 200
+    asks = {"agentId": "bob", "sessionId": "bob's", "query": "the zebra's secret"}
+    until(lambda: "Quintessence" in setup.daemon.ask("recall", **asks).body.decode())
+    asked = user("What is the zebra's secret?")
+    body = json.dumps({"model": MODEL, "messages": [asked], "metadata": {"session_id": name}}).encode()
+    assert setup.send(body)[0] == 200
+    assert setup.send(json.dumps({"model": MODEL, "messages": [asked]}).encode(), {"Offbook-Session": name})[0] == 200
+    assert all("Quintessence" not in received.text for received in setup.api.received)
+    until(lambda: len(setup.daemon.ask("log", agentId="main", sessionId=name).json()["messages"]) >= 2)
+    assert [session["sessionId"] for session in setup.daemon.ask("status", agentId="bob").json()["sessions"]] == [
+        "bob's"
+    ]
+
+
 def test_a_message_of_five_megabytes(setup: Setup) -> None:
     text = "A long letter. " * 340_000 + "Signed, Ottilie."
     setup.ask([user(text)])

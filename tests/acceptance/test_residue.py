@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from offbook.backup import write_backup
-from offbook.backup.forgetting import Backups
 from offbook.embedded import open_parts
 from offbook.home import Home
 from offbook.memory import Memory
@@ -114,7 +113,6 @@ async def test_nothing_is_left_of_what_was_forgotten_and_all_of_the_rest(tmp_pat
     facts = [secrets.token_hex(9) for _ in range(FACTS)]
     settings = Settings(embedding=Embedding(model="none"))
     async with open_parts(home, settings) as (memory, store):
-        memory.reaches(Backups(home, settings, store))
         for session_id, messages in history(facts).items():
             scope = memory.scope(session_id)
             for first in range(0, len(messages), 250):

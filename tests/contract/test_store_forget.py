@@ -4,6 +4,7 @@ the log, receipts, and no byte left."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -167,13 +168,26 @@ async def test_summaries_named_bring_those_that_merge_them(store: Store) -> None
     assert (await lineage_of(store, 1)).summaries == ["L1-0001", "L2-0001"]
 
 
-async def test_a_large_part_that_another_message_has_is_not_of_the_lineage(store: Store) -> None:
-    def large(digest: str) -> BlobRef:
-        return BlobRef(path=[0, "text"], sha256=digest * 64, chars=9, bytes=9)
+def large(digest: str) -> BlobRef:
+    return BlobRef(path=[0, "text"], sha256=digest * 64, chars=9, bytes=9)
 
+
+async def test_a_large_part_that_another_message_has_is_not_of_the_lineage(store: Store) -> None:
     await add(store, entry("one", blobs=[large("a"), large("b")]), entry("two", blobs=[large("b")]))
     assert (await lineage_of(store, 1)).parts == ["a" * 64]
     assert (await lineage_of(store, 1, 2)).parts == ["a" * 64, "b" * 64]
+
+
+async def test_a_large_part_is_in_use_while_a_message_of_the_agent_refers_to_it(store: Store) -> None:
+    a, b, c = ("a" * 64, "b" * 64, "c" * 64)
+    assert await store.parts_in_use("main", [a]) == set()
+    await add(store, entry("one", blobs=[large("a"), large("b")]), entry("two", blobs=[large("b")]), entry("three"))
+    assert await store.parts_in_use("main", [a, b, c]) == {a, b}
+    assert await store.parts_in_use("main", [c]) == await store.parts_in_use("other", [a]) == set()
+    await erase(store, await lineage_of(store, 1), 1)
+    assert await store.parts_in_use("main", [a, b]) == {b}
+    await add(store, entry("said again", blobs=[large("a")]))
+    assert await store.parts_in_use("main", [a, b]) == {a, b}
 
 
 # ── erasing ──
@@ -316,16 +330,63 @@ async def test_a_purge_leaves_no_byte_of_what_was_erased(open_store: OpenStore, 
 # ── large parts ──
 
 
+async def nobody() -> set[str]:
+    """Refers to it."""
+    return set()
+
+
 async def test_a_large_part_that_was_dropped_is_gone_and_its_neighbours_are_not(tmp_path: Path) -> None:
     blobs: Blobs = BlobFiles(tmp_path)
     gone, stays = await blobs.put("main", SECRET.encode()), await blobs.put("main", b"stays")
     theirs = await blobs.put("other", SECRET.encode())
-    await blobs.drop("main", gone)
+    assert await blobs.drop("main", [gone], nobody) == []
     with pytest.raises(StoreCorrupt):
         await blobs.get("main", gone)
     assert await blobs.get("main", stays) == b"stays"
     assert await blobs.get("other", theirs) == SECRET.encode()
-    await blobs.drop("main", gone)
-    await blobs.drop("nobody", gone)
+    assert await blobs.drop("main", [gone], nobody) == []
+    assert await blobs.drop("nobody", [gone], nobody) == []
     assert await blobs.put("main", SECRET.encode()) == gone
     assert await blobs.get("main", gone) == SECRET.encode()
+
+
+async def test_a_large_part_that_is_in_use_stays(tmp_path: Path) -> None:
+    blobs: Blobs = BlobFiles(tmp_path)
+    used, gone = await blobs.put("main", b"used"), await blobs.put("main", b"gone")
+
+    async def in_use() -> list[str]:
+        return [used]
+
+    assert await blobs.drop("main", [used, gone], in_use) == []
+    assert await blobs.get("main", used) == b"used"
+    with pytest.raises(StoreCorrupt):
+        await blobs.get("main", gone)
+
+
+@pytest.mark.parametrize("holders", [1, 2])
+async def test_a_large_part_that_is_held_stays_and_is_named_until_it_is_let_go(tmp_path: Path, holders: int) -> None:
+    blobs: Blobs = BlobFiles(tmp_path)
+    held, gone = await blobs.put("main", b"held"), await blobs.put("main", b"gone")
+    with ExitStack() as others:
+        with blobs.holding("main", [held, held]):
+            for _ in range(holders - 1):
+                others.enter_context(blobs.holding("main", [held]))
+            assert await blobs.drop("main", [held, gone], nobody) == [held]
+        assert await blobs.drop("main", [held], nobody) == [held] * (holders - 1)
+    assert await blobs.drop("main", [held], nobody) == []
+    with pytest.raises(StoreCorrupt):
+        await blobs.get("main", held)
+
+
+async def test_a_large_part_stays_that_was_held_since_it_was_asked_who_refers_to_it(tmp_path: Path) -> None:
+    """Whoever held it may have come into the log since, and have let go."""
+    blobs: Blobs = BlobFiles(tmp_path)
+    digest = await blobs.put("main", b"large")
+
+    async def then_somebody_came() -> set[str]:
+        with blobs.holding("main", [digest]):
+            await blobs.put("main", b"large")
+        return set()
+
+    assert await blobs.drop("main", [digest], then_somebody_came) == [digest]
+    assert await blobs.get("main", digest) == b"large"

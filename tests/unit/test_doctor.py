@@ -226,6 +226,8 @@ def test_what_waits_in_an_outbox_is_found(tmp_path: Path) -> None:
     assert (waiting.level, waiting.what, waiting.mend) == ("warn", "python: 2 to be delivered", "offbook flush")
     (home.outboxes / "python" / "rejected.jsonl").write_text("{}\n")
     assert "refused for good" in of_folder.check_outboxes(home)[1].what
+    (home.outboxes / "python" / "rejected.jsonl").rename(home.outboxes / "python" / "rejected.1.jsonl")
+    assert "rejected.1.jsonl" in str(of_folder.check_outboxes(home)[1].mend)
 
 
 # ── the provider ──

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offbook.continuity.learning.fold import as_draft
+from offbook.erasures import FORGOTTEN_TEXT
 from offbook.errors import NotFound, StoreError, WrongShape
 from offbook.judging import LONGEST_TEXT_CHARS
 from offbook.lessons import LESSONS_SESSION, Lesson, LessonDraft
@@ -163,6 +164,16 @@ async def test_the_same_edit_again_changes_nothing(memory: Memory) -> None:
     assert len(await written(memory)) == 1
     assert len(await events(memory, "supersede")) == 1
     assert len(await events(memory, "lessons/judge")) == 2
+
+
+async def test_the_same_edit_after_it_was_forgotten_is_news(memory: Memory) -> None:
+    (lesson,) = await learnt(memory, TEA)
+    for count in (1, 2):
+        await memory.judge_lesson("main", lesson.id, "edit", GREEN)
+        said = await written(memory)
+        assert [logged.message.content for logged in said] == [FORGOTTEN_TEXT] * (count - 1) + [GREEN]
+        assert await recalled(memory) == [GREEN]
+        await memory.forget("main", matching=GREEN)
 
 
 async def test_what_it_said_first_is_kept_through_every_edit(memory: Memory) -> None:

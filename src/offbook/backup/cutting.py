@@ -32,6 +32,8 @@ def cut_unpacked(unpacked: Path, manifest: Manifest, at: datetime) -> tuple[Mani
         connection = open_reader(unpacked / DATABASE)
         try:
             agents = [_agent(connection, name) for name in reads.agents(connection)]
+            if not agents:
+                raise InvalidInput(_nothing_yet(at, "only events of a wrong clock say an earlier time"))
             names = set(_large_parts(connection, BlobFiles(unpacked / BLOBS)))
         finally:
             connection.close()
@@ -51,10 +53,13 @@ def _refuse_before_everything(database: Path, at: datetime) -> None:
         finally:
             connection.close()
     if oldest is not None and micros(at) < oldest:
-        raise InvalidInput(
-            f"on {at.astimezone():%Y-%m-%d %H:%M:%S} there was nothing yet: the oldest moment in this backup is "
-            f"{moment(oldest).astimezone().isoformat()}. Give --at that or a later one; nothing was moved"
-        )
+        oldest_moment = moment(oldest).astimezone().isoformat()
+        raise InvalidInput(_nothing_yet(at, f"the oldest moment in this backup is {oldest_moment}"))
+
+
+def _nothing_yet(at: datetime, why: str) -> str:
+    when = f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+    return f"on {when} there was nothing yet: {why}. Give --at a later moment; nothing was moved"
 
 
 def _agent(connection: apsw.Connection, agent_id: str) -> ArchivedAgent:

@@ -100,14 +100,19 @@ async def rotate(home: Home, keep: int, *, progress: Progress = silent) -> Rotat
 
 def listed(home: Home) -> list[ListedBackup]:
     """Those in the data folder, oldest first. Of each only the beginning is read."""
-    return [_listed(home.backups / name) for name in _ours(_names(home))]
+    found = (_listed(home.backups / name) for name in _ours(_names(home)))
+    return [one for one in found if one is not None]
 
 
-def _listed(path: Path) -> ListedBackup:
-    size, named_at = path.stat().st_size, time_of(path.name)
+def _listed(path: Path) -> ListedBackup | None:
+    """None where it has gone meanwhile: a newer one takes the place of an old one at any time."""
+    size, named_at = 0, time_of(path.name)
     assert named_at is not None
     try:
+        size = path.stat().st_size
         manifest = read_manifest(path)
+    except FileNotFoundError:
+        return None
     except (OffbookError, OSError) as error:
         trouble = error.detail if isinstance(error, OffbookError) else str(BackupDamaged(f"{path}: {error}").detail)
         return ListedBackup(file=str(path), bytes=size, made_at=named_at, agents=[], messages=0, trouble=trouble)

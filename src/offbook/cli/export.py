@@ -28,6 +28,7 @@ WRITERS = {
 OWN, WIKI = "offbook", "wiki"
 CANNOT = (404, 422)
 """A provider that does not know the verb, or not the task."""
+MOST_NAMED = 5
 EPILOG = """\b
 Examples:
   offbook export                             into offbook-export-<date>
@@ -174,8 +175,6 @@ def _foreign(export: _Export) -> list[dict[str, Any]]:
 
 def _wiki(export: _Export) -> list[dict[str, Any]]:
     """Copied from the data folder, so only where that is at hand."""
-    import shutil
-
     from offbook.errors import InvalidInput
     from offbook.lifecycle.wiki.index_page import agents_index
     from offbook.safe_names import safe_name
@@ -189,15 +188,43 @@ def _wiki(export: _Export) -> list[dict[str, Any]]:
         _bring_up_to_date(export.client, agent_id)
         source = wiki / safe_name(agent_id)
         if source.is_dir():
-            copy = shutil.copytree(source, export.folder / safe_name(agent_id))
-            files = sum(path.is_file() for path in copy.rglob("*"))
-            told.append({"agentId": agent_id, "folder": safe_name(agent_id), "files": files})
+            told.append({"agentId": agent_id, **_copied(source, export.folder / safe_name(agent_id))})
     if not told:
         raise InvalidInput(f"there are no pages in {wiki} yet: nothing was said, or the wiki is switched off")
     # The pages of an agent lead to it. It names those that are here: the one in the data folder names all.
     index = agents_index([one["agentId"] for one in told])
     (export.folder / "index.md").write_text(index, encoding="utf-8", newline="\n")
     return told
+
+
+def _copied(source: Path, target: Path) -> dict[str, Any]:
+    """All that is there, also what a person put beside the pages."""
+    import shutil
+
+    from offbook.errors import InvalidInput
+
+    links: list[Path] = []
+
+    def lost(folder: str, names: list[str]) -> list[str]:
+        found = [name for name in names if _leads_nowhere(Path(folder, name))]
+        links.extend(Path(folder, name) for name in found)
+        return found
+
+    try:
+        shutil.copytree(source, target, ignore=lost)
+    except shutil.Error as error:
+        path, _, why = error.args[0][0]
+        raise InvalidInput(f"{path} cannot be copied ({why}): mend it or move it away, and export again") from error
+    told = {"folder": target.name, "files": sum(path.is_file() for path in target.rglob("*"))}
+    if not links:
+        return told
+    why = f"nothing is where they lead, or they lead back: {', '.join(map(str, links[:MOST_NAMED]))}"
+    return told | {"leftOut": [{"what": "links that cannot be followed", "why": why, "count": len(links)}]}
+
+
+def _leads_nowhere(path: Path) -> bool:
+    """A link to what is not there, or to a folder that it is in itself."""
+    return path.is_symlink() and (not path.exists() or path.parent.resolve().is_relative_to(path.resolve()))
 
 
 def _bring_up_to_date(client: Client, agent_id: str) -> None:

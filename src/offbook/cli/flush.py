@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from offbook.cli.options import Invocation, home_option, json_option, pass_invocation, url_option
+
+if TYPE_CHECKING:
+    from offbook.client.endpoint import Endpoint
 
 ENDS_SECONDS = 30.0
 """For all that a host told of the ends of its sessions while nobody answered."""
@@ -17,24 +20,29 @@ Examples:
   offbook flush
   offbook flush --url https://memory.example:8770
   offbook flush --rejected         also what was refused, once the cause is mended
+  offbook flush --everything       also what was meant for where it answered before
 
 \b
 Clients keep what they cannot send in $OFFBOOK_HOME/outbox and deliver it by
-themselves when they run again; this is for those that do not.
+themselves when they run again; this is for those that do not. What is meant
+for another provider is only counted: --url delivers it there.
 """
 
 
 @click.command("flush", epilog=EPILOG)
 @click.option("--rejected", "with_rejected", is_flag=True, help="Try again with what the provider refused for good.")
+@click.option(
+    "--everything", is_flag=True, help="Deliver here what is meant for another provider, too: this one has moved."
+)
 @home_option
 @url_option
 @json_option
 @pass_invocation
-def command(invocation: Invocation, with_rejected: bool) -> None:
+def command(invocation: Invocation, with_rejected: bool, everything: bool) -> None:
     """Deliver what clients could not send while nobody answered."""
     from offbook.cli.output import print_json
 
-    report = delivered(invocation, with_rejected=with_rejected)
+    report = delivered(invocation, with_rejected=with_rejected, everything=everything)
     if invocation.is_json:
         print_json(_on_the_wire(report))
     else:
@@ -43,7 +51,7 @@ def command(invocation: Invocation, with_rejected: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def delivered(invocation: Invocation, *, with_rejected: bool = False) -> dict[str, Any]:
+def delivered(invocation: Invocation, *, with_rejected: bool = False, everything: bool = False) -> dict[str, Any]:
     """What was delivered, and what was not: as `deliver_outboxes` reports it, and how many sessions were `ended`."""
     from offbook.client.clients import deliver_outboxes
     from offbook.hosts.coding.ends import Ends, hosts_with_ends
@@ -51,9 +59,30 @@ def delivered(invocation: Invocation, *, with_rejected: bool = False) -> dict[st
     home = invocation.home.folder
     with invocation.client() as client:
         client.ping()  # nobody there is exit status 3, not an outbox that stays as it is
-        report = deliver_outboxes(home, invocation.endpoint, token=invocation.token, with_rejected=with_rejected)
-        report["ended"] = sum(Ends(home, host).tell(client, seconds=ENDS_SECONDS) for host in hosts_with_ends(home))
+        report = deliver_outboxes(
+            home,
+            client.endpoint,
+            token=invocation.token,
+            with_rejected=with_rejected,
+            everything=everything,
+            own=_own_names(invocation, client.endpoint),
+        )
+        whose = None if everything else client.endpoint
+        report["ended"] = sum(
+            Ends(home, host).tell(client, seconds=ENDS_SECONDS, endpoint=whose) for host in hosts_with_ends(home)
+        )
     return report
+
+
+def _own_names(invocation: Invocation, asked: Endpoint) -> frozenset[str]:
+    """Of the provider of the data folder, where that is the one that is asked: it has a socket and a port."""
+    from offbook.settings import load
+
+    server = load(invocation.home.folder, environ=invocation.environ).settings.server
+    scheme = "https" if server.tls_cert else "http"
+    hosts = dict.fromkeys(("127.0.0.1", "localhost", "[::1]", server.host)) if server.port else {}
+    names = {f"unix://{invocation.home.socket}", *(f"{scheme}://{host}:{server.port}" for host in hosts)}
+    return frozenset(names) if str(asked) in names else frozenset()
 
 
 def _on_the_wire(report: dict[str, Any]) -> dict[str, Any]:
@@ -83,9 +112,15 @@ def _show(report: dict[str, Any]) -> None:
         )
     for folder in report["busy"]:
         click.echo(f"{Path(folder).name}: in use by a running client, which delivers it by itself")
+    for outbox in report["elsewhere"]:
+        waits, where = counted(outbox["waiting"], "message"), outbox["endpoint"]
+        click.echo(
+            f"{Path(outbox['folder']).name}: {waits} meant for {where}: `offbook flush --url {where}` delivers there, "
+            "--everything here, if that provider has moved"
+        )
     if report["ended"]:
         click.echo(f"{counted(report['ended'], 'session')} of coding agents marked as ended")
-    if not report["outboxes"] and not report["busy"] and not report["ended"]:
+    if not any(report[name] for name in ("outboxes", "busy", "elsewhere", "ended")):
         click.echo("nothing waits to be delivered")
     if report["rejected"]:
-        warn(f"{counted(report['rejected'], 'message')} refused for good: see rejected.jsonl in the outbox's folder")
+        warn(f"{counted(report['rejected'], 'message')} refused for good: see rejected*.jsonl in the outbox's folder")

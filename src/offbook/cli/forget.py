@@ -159,7 +159,8 @@ def _delivered(invocation: Invocation, *, dry_run: bool) -> Undelivered:
     from offbook.cli.flush import delivered
 
     report = delivered(invocation)
-    return Undelivered(report["delivered"], report["waiting"] + sum(waiting_in(Path(each)) for each in report["busy"]))
+    left = sum(waiting_in(Path(each)) for each in report["busy"]) + sum(each["waiting"] for each in report["elsewhere"])
+    return Undelivered(report["delivered"], report["waiting"] + left)
 
 
 def _asked(client: Client, what: dict[str, Any], reason: str, *, dry_run: bool) -> tuple[dict[str, Any], ForgetReceipt]:
@@ -226,7 +227,8 @@ def _tell_undelivered(undelivered: Undelivered) -> None:
     if undelivered.waiting:
         warn(
             f"{counted(undelivered.waiting, 'message')} in the outboxes of this machine not delivered yet: what they "
-            "hold comes back when they are. `offbook flush` delivers them; then forget once more"
+            "hold comes back when they are. `offbook flush` delivers them, or says for whom they are; then forget once "
+            "more"
         )
 
 

@@ -87,8 +87,11 @@ def command(
         where = read_listen(listen, tls)
     limits = Limits(window or settings.token_budget.context_window, settings.memory.compaction.threshold)
     configure_logs(settings.log.level, settings.log.format)
+    # One agent, always named: left to the provider, a conversation's name (`agent:<agentId>:…`) would choose it, and
+    # names come from clients.
+    agent_id = invocation.agent or settings.default_agent
     memory = AsyncClient(
-        invocation.endpoint, agent_id=invocation.agent, token=invocation.token, client="proxy", home=home.folder
+        invocation.endpoint, agent_id=agent_id, token=invocation.token, client="proxy", home=home.folder
     )
     announce = _announce_json if invocation.is_json else _announce
     _run(
@@ -97,6 +100,7 @@ def command(
             api,
             where,
             limits,
+            agent_id=agent_id,
             deadline_seconds=deadline_ms / 1_000,
             callers=TokenBook(home).callers,
             on_ready=announce,

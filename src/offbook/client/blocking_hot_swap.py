@@ -69,6 +69,12 @@ class BlockingHotSwapSession:
     def add(self, message: MessageLike) -> Message:
         return self._session.add(message)
 
+    def knows(self, message_id: str) -> bool:
+        return self._session.knows(message_id)
+
+    def recorded(self, most: int) -> list[Message]:
+        return self._run(self._session.recorded(most))
+
     def messages(self) -> list[Message]:
         return self._run(self._session.messages())
 

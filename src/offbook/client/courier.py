@@ -19,7 +19,10 @@ BATCH_RECORDS = 200
 BATCH_BYTES = 4 * 1024 * 1024
 DELIVERY_TIMEOUT_SECONDS = 30.0
 LOSSES_OF_A_LARGE_RECORD = 5
+HELD_BYTES = 4 * 1024 * 1024
+"""So much may lie before what other lanes send while one is held: it is read at each attempt, in 20 to 40 ms."""
 
+FORBIDDEN = 403
 OF_THE_MESSAGE = frozenset({400, 409, 413, 415, 422})
 PROBLEMS_OF_THE_MESSAGE = frozenset(
     PROBLEM_TYPE_PREFIX + slug for slug in ("invalid-input", "wrong-shape", "too-large")
@@ -105,8 +108,13 @@ def concerns_messages(refusal: ProviderRefused) -> bool:
     return refusal.document.get("status") in OF_THE_MESSAGE or refusal.document.get("type") in PROBLEMS_OF_THE_MESSAGE
 
 
+def concerns_lane(refusal: ProviderRefused) -> bool:
+    """Whether other lanes might pass: a token is often for some agents only."""
+    return refusal.document.get("status") == FORBIDDEN and not refusal.retryable
+
+
 class Courier:
-    """Delivers one outbox. Raises ProviderError where the rest has to wait."""
+    """Delivers one outbox. Raises ProviderError where the rest has to wait, OSError where the disk does not do."""
 
     def __init__(self, outbox: Outbox, transport: Transport) -> None:
         self._outbox = outbox
@@ -114,8 +122,39 @@ class Courier:
         self._losses = (0, 0)
 
     async def deliver_some(self, limit_records: int = BATCH_RECORDS) -> None:
-        for batch in batches(self._outbox.peek(min(limit_records, BATCH_RECORDS), BATCH_BYTES)):
-            await self._deliver(batch)
+        """A batch or more. A lane that may not be written to is held, all of it, so that its order stays; its refusal
+        is raised once nothing else is left to bring."""
+        held: dict[str, ProviderRefused] = {}
+        room_bytes: int | None = None
+        most = min(limit_records, BATCH_RECORDS)
+        while records := self._outbox.peek(BATCH_RECORDS if held else most, BATCH_BYTES, held):
+            if held and self._outbox.passed_bytes > HELD_BYTES:
+                room_bytes = self._outbox.waiting_bytes - (self._outbox.passed_bytes - HELD_BYTES)
+                held.clear()
+                continue
+            try:
+                for batch in batches(records):
+                    await self._deliver(batch)
+                if not held:
+                    return
+            except ProviderRefused as refusal:
+                if not concerns_lane(refusal) or self._outbox.lane_count <= 1:
+                    raise
+                # What was not taken is the oldest that is left.
+                refused = self._outbox.peek(BATCH_RECORDS, BATCH_BYTES, held)
+                if room_bytes is not None and not held:
+                    self._make_room(refused, refusal.detail, room_bytes)
+                held[refused[0].lane] = refusal
+        if held:
+            raise next(iter(held.values()))
+
+    def _make_room(self, refused: list[Queued], reason: str, room_bytes: int) -> None:
+        """Too much lies there for a lane that is held: its oldest records make way, to where they can be sent from
+        again."""
+        for record in refused:
+            if record.lane != refused[0].lane or self._outbox.waiting_bytes <= room_bytes:
+                break
+            self._reject(record, f"it waited until others found no room: {reason}")
 
     async def deliver_all(self) -> None:
         while self._outbox.waiting:
@@ -162,10 +201,9 @@ class Courier:
         return self._losses[1] >= LOSSES_OF_A_LARGE_RECORD
 
     def _reject(self, record: Queued, reason: str) -> None:
-        logger.warning(
-            "the provider refused a message for good; it is kept in %s: %s",
-            self._outbox.folder / "rejected.jsonl",
-            reason,
-        )
-        self._outbox.reject(record, reason)
+        path = self._outbox.reject(record, reason)
+        if path is None:
+            logger.error("the provider refused a message for good, and no folder can keep it: %s", reason)
+        else:
+            logger.warning("the provider refused a message for good; it is kept in %s: %s", path, reason)
         self._outbox.advance(record.ordinal, rejected=1)

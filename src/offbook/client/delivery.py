@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from offbook.client.courier import BATCH_RECORDS, Courier
+from offbook.client.courier import BATCH_RECORDS, Courier, concerns_lane
 from offbook.client.endpoint import Endpoint
 from offbook.client.outbox import Outbox, OutboxBusy
 from offbook.client.outboxes import folders_that_wait
@@ -24,6 +24,8 @@ from offbook.errors import ProviderError, ProviderRefused
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 30.0
 LONGEST_PAUSE_WHILE_FLUSHING_SECONDS = 0.25
+FAILURES_OF_A_LANE = 7
+"""As a pause that is 3 seconds: while one lane is held, what others say is delivered that soon."""
 TEND_SECONDS = 1.0
 """How long what waits may be in the page cache only, or in memory while the disk is full."""
 LOOK_AGAIN_SECONDS = 30.0
@@ -219,7 +221,9 @@ class Delivery:
             pass  # by `close`
         except ProviderError as error:
             self._note(error.detail)
-        except OSError as error:  # the outbox cannot be read now
+            if self.outbox.lane_count > 1 and isinstance(error, ProviderRefused) and concerns_lane(error):
+                self._failures = min(self._failures, FAILURES_OF_A_LANE)
+        except OSError as error:  # the outbox cannot be read now, or what was refused not be kept
             self._note(str(error))
         except Exception as error:
             logger.exception("delivery failed in a way nobody expected; it goes on")

@@ -151,6 +151,15 @@ class HotSwapSession(SessionShapes):
             self._slot = self._slot.with_added(said, message_id)
         return said
 
+    def knows(self, message_id: str) -> bool:
+        """Whether `add` would change nothing."""
+        return message_id in self._known_ids
+
+    async def recorded(self, most: int) -> list[Message]:
+        """The newest messages that the provider has of this session. None of them where it has not answered yet, or
+        does not now."""
+        return [] if self._awaits_start else await self._questions.recorded(most, START_SECONDS)
+
     async def messages(self) -> list[Message]:
         """What to give the model. Call it between two messages: a swap that is due happens here."""
         async with self._gap:

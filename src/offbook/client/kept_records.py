@@ -1,10 +1,10 @@
 """The lines of an outbox's files that hold messages, whoever has it open: what waits, what was delivered and not
 cleared away yet, what a provider refused, what could not be read to its end.
 
-<ordinal>.jsonl                      [ordinal, lane ordinal, lane, record]; up to the cursor it was delivered
+<ordinal>.jsonl                      [ordinal, lane ordinal, lane, record]; `State.awaits` tells what was delivered
 *.damaged                            the same, kept for people
-rejected.jsonl                       {at, reason, ordinal, record}
-rejected.leaving, rejected.new       the same, while it is put back in line, or written again
+rejected.jsonl, rejected.1.jsonl …   {at, reason, ordinal, record}
+rejected.leaving, rejected*.new      the same, while it is put back in line, or written again
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from offbook.client.courier import Envelope
-from offbook.client.outbox_folder import OutboxFolder
+from offbook.client.outbox_folder import OutboxFolder, State, rejected_number
 from offbook.client.segment import line_of, queued_of
 from offbook.content import said_in
 from offbook.errors import WrongShape
 from offbook.scope import resolve_agent
-
-REJECTED = ("rejected.jsonl", "rejected.leaving", "rejected.new")
 
 
 class Line(NamedTuple):
@@ -60,8 +58,8 @@ class _Said(msgspec.Struct):
 
 def files_of(folder: Path) -> list[Path]:
     """Those of an outbox that may hold messages."""
-    named = [folder / name for name in REJECTED]
-    found = [*OutboxFolder(folder).segment_paths(), *sorted(folder.glob("*.damaged")), *named]
+    rejected = sorted(filter(is_rejected, folder.glob("rejected.*")))
+    found = [*OutboxFolder(folder).segment_paths(), *sorted(folder.glob("*.damaged")), *rejected]
     return [path for path in found if path.is_file() and not path.is_symlink()]
 
 
@@ -74,23 +72,28 @@ def lines_of(file: BinaryIO) -> Iterator[Line]:
         offset += len(line)
 
 
-def cursor_of(folder: Path) -> int:
-    """Up to which record all have arrived. Raises OSError."""
-    return OutboxFolder(folder).load().cursor
+def is_rejected(path: Path) -> bool:
+    """Whether it holds what a provider refused."""
+    return rejected_number(path.name) >= 0
 
 
-def kept_in(line: bytes, path: Path, cursor: int, default_agent: str) -> Kept | None:
+def state_of(folder: Path) -> State:
+    """It tells which records have arrived. Raises OSError."""
+    return OutboxFolder(folder).load()
+
+
+def kept_in(line: bytes, path: Path, state: State, default_agent: str) -> Kept | None:
     """The message of a line; None where it cannot be read, or does not say whose it is."""
     blank, refused_at, reason, is_waiting = b" " * len(line), None, "", False
     try:
-        if path.name in REJECTED:
+        if is_rejected(path):
             refused = msgspec.json.decode(line, type=_Refused)
             record, refused_at, reason = bytes(refused.record), refused.at, refused.reason
         else:
             queued = queued_of(line)
             if queued is None:
                 return None
-            record, is_waiting = queued.record, path.suffix == ".jsonl" and queued.ordinal > cursor
+            record, is_waiting = queued.record, path.suffix == ".jsonl" and state.awaits(queued)
             if path.suffix == ".jsonl":
                 blank = line_of(queued._replace(record=b"{}".ljust(len(record))))[:-1]
         envelope = msgspec.json.decode(record, type=Envelope)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
 import msgspec
 
-from offbook.client.outbox_folder import OutboxBusy, OutboxFolder
-from offbook.client.outbox_intake import Intake, OutboxClosed, OutboxElsewhere
+from offbook.client.outbox_folder import Lane, OutboxBusy, OutboxFolder
+from offbook.client.outbox_intake import Intake, OutboxClosed, OutboxElsewhere, Peeked
 from offbook.client.segment import Queued, Segment, queued_of
 
 __all__ = ["Outbox", "OutboxBusy", "OutboxClosed", "OutboxElsewhere", "Queued"]
@@ -38,6 +39,8 @@ class Outbox(Intake):
         Without an `endpoint` it is opened wherever its records are meant to go.
         """
         _opened.add(self)
+        self.passed_bytes = 0
+        """What `peek` last read in vain: records of a lane that is held, and those that went ahead of it."""
         super().__init__(folder, max_bytes=max_bytes, segment_bytes=segment_bytes, endpoint=endpoint)
 
     # ── delivering ──
@@ -47,7 +50,7 @@ class Outbox(Intake):
         segments = self._unsurveyed
         if not segments:
             return
-        found = self._files.survey(segments, self._state.cursor)
+        found = self._files.survey(segments, self._state)
         with self._entry, self._at_work:
             self._unsurveyed = []
             self._offset = found.offset
@@ -61,10 +64,10 @@ class Outbox(Intake):
             self._save()
             self._retire(found.finished)
 
-    def peek(self, limit_records: int, limit_bytes: int) -> list[Queued]:
+    def peek(self, limit_records: int, limit_bytes: int, held: Container[str] = ()) -> list[Queued]:
         """The oldest records that wait, at least one if any does. Only `advance` takes them away.
 
-        Raises OSError where they cannot be read now.
+        Those of lanes that are `held` stay where they are. Raises OSError where they cannot be read now.
         """
         self._keep_reentered()
         self.survey()
@@ -72,23 +75,27 @@ class Outbox(Intake):
             segments, offset, waiting = list(self._segments), self._offset, self._waiting
         found: list[Queued] = []
         self._peeked.clear()
+        self.passed_bytes, is_ahead = 0, False
         for segment in segments:
             try:
                 for line, end in segment.lines(offset):
                     queued = queued_of(line)
-                    if queued is None or queued.ordinal <= self._state.cursor:
+                    awaits = queued is not None and self._state.awaits(queued)
+                    if queued is None or not awaits or queued.lane in held:
+                        is_ahead = is_ahead or awaits
+                        self.passed_bytes += len(line)
                         continue
                     limit_bytes -= len(queued.record)
                     if found and (limit_bytes < 0 or len(found) >= limit_records):
                         return found
                     found.append(queued)
-                    self._peeked.append((queued.ordinal, segment, end))
+                    self._peeked.append(Peeked(queued, segment, end, is_ahead))
             except OSError:
                 if found:
                     return found
                 raise
             offset = 0
-        if not found and waiting:
+        if not found and waiting and not is_ahead:
             self._give_up(waiting)
         return found
 
@@ -96,11 +103,14 @@ class Outbox(Intake):
         """Everything peeked up to `ordinal` has arrived, but for the `rejected` ones."""
         finished: list[Segment] = []
         with self._entry, self._at_work:
-            taken = 0
-            while self._peeked and self._peeked[0][0] <= ordinal:
-                reached, segment, self._offset = self._peeked.popleft()
+            taken, went_ahead = 0, False
+            while self._peeked and self._peeked[0].queued.ordinal <= ordinal:
+                queued, segment, end, went_ahead = self._peeked.popleft()
                 taken += 1
-                self._state.cursor = reached
+                if went_ahead:
+                    self._state.lanes.setdefault(queued.lane, Lane()).ahead = queued.lane_ordinal
+                    continue
+                self._state.cursor, self._offset = queued.ordinal, end
                 while self._segments[0] is not segment:
                     finished.append(self._segments.popleft())
             if not taken:
@@ -118,7 +128,7 @@ class Outbox(Intake):
             self._waiting_bytes = sum(each.size for each in self._segments) - self._offset
             self._state.damaged += sum(each.damaged_lines for each in finished)
         self._save_cursor()
-        if finished:
+        if finished or went_ahead:
             # Before the files go: what they say of the lanes is then in the state.
             self._save()
             self._retire(finished)
@@ -127,12 +137,20 @@ class Outbox(Intake):
         """Whether the first segment was delivered to its end, the one its file has."""
         return self._offset >= segment.size and not self._count_growth(segment, segment.size)
 
-    def reject(self, queued: Queued, reason: str) -> None:
-        """Set a record aside that the provider will never take, where a person can find it."""
+    def reject(self, queued: Queued, reason: str) -> Path | None:
+        """Set a record aside that the provider will never take, where a person can find it.
+
+        Raises OSError where that cannot be done now: the record must wait. None where there is no folder to be had at
+        all: it was in memory only, and all that came after it would be lost with it.
+        """
         try:
-            self._files.set_aside(queued, reason)
+            return self._files.set_aside(queued, reason)
         except OSError as error:
             self._note(error)
+            self.tend()  # a folder that was deleted is made again
+            if self._files.is_ours:
+                raise
+            return None
 
     def _give_up(self, waiting: int) -> None:
         """All that should wait was read and holds no record: say so, and go on with what comes next."""
@@ -221,7 +239,7 @@ class Outbox(Intake):
         lost = 0
         for segment in [each for each in self._segments if each.is_in_memory]:
             for queued in (queued_of(line) for line, _ in segment.lines(0)):
-                if queued is not None and queued.ordinal > self._state.cursor:
+                if queued is not None and self._state.awaits(queued):
                     self._state.lanes[queued.lane].dropped += 1
                     lost += 1
             self._segments.remove(segment)
@@ -288,6 +306,15 @@ class Outbox(Intake):
     def cursor(self) -> int:
         """The last ordinal that is done with."""
         return self._state.cursor
+
+    @property
+    def lane_count(self) -> int:
+        """How many there ever were."""
+        return len(self._state.lanes)
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._waiting_bytes
 
     def asked_in(self, lane: str) -> int:
         counts = self._state.lanes.get(lane)

@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from offbook.client.kept_records import REJECTED, Kept, Line, cursor_of, files_of, kept_in, lines_of
-from offbook.client.outbox_folder import OutboxBusy, OutboxFolder
+from offbook.client.kept_records import Kept, Line, files_of, is_rejected, kept_in, lines_of, state_of
+from offbook.client.outbox_folder import OutboxBusy, OutboxFolder, State
 from offbook.erasures import ForgottenSpan, Residue
 from offbook.errors import StoreError
 from offbook.home import Home
@@ -106,10 +106,10 @@ class Outboxes:
                 after = page[-1].seq
         return frozenset(ids)
 
-    def _kept(self, file: BinaryIO, path: Path, cursor: int) -> Iterator[tuple[Line, Kept | None]]:
+    def _kept(self, file: BinaryIO, path: Path, state: State) -> Iterator[tuple[Line, Kept | None]]:
         """Each line of a file, and the message that it holds."""
         for line in lines_of(file):
-            yield line, kept_in(line.line, path, cursor, self._default_agent)
+            yield line, kept_in(line.line, path, state, self._default_agent)
 
     def _count(self, named: Named) -> int:
         number = 0
@@ -123,10 +123,10 @@ class Outboxes:
 
     def _looked_through(self, folder: Path) -> Iterator[tuple[Path, tuple[Line, Kept | None]]]:
         """Raises OSError."""
-        cursor = cursor_of(folder)
+        state = state_of(folder)
         for path in files_of(folder):
             with suppress(FileNotFoundError), path.open("rb") as file:  # cleared away, or sent again, while we looked
-                for one in self._kept(file, path, cursor):
+                for one in self._kept(file, path, state):
                     yield path, one
 
     # ── taking it out ──
@@ -136,8 +136,8 @@ class Outboxes:
         troubles: list[str] = []
         for folder in self._folders():
             try:
-                cursor = cursor_of(folder)
-                erased += sum(self._erase_in(path, cursor, named) for path in files_of(folder))
+                state = state_of(folder)
+                erased += sum(self._erase_in(path, state, named) for path in files_of(folder))
                 _clear(folder)
             except OSError as error:
                 troubles.append(f"{folder}: {error.strerror or error}")
@@ -145,7 +145,7 @@ class Outboxes:
             raise StoreError("; ".join(troubles) + ": see that these can be written, then forget once more")
         return erased
 
-    def _erase_in(self, path: Path, cursor: int, named: Named) -> int:
+    def _erase_in(self, path: Path, state: State, named: Named) -> int:
         """Read and written by one descriptor: somebody may put another file in its place meanwhile."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -154,7 +154,7 @@ class Outboxes:
         with os.fdopen(descriptor, "rb") as file:
             gone = [
                 (line.offset, kept.blank)
-                for line, kept in self._kept(file, path, cursor)
+                for line, kept in self._kept(file, path, state)
                 if kept is not None and not kept.is_waiting and len(kept.blank) == len(line.line) and named.has(kept)
             ]
             for offset, blank in gone:
@@ -200,7 +200,8 @@ def _clear(folder: Path) -> None:
         return
     try:
         # One that broke off left it: the file that it was to take the place of is there.
-        (folder / REJECTED[0]).with_suffix(TEMPORARY).unlink(missing_ok=True)
+        for path in (each for each in _rejected(folder) if each.suffix == TEMPORARY):
+            path.unlink(missing_ok=True)
         for path in filter(_has_blank_lines, _rejected(folder)):
             _write_again(path)
     finally:
@@ -208,7 +209,7 @@ def _clear(folder: Path) -> None:
 
 
 def _rejected(folder: Path) -> list[Path]:
-    return [path for path in files_of(folder) if path.name in REJECTED]
+    return list(filter(is_rejected, files_of(folder)))
 
 
 def _has_blank_lines(path: Path) -> bool:

@@ -6,7 +6,7 @@
 <folder>/cursor            the part of it that changes with every delivery
 <folder>/endpoint          where what waits in here is meant to go
 <folder>/<ordinal>.jsonl   the records from that ordinal on: [ordinal, lane ordinal, lane, record]
-<folder>/rejected.jsonl    records the provider refused for good, with its reason
+<folder>/rejected.jsonl    records the provider refused for good, with its reason; rejected.1.jsonl … once it is full
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,9 @@ from offbook.errors import OffbookError
 from offbook.types import now
 
 REJECTED_MAX_BYTES = 64 * 1024 * 1024
+"""Of one file: a person is to open it, and whoever sends it again reads all of it."""
+
+_REJECTED = re.compile(r"rejected(?:\.([1-9][0-9]*))?\.(jsonl|leaving|new)")
 
 
 class OutboxBusy(OffbookError):
@@ -36,6 +40,8 @@ class OutboxBusy(OffbookError):
 class Lane(msgspec.Struct):
     asked: int = 0
     dropped: int = 0
+    ahead: int = 0
+    """Up to this ordinal of the lane all have arrived, also behind the cursor: it stands before a lane that is held."""
 
 
 class State(msgspec.Struct):
@@ -48,6 +54,11 @@ class State(msgspec.Struct):
     rejected: int = 0
     damaged: int = 0
     lanes: dict[str, Lane] = {}
+
+    def awaits(self, queued: Queued) -> bool:
+        """Whether it has yet to arrive."""
+        lane = self.lanes.get(queued.lane)
+        return queued.ordinal > self.cursor and (lane is None or queued.lane_ordinal > lane.ahead)
 
     def saw(self, queued: Queued) -> None:
         self.asked = max(self.asked, queued.ordinal)
@@ -208,7 +219,7 @@ class OutboxFolder:
             raise
         return found
 
-    def survey(self, segments: list[Segment], cursor: int) -> Survey:
+    def survey(self, segments: list[Segment], state: State) -> Survey:
         """Count what waits. Raises OSError."""
         finished: list[Segment] = []
         offset = waiting = waiting_bytes = damaged = 0
@@ -220,7 +231,7 @@ class OutboxFolder:
                     if queued is None:
                         segment.damaged_lines += 1
                     else:
-                        found += queued.ordinal > cursor
+                        found += state.awaits(queued)
                         done = done if found else end
             except FileNotFoundError:
                 pass  # somebody deleted it
@@ -233,18 +244,50 @@ class OutboxFolder:
             waiting_bytes += segment.size
         return Survey(finished, damaged, offset, waiting, waiting_bytes - offset)
 
-    def set_aside(self, queued: Queued, reason: str) -> None:
-        """Keep a record that no provider will take where a person can find it. Raises OSError."""
-        path = self.path / "rejected.jsonl"
+    def rejected_paths(self) -> list[Path]:
+        """What was refused for good, the oldest first."""
+        found = ((rejected_number(path.name), path) for path in self.path.glob("rejected.*"))
+        return [path for number, path in sorted(found) if number >= 0 and path.suffix == ".jsonl"]
+
+    def set_aside(self, queued: Queued, reason: str) -> Path:
+        """Keep a record that no provider will take where a person can find it, on the disk. Raises OSError."""
+        self._require_ours()
         entry = {"at": now(), "reason": reason, "ordinal": queued.ordinal, "record": msgspec.Raw(queued.record)}
         line = msgspec.json.encode(entry) + b"\n"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            if os.fstat(descriptor).st_size + len(line) > REJECTED_MAX_BYTES:
-                raise OSError(f"{path} is full ({REJECTED_MAX_BYTES} bytes): read it, then delete it")
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+        path = self._with_room(len(line))
+        add_lines(path, line)
+        return path
+
+    def _with_room(self, size: int) -> Path:
+        """The newest file of what was refused, or the next one."""
+        paths = self.rejected_paths()
+        if not paths:
+            return self.path / "rejected.jsonl"
+        newest = paths[-1]
+        if newest.stat().st_size + size <= REJECTED_MAX_BYTES:
+            return newest
+        return self.path / f"rejected.{rejected_number(newest.name) + 1}.jsonl"
+
+
+def rejected_number(name: str) -> int:
+    """Which of the files of what was refused this is, also while it is sent or written again; -1 for any other."""
+    match = _REJECTED.fullmatch(name)
+    return int(match[1] or 0) if match else -1
+
+
+def add_lines(path: Path, lines: bytes) -> None:
+    """All of them or none, and on the disk: where they came from they are deleted next. Raises OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            lines = b"\n" + lines  # half a line that a crash left would make the first one unreadable, too
+        if os.write(descriptor, lines) != len(lines):
+            os.ftruncate(descriptor, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _make_private(path: Path) -> None:

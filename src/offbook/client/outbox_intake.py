@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from queue import SimpleQueue
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,6 +33,15 @@ class OutboxClosed(OffbookError):
 
 class OutboxElsewhere(OutboxBusy):
     """What waits in this outbox is meant for another endpoint."""
+
+
+class Peeked(NamedTuple):
+    """A record that was handed out, where it ends, and whether one of a lane that is held waits before it."""
+
+    queued: Queued
+    segment: Segment
+    end: int
+    is_ahead: bool
 
 
 class Intake:
@@ -64,7 +74,7 @@ class Intake:
         self._offset = 0
         self._waiting = 0
         self._waiting_bytes = 0
-        self._peeked: deque[tuple[int, Segment, int]] = deque()
+        self._peeked: deque[Peeked] = deque()
         proposed = self.client_id
         try:
             self._recover()

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+import os
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import msgspec
 from offbook.client.courier import Courier, Envelope
 from offbook.client.endpoint import Endpoint
 from offbook.client.outbox import Outbox, OutboxBusy, OutboxElsewhere
-from offbook.client.outbox_folder import OutboxFolder
+from offbook.client.outbox_folder import OutboxFolder, add_lines
 from offbook.client.segment import queued_of
 from offbook.client.transport import Transport
 from offbook.errors import ProviderError
@@ -65,18 +66,18 @@ def folders_that_wait(home: Path, client: str = "", endpoint: Endpoint | None = 
 def waiting_in(folder: Path) -> int:
     """How many messages an outbox holds that were not delivered, whoever has it open. Raises OSError, ValueError."""
     outbox = OutboxFolder(folder)
-    cursor, waiting = outbox.load().cursor, 0
+    state, waiting = outbox.load(), 0
     for path in outbox.segment_paths():
         with suppress(FileNotFoundError):  # delivered and deleted while we looked
             queued = [queued_of(line) for line in path.read_bytes().splitlines()]
-            waiting += sum(each is not None and each.ordinal > cursor for each in queued)
+            waiting += sum(each is not None and state.awaits(each) for each in queued)
     return waiting
 
 
 def _tell_once(folder: Path, what: str) -> None:
     if folder not in _told_of:
         _told_of.add(folder)
-        logger.warning("%s: deliver it with a client for that endpoint, or with `offbook flush`", what)
+        logger.warning("%s: deliver it with a client for that endpoint, or with `offbook flush --url URL`", what)
 
 
 async def deliver_folder(folder: Path, transport: Transport, *, with_rejected: bool = False) -> dict[str, Any]:
@@ -110,24 +111,26 @@ def resend_rejected(outbox: Outbox) -> int:
 
     A record keeps its id, so one that is put back twice, because the process ended in between, is stored once.
     """
-    rejected, leaving = outbox.folder / "rejected.jsonl", outbox.folder / "rejected.leaving"
-    resent = 0
-    while rejected.exists() or leaving.exists():
-        if not leaving.exists():
-            rejected.rename(leaving)
-        stays: list[bytes] = []
-        for line in leaving.read_bytes().splitlines(keepends=True):
-            if _put_back(outbox, line):
-                resent += 1
-            elif not line.isspace():  # what was forgotten meanwhile left blanks
-                stays.append(line)
-        outbox.tend()
-        if stays:
-            with rejected.open("ab") as file:
-                file.writelines(stays)
-        leaving.unlink()
-        if stays:
-            break
+    leaving = outbox.folder / "rejected.leaving"
+    resent = _resent(outbox, leaving) if leaving.exists() else 0  # one that broke off left it
+    for path in OutboxFolder(outbox.folder).rejected_paths():
+        path.rename(leaving)
+        resent += _resent(outbox, leaving)
+    return resent
+
+
+def _resent(outbox: Outbox, leaving: Path) -> int:
+    resent, stays = 0, list[bytes]()
+    for line in leaving.read_bytes().splitlines():
+        if _put_back(outbox, line):
+            resent += 1
+        elif line and not line.isspace():  # what was forgotten meanwhile left blanks
+            stays.append(line + b"\n")
+    if not outbox.sync():
+        raise OSError(f"{outbox.folder} cannot be written: {outbox.last_error}")  # so it stays here, too
+    if stays:
+        add_lines(outbox.folder / "rejected.jsonl", b"".join(stays))
+    leaving.unlink()
     return resent
 
 
@@ -142,23 +145,47 @@ def _put_back(outbox: Outbox, line: bytes) -> bool:
 
 
 class Rejected(msgspec.Struct):
-    """A line of `rejected.jsonl`, as far as it is of use here."""
+    """A line of what was refused, as far as it is of use here."""
 
     record: msgspec.Raw
 
 
 def deliver_outboxes(
-    home: Path, endpoint: Endpoint | str, *, token: str | None = None, with_rejected: bool = False
+    home: Path,
+    endpoint: Endpoint | str,
+    *,
+    token: str | None = None,
+    with_rejected: bool = False,
+    everything: bool = False,
+    own: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Deliver what ended processes left: every outbox that no live one holds, whatever endpoint it was meant for.
+    """Deliver what ended processes left for this endpoint: every outbox that no live one holds.
 
-    `with_rejected` tries again with what a provider refused for good.
+    `own`: other names of the endpoint. What is meant for another is counted as `elsewhere`; `everything` delivers it
+    here, too. `with_rejected` tries again with what a provider refused for good.
     """
     where = Endpoint.parse(endpoint) if isinstance(endpoint, str) else endpoint
     folders = set(folders_that_wait(home))
     if with_rejected:
         folders |= {path.parent for path in (home / "outbox").glob("*/rejected.*")}
-    return asyncio.run(_deliver_folders(sorted(folders), where, token, with_rejected))
+    others = [folder for folder in sorted(folders) if not _is_meant_for(where, folder, own)]
+    elsewhere = [] if everything else others
+    report = asyncio.run(_deliver_folders(sorted(folders - set(elsewhere)), where, token, with_rejected))
+    report["elsewhere"] = [
+        {"folder": str(folder), "endpoint": OutboxFolder(folder).endpoint(), "waiting": waiting_in(folder)}
+        for folder in elsewhere
+    ]
+    _told_of.update(elsewhere)  # by whoever shows this report
+    return report
+
+
+def _is_meant_for(endpoint: Endpoint, folder: Path, own: Collection[str]) -> bool:
+    """Also where nobody said for whom. A socket has as many names as there are links to its folder."""
+    meant = OutboxFolder(folder).endpoint()
+    if meant in ("", str(endpoint), *own):
+        return True
+    path = meant.removeprefix("unix://")
+    return path != meant and endpoint.scheme == "unix" and os.path.realpath(path) == os.path.realpath(endpoint.path)
 
 
 async def _deliver_folders(

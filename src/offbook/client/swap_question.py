@@ -8,13 +8,15 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+
 from offbook.client.async_client import AsyncClient
 from offbook.client.slot import Slot
 from offbook.client.swap_events import EventKind
 from offbook.errors import OffbookError, ProviderRefused
 from offbook.summaries import Swap
 from offbook.turns import PreparedTurn
-from offbook.types import CompressedContext
+from offbook.types import CompressedContext, Message
 
 ANSWERED_SHARE = 0.8
 """Of the time there is for a turn: the rest is for the way there and back."""
@@ -68,6 +70,16 @@ class Questions:
             return outcome
         except OffbookError as error:
             return Outcome(trouble="away", reason=str(error))
+
+    async def recorded(self, most: int, seconds: float) -> list[Message]:
+        """The newest of the log, as far as they are there in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                page = await self._memory.log(self._session_id, limit=most, newest=True, agent_id=self._agent_id)
+            return [msgspec.convert(line["message"], Message) for line in page["messages"]]
+        # Whatever goes wrong with memory, the agent goes on.
+        except Exception:  # noqa: BLE001
+            return []
 
     async def swap(self, lost_before: int, used_tokens: int, context_window: int, *, force: bool) -> Outcome:
         asked = partial(self._memory.swap, force=force, agent_id=self._agent_id)

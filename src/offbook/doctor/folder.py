@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from offbook.backup import marker_of
+from offbook.client.outbox_folder import OutboxFolder
 from offbook.client.outboxes import waiting_in
 from offbook.doctor.finding import Finding
 from offbook.errors import OffbookError
@@ -175,9 +176,9 @@ def _of_outbox(folder: Path) -> list[Finding]:
     if waiting := waiting_in(folder):
         what = f"{folder.name}: {waiting:,} to be delivered"
         findings.append(Finding(check="outboxes", level="warn", what=what, mend="offbook flush"))
-    if (folder / "rejected.jsonl").exists():
-        rejected = folder / "rejected.jsonl"
-        mend = f"read {rejected}: it has the reasons; `offbook flush --rejected` tries again; delete it when done"
+    if rejected := OutboxFolder(folder).rejected_paths():
+        files = ", ".join(map(str, rejected))
+        mend = f"read {files}: it has the reasons; `offbook flush --rejected` tries again; delete it when done"
         what = f"{folder.name}: messages were refused for good"
         findings.append(Finding(check="outboxes", level="warn", what=what, mend=mend))
     return findings

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from offbook.compression.provider_shapes.anthropic import OPENING
 from offbook.content import tool_calls
 from offbook.errors import InvalidInput
 from offbook.integrations.langchain_messages import ids_in, langchain_of, message_of_langchain
+from offbook.integrations.lately import Lately, Taken
 from offbook.integrations.sessions import Sessions
 from offbook.types import Block, Content, Message
 
@@ -25,13 +27,27 @@ ById = dict[str | None, BaseMessage]
 Named = tuple[str | None, BaseMessage]
 
 
+class _Thread:
+    """What is known of a thread: its messages as they were first seen, by the ids they are recorded under."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Message] = {}
+        self.taken = Taken({}, frozenset())
+        self.lately = Lately()
+        self.changing = threading.Lock()
+
+    def by_id(self, messages: Sequence[BaseMessage]) -> ById:
+        names, older = self.taken
+        return {names.get(one, one): message for one, message in _own(messages).items() if one not in older}
+
+
 class Turns:
     """For any thread; two runs of one thread at a time are LangGraph's to refuse."""
 
     def __init__(self, sessions: Sessions, session_id: str | None) -> None:
         self._sessions = sessions
         self._session_id = session_id
-        self._seen: WeakKeyDictionary[BlockingHotSwapSession, dict[str, Message]] = WeakKeyDictionary()
+        self._threads: WeakKeyDictionary[BlockingHotSwapSession, _Thread] = WeakKeyDictionary()
         self._changing = threading.Lock()
 
     def session(self, config: Mapping[str, Any]) -> BlockingHotSwapSession:
@@ -66,21 +82,34 @@ class Turns:
 
     def _add(self, session: BlockingHotSwapSession, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """Those that are new. Instructions at the start are the host's own, given anew each time."""
+        thread, given = self._thread(session), _own(messages)
+        ids, said = list(given), list(given.values())
+
+        @cache
+        def message_at(at: int) -> Message:
+            return msgspec.structs.replace(message_of_langchain(said[at]), id=ids[at])
+
         new = []
-        with self._changing:
-            seen = self._seen.setdefault(session, {})
-            for message_id, message in _by_id(messages).items():
-                if message_id is None or message_id in seen:
-                    continue
-                ours = msgspec.structs.replace(message_of_langchain(message), id=message_id)
-                seen[message_id] = session.add(ours)
-                new.append(message)
+        with thread.changing:
+            thread.taken = names, older = thread.lately.take(session, ids, message_at)
+            for at, own in enumerate(ids):
+                name = names.get(own, own)
+                if own not in older and name not in thread.seen:
+                    thread.seen[name] = msgspec.structs.replace(message_at(at), id=name)
+                    new.append(said[at])
         return new
 
+    def _thread(self, session: BlockingHotSwapSession) -> _Thread:
+        with self._changing:
+            return self._threads.setdefault(session, _Thread())
+
     def _placed(self, session: BlockingHotSwapSession, shown: Sequence[BaseMessage]) -> list[BaseMessage]:
-        seen, here = self._seen[session], _by_id(shown)
-        # What the host took out (`RemoveMessage`) is not shown to the model again; the log keeps it.
-        told = [one for one in session.turn_messages() if one.id not in seen or one.id in here]
+        thread = self._thread(session)
+        seen, here = thread.seen, thread.by_id(shown)
+        # What the host took out (`RemoveMessage`) is not shown to the model again; the log keeps it. What is too old to
+        # be known again in a history that was made anew is none of that.
+        compared: Container[str | None] = thread.lately.ids() if thread.taken.older else seen
+        told = [one for one in session.turn_messages() if one.id not in compared or one.id in here]
         given = in_their_order([(one.id, _as_it_is(one, seen, here)) for one in told], here)
         placed = with_unrecorded(given, here, seen)
         opening = [HumanMessage(OPENING)] if placed and isinstance(placed[0], AIMessage) else []
@@ -123,7 +152,8 @@ def _calls_of(message: BaseMessage) -> list[str | None]:
     return [call["id"] for call in calls]
 
 
-def _by_id(messages: Sequence[BaseMessage]) -> ById:
+def _own(messages: Sequence[BaseMessage]) -> dict[str, BaseMessage]:
+    """By the ids that the host has for them."""
     said = messages[len(_instructions(messages)) :]
     return dict(zip(ids_in(said), said, strict=True))
 

@@ -22,6 +22,7 @@ from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.content import tool_calls, tool_results
 from offbook.errors import InvalidInput
+from offbook.integrations.lately import Latelies
 from offbook.integrations.missing import missing
 from offbook.integrations.sessions import Sessions
 from offbook.types import Message
@@ -44,6 +45,7 @@ class HotSwap(AbstractCapability[Any]):
 
     def __init__(self, memory: Client, *, context_window: int, session_id: str | None = None, **options: Any) -> None:
         self._sessions = Sessions(memory, {**options, "context_window": context_window})
+        self._latelies = Latelies()
         self._session_id = session_id
 
     @classmethod
@@ -90,16 +92,18 @@ class HotSwap(AbstractCapability[Any]):
 
     def _answered(self, session_id: str, response: ModelResponse) -> None:
         session = self._sessions.of(session_id)
+        lately = self._latelies.of(session)
         for said in said_in([response]):
-            session.add(said.message)
+            lately.add(session, said.message)
         session.report_usage(response.usage.input_tokens)
 
     def _given(self, session_id: str, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
         session = self._sessions.of(session_id)
         said = said_in(messages)
-        for one in said:
-            session.add(one.message)
-        return assembled(messages, said, session.turn_messages())
+        ids = [one.message.id or "" for one in said]
+        names = self._latelies.of(session).take(session, ids, lambda at: said[at].message).names
+        recorded = [one.named(names.get(own, own)) for one, own in zip(said, ids, strict=True)]
+        return assembled(messages, recorded, session.turn_messages())
 
 
 def assembled(messages: Sequence[ModelMessage], said: Sequence[Said], told: Sequence[Message]) -> list[ModelMessage]:

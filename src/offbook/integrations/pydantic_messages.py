@@ -59,6 +59,10 @@ class Said(NamedTuple):
     message_at: int
     part_at: int
 
+    def named(self, message_id: str) -> Said:
+        is_same = self.message.id == message_id
+        return self if is_same else self._replace(message=msgspec.structs.replace(self.message, id=message_id))
+
 
 def said_in(messages: Sequence[ModelMessage]) -> list[Said]:
     """Every part that somebody said, under an id that is the same each time it is given, and after a restart."""

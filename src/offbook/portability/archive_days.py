@@ -15,7 +15,7 @@ from offbook.portability.fields import key_of, moment_of, owner_in
 from offbook.portability.file_kinds import kind_of_file
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import decoded, iso
+from offbook.portability.wires import decoded, is_unknown_time, iso
 
 FOLDER = "archive"
 DAY_FILE = re.compile(r"(\d{4}-\d{2}-\d{2})\.json")
@@ -38,6 +38,7 @@ class Day(NamedTuple):
     messages: list[DayMessage]
     damages: list[Damage]
     without_text: int
+    unknown_times: int
 
 
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
@@ -106,7 +107,7 @@ def _told(file: Path, error: Exception) -> str:
 
 
 def _day_of(records: Sequence[Any], file: Path, unnamed: str) -> Day:
-    damages, without_text = [], 0
+    damages, without_text, unknown_times = [], 0, 0
     rows: list[tuple[Said, datetime, dict[str, Any], str]] = []
     last = _midnight(file)
     for number, record in enumerate(records, start=1):
@@ -115,7 +116,9 @@ def _day_of(records: Sequence[Any], file: Path, unnamed: str) -> Day:
         if fault is not None:
             damages.append(Damage(where, fault))
             continue
-        last = moment_of(record.get("timestamp")) or last
+        at = moment_of(record.get("timestamp"))
+        unknown_times += is_unknown_time(record.get("timestamp"), at)
+        last = at or last
         session = key_of(record.get("sessionId")) or unnamed
         rows.append((Said(iso(last), SENDERS[record["sender"]], session), last, record, where))
         without_text += not record["text"]
@@ -125,7 +128,7 @@ def _day_of(records: Sequence[Any], file: Path, unnamed: str) -> Day:
         for (said, at, record, where), base, own_id in zip(rows, bases(day), exchange_ids(day), strict=True)
         if record["text"]
     ]
-    return Day(messages, damages, without_text)
+    return Day(messages, damages, without_text, unknown_times)
 
 
 def _fault(record: Any) -> str | None:
@@ -151,6 +154,7 @@ def _tell(day: Day, report: ImportReport, agent_id: str) -> None:
         report.problem(damage.where, damage.reason)
     if day.without_text:
         report.leave("messages without text", "there is nothing in them", day.without_text)
+    report.unknown_times(day.unknown_times)
 
 
 def _messages(files: Sequence[Path], key: str, unnamed: str, damaged: Damaged) -> Iterator[Ready]:

@@ -8,7 +8,7 @@ December 2024 among them): most messages have no `create_time`, and exports sinc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -19,13 +19,24 @@ from offbook.portability.conversations import Conversation, Damage, Damaged, Rea
 from offbook.portability.documents import Element, found, heads
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import bounded, decoded, dictionary, digest_of, ready, text_or_none, time_of
+from offbook.portability.wires import (
+    bounded,
+    decoded,
+    dictionaries,
+    dictionary,
+    digest_of,
+    is_unknown_time,
+    ready,
+    text_or_none,
+    time_of,
+)
 
 DOCUMENTS = re.compile(r"conversations(?:-\d+)?\.json")
 ROLES = frozenset({"user", "assistant", "system", "tool"})
 BRANCH = "a version that was edited or asked for again; the branch that ChatGPT shows is taken"
 HIDDEN = "ChatGPT hides it from the conversation: what it was set up with, or told itself"
 GIVE = FORMATS["chatgpt"].give
+NO_NODE = "not a message of ChatGPT: it is no object"
 BESIDE = "only conversations are taken from the export"
 
 
@@ -54,12 +65,16 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         key = bounded(f"chatgpt:{named or digest_of(*sorted(head['mapping']))}")
         size = memoryview(element.raw).nbytes
         reading = partial(_messages, element, report)
-        taken[key] = (time_of(head.get("create_time")), Conversation(owner(key), key, size, reading))
+        begun_at = time_of(head.get("create_time"))
+        report.unknown_times(is_unknown_time(head.get("create_time"), begun_at))
+        taken[key] = (begun_at, Conversation(owner(key), key, size, reading))
     return [each for _, each in sorted(taken.values(), key=lambda pair: pair[0].timestamp() if pair[0] else 0.0)]
 
 
 def _messages(element: Element, report: ImportReport, damaged: Damaged) -> Iterator[Ready]:
-    tree = _tree(dictionary(decoded(element.raw)))
+    tree = _tree(
+        dictionary(decoded(element.raw)), lambda name: damaged(Damage(f"{element.where} message {name}", NO_NODE))
+    )
     path = _shown(tree)
     report_branches = sum(node.message is not None for node in tree.nodes.values()) - len(path)
     if report_branches > 0:
@@ -70,7 +85,9 @@ def _messages(element: Element, report: ImportReport, damaged: Damaged) -> Itera
         node = tree.nodes[node_id]
         message = dictionary(node.message)
         where = f"{element.where} message {node_id}"
-        at = time_of(message.get("create_time")) or at  # most have none: not before the one that they follow
+        said_at = time_of(message.get("create_time"))
+        report.unknown_times(is_unknown_time(message.get("create_time"), said_at))
+        at = said_at or at  # most have none: not before the one that they follow
         try:
             found = _wire(node_id, node, message, calls, report.leave)
         except (TypeError, ValueError) as error:
@@ -83,14 +100,15 @@ def _messages(element: Element, report: ImportReport, damaged: Damaged) -> Itera
         title = None
 
 
-def _tree(conversation: dict[str, Any]) -> _Tree:
-    nodes = {
-        name: _Node(
-            text_or_none(node.get("parent")), node["message"] if isinstance(node.get("message"), dict) else None
-        )
-        for name, node in conversation["mapping"].items()
-        if isinstance(node, dict)
-    }
+def _tree(conversation: dict[str, Any], no_node: Callable[[str], None]) -> _Tree:
+    """`no_node` is told what stands in the place of a message and is none."""
+    nodes: dict[str, _Node] = {}
+    for name, node in conversation["mapping"].items():
+        message = node.get("message") if isinstance(node, dict) else None
+        if not isinstance(node, dict) or not isinstance(message, dict | None):
+            no_node(name)
+        if isinstance(node, dict):
+            nodes[name] = _Node(text_or_none(node.get("parent")), message if isinstance(message, dict) else None)
     begun_at = time_of(conversation.get("create_time"))
     return _Tree(
         text_or_none(conversation.get("title")), begun_at, nodes, text_or_none(conversation.get("current_node"))
@@ -124,7 +142,7 @@ _Found = tuple[str, str | list[dict[str, Any]], dict[str, Any], dict[str, Any]]
 def _wire(node_id: str, node: _Node, message: dict[str, Any], calls: set[str], leave: Leave) -> _Found | None:
     author, metadata = dictionary(message.get("author")), dictionary(message.get("metadata"))
     role = author.get("role")
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         raise ValueError(f"its author is {role!r}")
     if metadata.get("is_visually_hidden_from_conversation") is True:
         leave("hidden messages", HIDDEN)
@@ -142,7 +160,7 @@ def _wire(node_id: str, node: _Node, message: dict[str, Any], calls: set[str], l
         content = [{"type": "tool-call", "id": node_id, "name": recipient, "arguments": content}]
     if role == "tool":
         labels |= {"name": author.get("name"), "toolCallId": node.parent if node.parent in calls else None}
-    files = [each.get("name") for each in metadata.get("attachments") or [] if isinstance(each, dict)]
+    files = [each.get("name") for each in dictionaries(metadata.get("attachments"))]
     if files:
         leave("attached files", "the export holds them apart from what was said about them", len(files))
     return role, content, labels, {"attachments": [name for name in files if isinstance(name, str)]}

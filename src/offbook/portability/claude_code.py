@@ -14,10 +14,20 @@ from typing import Any
 
 from offbook.portability.claude_code_lines import Skipped, read
 from offbook.portability.conversations import Conversation, Damage, Damaged, Ready
+from offbook.portability.folders import files_under
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.json_lines import Line, json_lines, readable
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import bounded, decoded, digest_of, ready, text_or_none, time_of
+from offbook.portability.wires import (
+    bounded,
+    decoded,
+    dictionary,
+    digest_of,
+    is_unknown_time,
+    ready,
+    text_or_none,
+    time_of,
+)
 
 SIDE_CHAIN = "what a sub-agent did; what it answered stands in the session that asked it"
 COPIED = "copied from a session that is imported itself"
@@ -27,7 +37,7 @@ _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle"}
 
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
     folder = path if path.is_dir() else path.parent
-    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+    files = sorted(each for each in files_under(path, report) if each.suffix == ".jsonl") if path.is_dir() else [path]
     sessions = [each for each in files if not _is_side_chain(each, folder)] if path.is_dir() else files
     if len(files) > len(sessions):
         report.leave("transcripts of sub-agents", SIDE_CHAIN, len(files) - len(sessions))
@@ -72,6 +82,7 @@ def _messages(
             report.leave(*told)
         elif told.wire["id"] not in seen:
             seen.add(told.wire["id"])
+            report.unknown_times(is_unknown_time(found.fields.get("timestamp"), told.at))
             yield told
             first = {}
     if number and not has_types:
@@ -90,8 +101,7 @@ def message_of(
     """What a line of a session comes to, the same whoever reads it. `imported`: the sessions that are read themselves;
     `more` goes into the message's meta."""
     fields = line.fields
-    other = fields.get("sessionId")
-    if isinstance(other, str) and other != session_id and other in imported and "message" in fields:
+    if _is_copied(fields, session_id, imported):
         return Skipped("messages of other sessions", COPIED)
     if fields.get("isSidechain") is True:
         return Skipped("messages of side chains", SIDE_CHAIN)
@@ -105,6 +115,15 @@ def message_of(
     meta = (more or {}) | {each: text_or_none(fields.get(each)) for each in _KEPT} | said.meta
     at = time_of(fields.get("timestamp"))
     return ready(message_id, said.role, said.content, at=at, where=line.where, labels=said.labels, meta=meta)
+
+
+def _is_copied(fields: dict[str, Any], session_id: str, imported: Container[str]) -> bool:
+    """What a session that goes on with another one took over keeps the other's name; what a fork took over has its
+    own, and says where it was."""
+    if not ("message" in fields or "attachment" in fields):
+        return False
+    names = (fields.get("sessionId"), dictionary(fields.get("forkedFrom")).get("sessionId"))
+    return any(isinstance(name, str) and name != session_id and name in imported for name in names)
 
 
 def _title(path: Path) -> str | None:
@@ -130,5 +149,5 @@ def _learn_title(line: bytes, titles: dict[str, str]) -> None:
     except (ValueError, RecursionError):
         return
     kind = fields.get("type") if isinstance(fields, dict) else None
-    if kind in _TITLES and text_or_none(fields.get(_TITLES[kind])):
+    if isinstance(kind, str) and kind in _TITLES and text_or_none(fields.get(_TITLES[kind])):
         titles[kind] = fields[_TITLES[kind]]

@@ -8,7 +8,7 @@ edited question or a reply asked for again is a second child of one parent, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from offbook.portability.wires import (
     dictionaries,
     dictionary,
     digest_of,
+    is_unknown_time,
     ready,
     text_or_none,
     time_of,
@@ -55,14 +56,28 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         if not head["chat_messages"]:
             report.leave("empty conversations", "nothing is said in them")
             continue
-        key = bounded(f"claude:{text_or_none(head.get('uuid')) or digest_of(*map(str, head['chat_messages']))}")
-        reading = partial(_messages, element, report)
+        key = _key(head, taken)
+        reading = partial(_messages, element, key, report)
         conversation = Conversation(owner(key), key, memoryview(element.raw).nbytes, reading)
-        taken[key] = (time_of(head.get("created_at")), conversation)
+        begun_at = time_of(head.get("created_at"))
+        report.unknown_times(is_unknown_time(head.get("created_at"), begun_at))
+        taken[key] = (begun_at, conversation)
     return [each for _, each in sorted(taken.values(), key=lambda pair: pair[0].timestamp() if pair[0] else 0.0)]
 
 
-def _messages(element: Element, report: ImportReport, damaged: Damaged) -> Iterator[Ready]:
+def _key(head: dict[str, Any], taken: Container[str]) -> str:
+    """By its id. Where neither it nor a message has one, by when and how it begins: the next export may hold more of
+    it. Else by all that is said: so were those always known whose messages have ids."""
+    named, said = text_or_none(head.get("uuid")), head["chat_messages"]
+    has_ids = any(text_or_none(each.get("uuid")) for each in dictionaries(said))
+    if named is None and head.get("created_at") and not has_ids:
+        begun = f"claude:{digest_of(str(head['created_at']), str(said[0]))}"
+        if begun not in taken:  # two may begin alike
+            return begun
+    return bounded(f"claude:{named or digest_of(*map(str, said))}")
+
+
+def _messages(element: Element, key: str, report: ImportReport, damaged: Damaged) -> Iterator[Ready]:
     whole = dictionary(decoded(element.raw))
     said = dictionaries(whole["chat_messages"])
     for _ in range(len(whole["chat_messages"]) - len(said)):
@@ -75,8 +90,10 @@ def _messages(element: Element, report: ImportReport, damaged: Damaged) -> Itera
     first = {"title": text_or_none(whole.get("name"))}
     at = time_of(whole.get("created_at"))
     for number, message in enumerate(shown, 1):
-        at = time_of(message.get("created_at")) or at
-        message_id = text_or_none(message.get("uuid")) or digest_of(element.where, str(number))
+        said_at = time_of(message.get("created_at"))
+        report.unknown_times(is_unknown_time(message.get("created_at"), said_at))
+        at = said_at or at
+        message_id = text_or_none(message.get("uuid")) or digest_of(key, str(number))
         where = f"{element.where} message {message_id}"
         role = ROLES.get(str(message.get("sender")))
         if role is None:
@@ -142,7 +159,7 @@ def _shown(said: list[dict[str, Any]], leaf: str | None) -> list[dict[str, Any]]
         leaf = said[max(newest)[1]]["uuid"] if newest else None
     path: dict[str, dict[str, Any]] = {}
     step: Any = leaf
-    while step in by_id and step not in path:
+    while isinstance(step, str) and step in by_id and step not in path:
         path[step] = by_id[step]
         step = by_id[step].get("parent_message_uuid")
     return list(reversed(path.values())) if step == ROOT else said

@@ -53,8 +53,8 @@ def read(kind: Any, payload: dict[str, Any]) -> Said | Skipped:
         return _message(payload)
     if item == "reasoning":
         return _thought(payload)
-    if item in _CALLS:
-        return _call(str(item), payload)
+    if isinstance(item, str) and item in _CALLS:
+        return _call(item, payload)
     if item in _RESULTS:
         return _result(payload)
     return _LEFT_OUT.get(str(item)) or Skipped(f"items of kind {str(item)[:60]}", "bookkeeping of Codex")

@@ -19,6 +19,7 @@ import msgspec
 
 from offbook.client.outgoing import encoded
 from offbook.portability.file_kinds import ZIP, kind_of_file
+from offbook.portability.folders import files_under
 from offbook.portability.report import ImportReport
 from offbook.portability.wires import decoded
 
@@ -57,7 +58,7 @@ def found(path: Path, wanted: re.Pattern[str], report: ImportReport, *, give: st
     left = LARGEST_BYTES
     documents = 0
     try:
-        for name, member in _members(path, wanted, names):
+        for name, member in _members(path, wanted, names, report):
             documents += 1
             try:
                 with member as source:
@@ -130,9 +131,11 @@ class _NoExport(Exception):
     pass
 
 
-def _members(path: Path, wanted: re.Pattern[str], others: list[str]) -> Iterator[tuple[str, IO[bytes]]]:
+def _members(
+    path: Path, wanted: re.Pattern[str], others: list[str], report: ImportReport
+) -> Iterator[tuple[str, IO[bytes]]]:
     if path.is_dir():
-        for each in sorted(path.rglob("*")):
+        for each in sorted(files_under(path, report)):
             if each.is_file():
                 if wanted.fullmatch(each.name):
                     yield each.relative_to(path).as_posix(), each.open("rb")

@@ -8,11 +8,12 @@ from typing import Any
 
 from offbook.portability.formats import Owner
 from offbook.portability.openclaw.mapping import AFTER_LATEST, EARLIEST, moment
-from offbook.portability.wires import bounded
+from offbook.portability.wires import bounded, milliseconds
 
 
 def moment_of(value: Any) -> datetime | None:
-    """ISO 8601, or milliseconds since 1970, in UTC. None for what is no time that a provider takes."""
+    """ISO 8601, or a number since 1970, in UTC. None for what is no time that a provider takes."""
+    value = milliseconds(value)
     if not isinstance(value, str):
         return moment(value)
     try:

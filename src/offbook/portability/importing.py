@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from offbook.client.clients import Client
 from offbook.errors import ProviderRefused
-from offbook.portability.conversations import Conversation, Damage, Ready, batches
+from offbook.portability.conversations import Conversation, Damage, Damaged, Ready, batches
 from offbook.portability.report import AgentReport, ImportReport, Late
 from offbook.types import Receipt
 
@@ -19,6 +19,8 @@ REFUSED_FOR_GOOD = frozenset({400, 413, 422})
 UNKNOWN_VERB = 404
 TRIES = 6
 FIRST_PAUSE_SECONDS = 0.25
+ODD = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
+"""What a reader trips over that did not think of a value: it costs the rest of one conversation, not the import."""
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Importing:
             self.report.problem(damage.where, damage.reason)
 
         telling = _Telling(conversation)
-        for batch in batches(conversation.messages(damaged)):
+        for batch in batches(_read(conversation, damaged)):
             wanted = [ready for ready in batch if not self._is_before(ready)]
             agent.messages += len(batch)
             agent.before_since += len(batch) - len(wanted)
@@ -124,6 +126,14 @@ class Importing:
                     raise
                 time.sleep(FIRST_PAUSE_SECONDS * 2**attempt)
         raise AssertionError("the last try returns or raises")
+
+
+def _read(conversation: Conversation, damaged: Damaged) -> Iterator[Ready]:
+    try:
+        yield from conversation.messages(damaged)
+    except ODD as error:
+        told = f"cannot be read to its end, for something in it is none of its format: {error!r}"
+        damaged(Damage(conversation.key, told, is_whole=True))
 
 
 @dataclass

@@ -20,7 +20,7 @@ from offbook.portability.lcm_parts import Part, content_and_labels
 from offbook.portability.openclaw.database import FAULTS, connected, is_in_use, told_fault
 from offbook.portability.openclaw.keys import is_incognito
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import bounded, ready, text_or_none, time_of
+from offbook.portability.wires import bounded, is_unknown_time, ready, text_or_none, time_of
 
 NAME = "lcm.db"
 ROWS_AT_A_TIME = 500
@@ -62,7 +62,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
             owner(key),
             key,
             size * sum(each.messages for each in stretches) // max(1, total),
-            partial(_messages, file, stretches),
+            partial(_messages, file, stretches, report),
         )
         for key, stretches in sessions.items()
     ]
@@ -109,7 +109,7 @@ def _columns(connection: apsw.Connection, table: str) -> frozenset[str]:
     return frozenset(name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
 
 
-def _messages(file: Path, stretches: list[_Stretch], damaged: Damaged) -> Iterator[Ready]:
+def _messages(file: Path, stretches: list[_Stretch], report: ImportReport, damaged: Damaged) -> Iterator[Ready]:
     place = file.name
     try:
         connection = connected(file, is_immutable=not is_in_use(file))
@@ -120,7 +120,7 @@ def _messages(file: Path, stretches: list[_Stretch], damaged: Damaged) -> Iterat
     try:
         for stretch in stretches:
             place = f"{file.name} conversation {stretch.conversation_id}"
-            yield from _of_stretch(connection, stretch, place, seen, damaged)
+            yield from _of_stretch(connection, stretch, place, seen, report, damaged)
     except FAULTS as error:
         damaged(Damage(place, f"cannot be read to its end: {error}", is_whole=True))
     finally:
@@ -128,7 +128,12 @@ def _messages(file: Path, stretches: list[_Stretch], damaged: Damaged) -> Iterat
 
 
 def _of_stretch(
-    connection: apsw.Connection, stretch: _Stretch, place: str, seen: set[str], damaged: Damaged
+    connection: apsw.Connection,
+    stretch: _Stretch,
+    place: str,
+    seen: set[str],
+    report: ImportReport,
+    damaged: Damaged,
 ) -> Iterator[Ready]:
     has_entries = "transcript_entry_id" in _columns(connection, "messages")
     has_parts = _columns(connection, "message_parts") >= {*_PART_COLUMNS, "ordinal", "message_id"}
@@ -155,7 +160,9 @@ def _of_stretch(
             own_id = own_id or f"lcm:{stretch.conversation_id}:{seq}:{created_at}"
             seen.add(own_id)
             meta |= {"title": title, "hostSessionId": stretch.session_id, "lcmMessageId": message_id}
-            yield ready(own_id, role, content, at=time_of(created_at), where=where, labels=labels, meta=meta)
+            at = time_of(created_at)
+            report.unknown_times(is_unknown_time(created_at, at))
+            yield ready(own_id, role, content, at=at, where=where, labels=labels, meta=meta)
             title = None
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from offbook.portability.conversations import Conversation, Damage, Damaged, Ready
+from offbook.portability.folders import LINKS, Why, files_under
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.markdown_notes import Note, notes
 from offbook.portability.own_pages import HEAD_CHARS, is_own_page
@@ -27,7 +28,7 @@ NAMED_SUFFIXES = (*SUFFIXES, ".txt")
 OWN = "Offbook wrote them from what it remembers; a lesson is edited in the wiki itself"
 NOT_NOTED = "about the page, and no note in it"
 LARGEST_BYTES = 64 * 1024 * 1024
-_NOT_NOTES = frozenset({"node_modules", "__pycache__"})
+_PACKAGES = frozenset({"node_modules", "__pycache__"})
 _DAY = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 
 
@@ -61,15 +62,20 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
 
 
 def _files(folder: Path, report: ImportReport) -> Iterator[Path]:
-    """In the order of their names. Hidden folders hold no notes; what a link leads to lies elsewhere."""
-    for here, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_NOTES)
-        for name in sorted(names):
-            path = Path(here, name)
-            if name.lower().endswith(SUFFIXES) and not path.is_symlink():
-                yield path
-            else:
-                report.leave("files that are no Markdown", "only .md and .markdown files are read from a folder")
+    for path in files_under(folder, report, _why_not):
+        if path.is_symlink():
+            report.leave(*LINKS)
+        elif path.name.lower().endswith(SUFFIXES):
+            yield path
+        else:
+            report.leave("files that are no Markdown", "only .md and .markdown files are read from a folder")
+
+
+def _why_not(folder: str) -> Why | None:
+    """Few of these hold notes, and nobody wants those of a program's packages; who does gives the folder itself."""
+    if folder.startswith("."):
+        return "hidden folders", "programs keep their own in them: give one itself if it holds notes"
+    return ("folders of packages", "they hold no notes") if folder in _PACKAGES else None
 
 
 def _is_own(path: Path) -> bool:

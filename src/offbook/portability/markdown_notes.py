@@ -19,6 +19,8 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 FRONT_MATTER, COMMENTS = "front matter", "comments"
 _COMMENT_BEGINS, _COMMENT_ENDS = "<!--", "-->"
 _FRONT = re.compile(r"(?:---|\+\+\+)[ \t]*")
+_FIELD = re.compile(r"[^\s#-][^:]*:(?:[ \t].*)?")
+_UNDER_A_FIELD = (" ", "\t", "-")
 
 
 class Note(NamedTuple):
@@ -162,4 +164,17 @@ def _front_matter(lines: list[str]) -> int:
     if not lines or not _FRONT.fullmatch(lines[0]):
         return 0
     mark = lines[0].strip()
-    return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == mark), 0)
+    end = next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == mark), 0)
+    return end if mark != "---" or _are_fields(lines[1 : end - 1]) else 0
+
+
+def _are_fields(lines: list[str]) -> bool:
+    """Whether a page is described here. A page may begin with a rule as well: notes between two rules are notes."""
+    if not lines or not lines[0].strip():
+        return False
+    described = [line for line in lines if line.strip() and not line.startswith("#")]
+    return (
+        bool(described)
+        and _FIELD.fullmatch(described[0]) is not None
+        and all(line.startswith(_UNDER_A_FIELD) or _FIELD.fullmatch(line) for line in described)
+    )

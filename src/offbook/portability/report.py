@@ -8,6 +8,9 @@ NAMED_AT_MOST = 1_000
 """Problems that are told one by one; all are counted."""
 
 
+UNKNOWN_TIME = "neither ISO 8601 nor a number since 1970; what was said is taken, as of the time beside it or of now"
+
+
 class AgentReport(msgspec.Struct, kw_only=True, rename="camel"):
     agent_id: str
     sessions: int = 0
@@ -71,6 +74,10 @@ class ImportReport(msgspec.Struct, kw_only=True, rename="camel"):
                 known.count += count
                 return
         self.left_out.append(LeftOut(what=what, why=why, count=count))
+
+    def unknown_times(self, count: int) -> None:
+        if count:
+            self.leave("times that are not understood", UNKNOWN_TIME, int(count))  # True is no number in JSON
 
     def agent(self, agent_id: str) -> AgentReport:
         for known in self.agents:

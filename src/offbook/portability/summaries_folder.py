@@ -17,13 +17,15 @@ from offbook.portability.conversations import Conversation, Damage, Damaged, Rea
 from offbook.portability.fields import moment_of
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import decoded, dictionaries, dictionary, iso
+from offbook.portability.wires import decoded, dictionaries, dictionary, is_unknown_time, iso
 
 INDEX = "index.json"
 ORIGIN = "memory:summaries"
 LEVEL = re.compile(r"L[1-9]")
 NUMBER = re.compile(r"[0-9]{1,18}")
-HEAD = re.compile(r"<!--(.*?)-->\n*", re.DOTALL)
+HEAD = re.compile(r"\ufeff?(?:<!--(.*?)-->[\r\n]*)?", re.DOTALL)
+"""Of every page: empty where it has neither a comment nor the mark that some editors put first."""
+_TIMES = ("lastAt", "createdAt", "madeAt")
 NUMBERS = ("createdAt", "tokenEstimate", "firstAt", "lastAt")
 """What a comment says in digits."""
 PLACES = (".", "summaries", "memory/summaries")
@@ -98,7 +100,7 @@ def _pages(folder: Path, index: dict[str, Any], report: ImportReport) -> list[Pa
         if file.name.startswith(".") or not LEVEL.fullmatch(level) or not NUMBER.fullmatch(number):
             report.leave("files", "not named as a summary is: L1/0001.md")
             continue
-        page = _page(file, level, number, entries.pop((level, number), None))
+        page = _page(file, level, number, entries.pop((level, number), None), report)
         if isinstance(page, Damage):
             report.unreadable += 1
             report.problem(page.where, page.reason)
@@ -110,19 +112,25 @@ def _pages(folder: Path, index: dict[str, Any], report: ImportReport) -> list[Pa
     return sorted(pages, key=lambda page: (page.at, page.level, page.number))
 
 
-def _page(file: Path, level: str, number: str, entry: dict[str, Any] | None) -> Page | Damage:
+def _page(file: Path, level: str, number: str, entry: dict[str, Any] | None, report: ImportReport) -> Page | Damage:
     try:
         text = file.read_bytes().decode(errors="replace")
         status = file.stat()
     except OSError as error:
         return Damage(str(file), f"cannot be read: {error}")
-    head = HEAD.match(text)
-    commented = _commented(head[1]) if head else {}
+    commented = _commented(_head(text)[1] or "")
     known = dict(entry) if entry is not None else {**commented, "id": number, "level": level}
     said = {**commented, **known}
-    times = (moment_of(said.get(name)) for name in ("lastAt", "createdAt", "madeAt"))
-    at = next((time for time in times if time is not None), None)
+    times = {name: moment_of(said.get(name)) for name in _TIMES}
+    report.unknown_times(sum(is_unknown_time(said.get(name), at) for name, at in times.items()))
+    at = next((time for time in times.values() if time is not None), None)
     return Page(file, level, number, known, at or datetime.fromtimestamp(int(status.st_mtime), UTC), status.st_size)
+
+
+def _head(text: str) -> re.Match[str]:
+    found = HEAD.match(text)
+    assert found is not None  # it matches nothing, too
+    return found
 
 
 def _commented(comment: str) -> dict[str, Any]:
@@ -153,8 +161,7 @@ def _messages(found: Pages, damaged: Damaged) -> Iterator[Ready]:
         except OSError as error:
             damaged(Damage(str(page.file), f"cannot be read: {error}"))
             continue
-        head = HEAD.match(text)
-        comment = head[0] if head else ""
+        comment = _head(text)[0]
         content = text.removeprefix(comment)
         if not content.strip():
             damaged(Damage(str(page.file), "has no text"))

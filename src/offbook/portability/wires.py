@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
@@ -17,6 +18,10 @@ from offbook.types import MAX_KEY_BYTES
 
 LONGEST_LABEL_CHARS = 512
 _DIGEST_BYTES = 16
+_SECONDS_BELOW, _MILLISECONDS_BELOW = 1e11, AFTER_LATEST.timestamp() * 1000
+"""1e11 is the year 5138 in seconds, and 1973 in milliseconds: nobody talked to an agent at either end."""
+_DIGITS = re.compile(r"[0-9]{10}(?:[0-9]{3}){0,2}")
+"""Seconds, milliseconds or microseconds of our days. Other lengths are dates: 20260510, 20260510120000."""
 
 
 def ready(
@@ -60,11 +65,27 @@ def digest_of(*parts: str) -> str:
 
 
 def time_of(value: Any) -> datetime | None:
-    """ISO 8601 (UTC where it names no zone), or seconds since 1970. None for what is no time that a provider takes."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = value * 1000
-    found = moment_of(value)
+    """ISO 8601 (UTC where it names no zone), or a number since 1970. None for what is no time that a provider takes."""
+    found = moment_of(milliseconds(value))
     return found if found is not None and EARLIEST <= found < AFTER_LATEST else None
+
+
+def milliseconds(value: Any) -> Any:
+    """A number since 1970 in milliseconds. Its size says what it counts, for a program may count in another unit than
+    its format is known for: seconds, milliseconds or microseconds. What is no number stays as it is."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if abs(value) < _SECONDS_BELOW:
+        return value * 1000
+    is_microseconds = _MILLISECONDS_BELOW <= abs(value) < _MILLISECONDS_BELOW * 1000
+    return value / 1000 if is_microseconds else value
+
+
+def is_unknown_time(given: Any, understood: datetime | None) -> bool:
+    """For a report: a time that is missing is told by nobody, one that is lost should be."""
+    return understood is None and given is not None and given != ""
 
 
 def decoded(raw: bytes | str | msgspec.Raw) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from offbook.errors import WrongShape
+from offbook.proxy.fingerprints import words_of
 
 EVENT_STREAM = "text/event-stream"
 JSON = "application/json"
@@ -162,29 +163,44 @@ class _Choice:
         self._texts: list[str] = []
         self._refusals: list[str] = []
         self._calls: dict[int, dict[str, Any]] = {}
+        self._newest: dict[int, int] = {}
+        """By the server's index: which of the calls its pieces are of."""
         self.is_finished = False
 
     def take(self, choice: dict[str, Any]) -> None:
         said = choice.get("delta") or choice.get("message") or {}
         for texts, name in ((self._texts, "content"), (self._refusals, "refusal")):
-            text = said.get(name)
-            if text is not None and not isinstance(text, str):
+            text = words_of(said.get(name))
+            if not isinstance(text, str):
                 raise TypeError(f"`{name}` is not a text")
             if text:
                 texts.append(text)
         for number, call in enumerate(said.get("tool_calls") or ()):
-            self._take_call(call.get("index", number), call)
+            index = call.get("index")
+            self._take_call(index if isinstance(index, int) else number, call)
         self.is_finished = self.is_finished or choice.get("finish_reason") is not None
 
     def _take_call(self, index: int, piece: dict[str, Any]) -> None:
         if len(self._calls) >= MOST_CALLS:
             raise TypeError("too many calls")
         kind, given = ("custom", "input") if piece.get("custom") is not None else ("function", "arguments")
-        call = self._calls.setdefault(index, {"id": "", "type": kind, kind: {"name": "", given: ""}})
-        call["id"] = piece.get("id") or call["id"]
         called = piece.get(kind) or {}
+        at = self._newest[index] = self._number(index, piece.get("id"), is_named=bool(called.get("name")))
+        call = self._calls.setdefault(at, {"id": "", "type": kind, kind: {"name": "", given: ""}})
+        call["id"] = piece.get("id") or call["id"]
         call[kind]["name"] += called.get("name") or ""
         call[kind][given] += called.get(given) or ""
+
+    def _number(self, index: int, call_id: str | None, *, is_named: bool) -> int:
+        """Which call a piece is of. Some servers give all of them one index, or none: then a call begins with an id and
+        a name of its own. Not with an id alone, which others make anew for every piece."""
+        at = self._newest.get(index, index)
+        if not call_id or at not in self._calls or self._calls[at]["id"] in ("", call_id):
+            return at
+        known = next((number for number, call in self._calls.items() if call["id"] == call_id), None)
+        if known is not None:
+            return known
+        return max(self._calls) + 1 if is_named else at
 
     def message(self) -> dict[str, Any] | None:
         if not (self._texts or self._calls or self._refusals):

@@ -28,6 +28,8 @@ class Conversation:
         """What was said while it has no name yet, by id."""
         self.answered_tip: str | None = None
         """The end of the request that was answered last while it had none."""
+        self.brought: Known | None = None
+        """That answer, where the next request brought it before it was read here."""
         self.recorded: set[str] = set()
         self.keys: set[str] = set()
         """By which it is found."""
@@ -61,6 +63,8 @@ class Turn:
         self.behind = behind
         """What it follows at the API; None where it brings its history."""
         self.is_first = conversation.session_id is None
+        self.brought: Known | None = None
+        """An answer in it after which its conversation may be named: it was not read as it passed."""
         self._start = seed if behind is None else conversation.ends[behind]
 
     @property

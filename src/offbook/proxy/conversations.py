@@ -80,10 +80,27 @@ class Conversations:
         conversation = conversation or Conversation(session_id)
         places = _placed(len(messages), said, known)
         turn = Turn(conversation, places, seed, is_named=session_id is not None)
+        if at is not None and session_id is None and conversation.session_id is None:
+            self._bring(turn, messages, at)
         self._follow(turn, messages, at, session_id)
         if is_new and session_id is None:
             conversation.candidates = _candidates(messages, places)
         return turn
+
+    def _bring(self, turn: Turn, messages: Sequence[Mapping[str, Any]], at: int) -> None:
+        """An answer that could not be read as it passed stands behind the request that it was given to. What comes
+        last is the beginning of an answer, which is still to be given."""
+        conversation = turn.conversation
+        numbers = [number for number, place in enumerate(turn.places) if place is not None]
+        asked = turn.places[numbers[at]]
+        if asked is None or asked.node not in conversation.tips or len(numbers) < at + 3:
+            return
+        if messages[numbers[at + 1]].get("role") != "assistant":
+            return
+        turn.brought = conversation.brought = turn.places[numbers[at + 1]]
+        conversation.answered_tip = asked.node
+        self._forget_tips(conversation)
+        self._note_answers(turn, messages, at)
 
     def _begin_behind(
         self, behind: str, count: int, said: Sequence[int], prints: Sequence[str], seed: str, session_id: str | None
@@ -177,6 +194,7 @@ class Conversations:
         if conversation.session_id is None:
             conversation.answered_tip = turn.tip
             self._forget_tips(conversation)
+        conversation.brought = None
         if not conversation.path or conversation.path[-1].node == turn.tip:
             conversation.path += answer
         if not turn.is_named:
@@ -278,7 +296,7 @@ def _is_of(turn: Turn, answer: Known) -> bool:
     """Whether its conversation, named or found while it was under way, is the one that it was begun in."""
     conversation = turn.conversation
     if conversation.answered_tip == turn.tip:
-        return False  # another request with these words was answered first
+        return answer == conversation.brought  # else another request with these words was answered first
     if conversation.session_id is None or answer in conversation.path:
         return True
     return any(place is not None and place.id == conversation.session_id for place in turn.places)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -25,6 +26,7 @@ from offbook.proxy.contexts import size_tokens
 from offbook.proxy.conversation import Conversation, Turn
 from offbook.proxy.conversations import Conversations
 from offbook.proxy.dialects import CHAT, Dialect
+from offbook.proxy.fingerprints import Known
 from offbook.proxy.naming import Naming
 from offbook.proxy.refusals import Refusals
 from offbook.proxy.requests import Item, Request, with_turn, written
@@ -40,6 +42,9 @@ SWAP_SHARE = 0.6
 SEARCHED_CHARS = 100_000
 """Of a question that holds a whole document: its beginning and its end."""
 WARM_SECONDS = 1.0
+LARGE_BYTES = 1_000_000
+"""From here on a request is read, counted and written in a thread: it takes up to 0.2 s a megabyte, and every stream
+would wait for it."""
 
 log = structlog.get_logger("offbook.proxy")
 
@@ -74,27 +79,26 @@ class Enricher:
         self._naming = Naming(memory, self._conversations)
         self._rest = Rest()
         self._refusals = Refusals()
+        self._reading_large = asyncio.Lock()
+        self._has_unread = False
+        """Said once: where one answer cannot be read, others cannot."""
 
     async def enriched(self, body: bytes, session_id: str | None = None, dialect: Dialect = CHAT) -> Enriched:
         """The body to send on. `session_id` where a header names it."""
         try:
-            request = dialect.read_request(body)
-            if request is None:
+            begun = await self._begun(body, session_id, dialect)
+            if begun is None:
                 return Enriched(body)
-            turn = self._conversations.begin(
-                request.said,
-                [item.fingerprint for item in request.items],
-                seed=request.seed,
-                session_id=session_id or request.session_id,
-                behind=request.behind,
-            )
-            came = [item._replace(place=place) for item, place in zip(request.items, turn.places, strict=True)]
-            request = request._replace(items=came)
+            request, turn = begun
+            if turn.brought is not None:
+                self._name_soon(turn, request, turn.brought)
+                self._note_unread(request.model)
             is_refusing = self._refusals.is_on(request.model)
         # A request may hold anything, and it is the client's: it goes on as it came.
         except Exception as error:  # noqa: BLE001
             log.warning("a request was not understood", action="proxy.unread", error=repr(error))
             return Enriched(body)
+        await self._count(body, request, turn)
         if is_refusing:
             enriched = Enriched(body, self.sent_bare(Exchange(turn, request, is_enriched=False)))
         else:
@@ -102,6 +106,34 @@ class Enricher:
         # When the request is on its way: whoever delivers what is recorded wants the interpreter too.
         asyncio.get_running_loop().call_soon(self._record, request, turn)
         return enriched
+
+    async def _begun(self, body: bytes, session_id: str | None, dialect: Dialect) -> tuple[Request, Turn] | None:
+        if len(body) < LARGE_BYTES:
+            return self._placed(dialect.read_request(body), session_id)
+        # One by one as they came: a history only grows, so what races with a large request of its own conversation is
+        # large. Who was answered before the next one asked has his place already.
+        async with self._reading_large:
+            return self._placed(await asyncio.to_thread(dialect.read_request, body), session_id)
+
+    def _placed(self, request: Request | None, session_id: str | None) -> tuple[Request, Turn] | None:
+        """In its conversation."""
+        if request is None:
+            return None
+        turn = self._conversations.begin(
+            request.said,
+            [item.fingerprint for item in request.items],
+            seed=request.seed,
+            session_id=session_id or request.session_id,
+            behind=request.behind,
+        )
+        came = [item._replace(place=place) for item, place in zip(request.items, turn.places, strict=True)]
+        return request._replace(items=came), turn
+
+    async def _count(self, body: bytes, request: Request, turn: Turn) -> None:
+        """So that all who ask for its size have it at hand."""
+        if len(body) >= LARGE_BYTES:
+            with suppress(Exception):  # it is counted again where that matters
+                await asyncio.to_thread(size_tokens, request.items, self._context(turn).sizes)
 
     async def _with_memory(self, body: bytes, request: Request, turn: Turn) -> Enriched:
         prepared: PreparedTurn | None = None
@@ -111,7 +143,7 @@ class Enricher:
         except Exception as error:  # noqa: BLE001 - whatever goes wrong with memory, the conversation goes on
             self._rest.failed(error)
         try:
-            return self._sent(body, request, turn, prepared)
+            return await self._sent(body, request, turn, prepared)
         except Exception as error:  # noqa: BLE001 - as above
             self._rest.failed(error)
             return Enriched(body, self.sent_bare(Exchange(turn, request, is_enriched=False)))
@@ -159,15 +191,26 @@ class Enricher:
         conversation, context = turn.conversation, self._context(turn)
         is_kept = turn.behind is not None and context.has_memory_at_api
         context.has_memory_at_api = exchange.has_memory or is_kept
-        for place, item in zip(turn.places, request.items, strict=True):
-            if place is not None:
-                conversation.tell_later(place.id, item.message)
+        _tell_later(turn, request)
         for place, said in zip(places, answer.messages, strict=True):
             conversation.tell_later(place.id, message_of({**said, "model": answer.model}))
         if conversation.session_id is None and places:
-            roles = [{"role": said.get("role")} for said in request.said]
-            context.naming = self._naming.name_soon(turn, roles, places[0])
+            self._name_soon(turn, request, places[0])
         self._naming.tell_untold(conversation)
+
+    def _name_soon(self, turn: Turn, request: Request, answer: Known) -> None:
+        _tell_later(turn, request)
+        roles = [{"role": said.get("role")} for said in request.said]
+        self._context(turn).naming = self._naming.name_soon(turn, roles, answer)
+
+    def _note_unread(self, model: str) -> None:
+        if not self._has_unread:
+            log.warning(
+                "an answer was not read to its end as it passed: it is recorded when the client sends it back",
+                action="proxy.unread_answer",
+                model=model,
+            )
+        self._has_unread = True
 
     async def warm(self) -> None:
         """The first question finds an open connection, where there is a provider."""
@@ -204,7 +247,7 @@ class Enricher:
         if wrong is not None:
             log.warning("a context was not used", action="proxy.kept", session=turn.session_id, reason=wrong)
 
-    def _sent(self, body: bytes, request: Request, turn: Turn, prepared: PreparedTurn | None) -> Enriched:
+    async def _sent(self, body: bytes, request: Request, turn: Turn, prepared: PreparedTurn | None) -> Enriched:
         """With the base that is in use, and with memory where it came in time."""
         context = self._context(turn)
         items, slot_tokens = context.items(request.items), context.estimate(request.items)
@@ -212,10 +255,10 @@ class Enricher:
         if prepared is not None:
             if turn.behind is not None and context.has_memory_at_api:
                 prepared = _without_memory(prepared)
-            items = with_turn(items, prepared)
             beside_tokens = prepared.tokens.memory + prepared.tokens.recall
-        is_same = len(items) == len(request.items) and all(map(_is_same, items, request.items))
-        sent = body if is_same else written(request, items)
+        made = partial(_made, body, request, items, prepared)
+        sent = await asyncio.to_thread(made) if len(body) >= LARGE_BYTES else made()
+        is_same = sent is body
         context.meter.give(slot_tokens, beside_tokens)
         has_memory = prepared is not None and bool(prepared.memory)
         return Enriched(sent, Exchange(turn, request, not is_same, has_memory, slot_tokens, beside_tokens))
@@ -256,6 +299,20 @@ class Enricher:
 
     def _context(self, turn: Turn) -> Context:
         return self._contexts.setdefault(turn.conversation, Context())
+
+
+def _made(body: bytes, request: Request, items: Sequence[Item], prepared: PreparedTurn | None) -> bytes:
+    """The very same body where nothing is another."""
+    if prepared is not None:
+        items = with_turn(items, prepared)
+    is_same = len(items) == len(request.items) and all(map(_is_same, items, request.items))
+    return body if is_same else written(request, items)
+
+
+def _tell_later(turn: Turn, request: Request) -> None:
+    for place, item in zip(turn.places, request.items, strict=True):
+        if place is not None:
+            turn.conversation.tell_later(place.id, item.message)
 
 
 def _is_same(one: Item, other: Item) -> bool:

@@ -20,6 +20,8 @@ INSTRUCTIONS = frozenset({"system", "developer"})
 """They are the client's, they come with every request and may change with it (a date): no part of what was said."""
 WORDS = ("text", "input_text", "output_text")
 """As the APIs call a part that is words. A tuple: what a client gives for a type may be anything."""
+THOUGHTS = ("thinking", "reasoning")
+"""And one that is none: Mistral's models think in parts."""
 THOUGHTS_BEGIN, THOUGHTS_END = "<think>", "</think>"
 """Of models that think in their answer. Clients leave that out when they send it back, some always and some later."""
 
@@ -43,7 +45,7 @@ def is_instruction(message: Mapping[str, Any]) -> bool:
 
 def fingerprint(message: Mapping[str, Any]) -> str:
     is_answer = message.get("role") == "assistant"
-    content = _said(message.get("content"))
+    content = _said(message.get("content"), is_answer=is_answer)
     said = [
         message.get("role"),
         (_without_thoughts(content) if is_answer else content) or _said(message.get("refusal")),
@@ -68,15 +70,20 @@ def chained(prints: Sequence[str], before: str) -> list[Known]:
     return chain
 
 
-def _said(content: Any) -> Any:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content.strip()
-    is_text = isinstance(content, list) and all(
-        isinstance(part, dict) and part.get("type") in WORDS and isinstance(part.get("text"), str) for part in content
+def words_of(content: Any, *, is_answer: bool = True) -> Any:
+    """As one text, without the parts that are an answer's thoughts; as it is where something else is in it."""
+    if not isinstance(content, list):
+        return "" if content is None else content
+    parts = [part for part in content if not (is_answer and isinstance(part, dict) and part.get("type") in THOUGHTS)]
+    is_text = all(
+        isinstance(part, dict) and part.get("type") in WORDS and isinstance(part.get("text"), str) for part in parts
     )
-    return "".join(part["text"] for part in content).strip() if is_text else content
+    return "".join(part["text"] for part in parts) if is_text else content
+
+
+def _said(content: Any, *, is_answer: bool = False) -> Any:
+    words = words_of(content, is_answer=is_answer)
+    return words.strip() if isinstance(words, str) else words
 
 
 def _without_thoughts(content: Any) -> Any:

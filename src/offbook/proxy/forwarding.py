@@ -27,7 +27,7 @@ from offbook.proxy.framing import (
 )
 from offbook.proxy.requests import is_session_name
 from offbook.proxy.targets import is_beneath, path_of
-from offbook.proxy.upstream import Link, Upstream, response_to
+from offbook.proxy.upstream import Link, Reply, Upstream, reply_to
 
 SESSION_HEADER = b"offbook-session"
 OURS = b"offbook-"
@@ -37,6 +37,9 @@ MOST_READ_BYTES = 32 * 1024 * 1024
 BODY_SECONDS = 300.0
 PATIENCE_SECONDS = 60.0
 """For a client to take the next piece of its answer."""
+LINGER_SECONDS = 5.0
+"""For a client that was answered early to come to the end of its request: were its connection closed while it sends,
+the answer that lies there would be lost to it."""
 NOT_TAKEN = frozenset({400, 413, 422, 500})
 """The API refuses the request as it is. With something added to it, that may be what was added: a template that takes
 no assistant's message first, or no two in a row, is a 500 at llama.cpp."""
@@ -101,59 +104,44 @@ class Forwarder:
         enriched = await self._enricher.enriched(body, name if is_session_name(name) else None, dialect)
         # Uncompressed, so that the answer can be read while it passes.
         headers = [*self._headers(head, without=b"accept-encoding"), (b"accept-encoding", b"identity")]
-        link, response = await self._asked(head, headers, enriched.body)
+        reply = await self._asked(head, headers, enriched.body)
         changed = enriched.exchange if enriched.exchange is not None and enriched.exchange.is_enriched else None
-        is_refused = changed is not None and response.status in NOT_TAKEN
+        is_refused = changed is not None and reply.head.status in NOT_TAKEN
         if changed is not None and is_refused:
-            log.warning("sent again without memory", action="proxy.refused", status=response.status)
-            link.close()
+            log.warning("sent again without memory", action="proxy.refused", status=reply.head.status)
+            reply.close()
             enriched = Enriched(body, self._enricher.sent_bare(changed))
-            link, response = await self._asked(head, headers, body)
-        if changed is not None and response.status == 200:
+            reply = await self._asked(head, headers, body)
+        if changed is not None and reply.head.status == 200:
             self._enricher.taken(changed, is_bare=is_refused)
-        awaited = Awaited(enriched.exchange, dialect) if enriched.exchange and response.status == 200 else None
-        return await self._answer(head, link, response, client, awaited)
+        awaited = Awaited(enriched.exchange, dialect) if enriched.exchange and reply.head.status == 200 else None
+        return await self._answer(head, reply, client, awaited)
 
-    async def _asked(self, head: Head, headers: Headers, body: bytes) -> tuple[Link, Head]:
+    async def _asked(self, head: Head, headers: Headers, body: bytes) -> Reply:
         sized = headers if not body and head.length is None else [*headers, (b"content-length", b"%d" % len(body))]
         request = head_bytes(self._first_line(head), sized) + body
         link = await self._upstream.link()
         before = link.reader.received_bytes
         try:
-            return link, await response_to(link, request)
-        except BaseException as error:
-            link.close()
+            return await reply_to(link, _written(link, request))
+        except ConnectionError:
             # A server may close an idle connection just as we use it. One that began to answer has taken the request.
-            is_unheard = isinstance(error, ConnectionError) and link.reader.received_bytes == before
-            if link.is_fresh or not is_unheard:
+            if link.is_fresh or link.reader.received_bytes != before:
                 raise
         link = await self._upstream.link(fresh=True)
-        try:
-            return link, await response_to(link, request)
-        except BaseException:
-            link.close()
-            raise
+        return await reply_to(link, _written(link, request))
 
     async def _stream(self, head: Head, pieces: AsyncIterator[bytes], client: Client) -> bool:
         headers = self._headers(head)
         if not head.is_chunked and not head.length:
-            link, response = await self._asked(head, headers, b"")
-            return await self._answer(head, link, response, client)
+            return await self._answer(head, await self._asked(head, headers, b""), client)
         length = b"%d" % (head.length or 0)
         framing = (b"transfer-encoding", b"chunked") if head.is_chunked else (b"content-length", length)
         # What streams cannot be sent twice, so it goes over a connection that nobody is about to close.
         link = await self._upstream.link(fresh=True)
-        try:
-            link.writer.write(head_bytes(self._first_line(head), [*headers, framing]))
-            try:
-                await _upload(link, pieces, is_chunked=head.is_chunked)
-            except ConnectionError:
-                log.info("the API stopped reading", action="proxy.upload")  # its answer says why
-            response = await response_to(link, b"")
-        except BaseException:
-            link.close()
-            raise
-        return await self._answer(head, link, response, client)
+        first = head_bytes(self._first_line(head), [*headers, framing])
+        reply = await reply_to(link, _upload(link, first, pieces, is_chunked=head.is_chunked))
+        return await self._answer(head, reply, client, is_read=reply.is_sent)
 
     def _first_line(self, head: Head) -> bytes:
         return b"%b %b HTTP/1.1" % (head.method, path_of(head.target))
@@ -170,24 +158,32 @@ class Forwarder:
     # ── and back ──
 
     async def _answer(
-        self, head: Head, link: Link, response: Head, client: Client, awaited: Awaited | None = None
+        self, head: Head, reply: Reply, client: Client, awaited: Awaited | None = None, *, is_read: bool = True
     ) -> bool:
+        """`is_read`: all of the client's request. What is left of it would be taken for the next one."""
         try:
-            keeps_alive = await self._pass_on(head, link, response, client, awaited)
+            keeps_alive = await self._pass_on(head, reply, client, awaited, is_read=is_read)
+            if reply.head.keeps_alive and reply.is_sent:
+                self._upstream.give_back(reply.link)
+            else:
+                reply.link.close()
+            if not is_read:
+                await asyncio.wait({reply.sending}, timeout=LINGER_SECONDS)
         except BaseException:
-            link.close()
+            reply.link.close()
             raise
-        if response.keeps_alive:
-            self._upstream.give_back(link)
-        else:
-            link.close()
+        finally:
+            reply.sending.cancel()
         return keeps_alive
 
-    async def _pass_on(self, head: Head, link: Link, response: Head, client: Client, awaited: Awaited | None) -> bool:
+    async def _pass_on(
+        self, head: Head, reply: Reply, client: Client, awaited: Awaited | None, *, is_read: bool
+    ) -> bool:
+        response = reply.head
         has_body = head.method != b"HEAD" and response.status not in WITHOUT_BODY
         is_sized = response.length is not None or not has_body
         is_old = head.first_line.endswith(b"HTTP/1.0")
-        keeps_alive = head.keeps_alive and (is_sized or not is_old)
+        keeps_alive = is_read and head.keeps_alive and (is_sized or not is_old)
         is_chunked = not is_sized and not is_old
         headers = end_to_end(response)
         if is_chunked:
@@ -200,7 +196,7 @@ class Forwarder:
             looks = None if awaited is None else _reader(awaited.dialect, response)
             is_whole = False
             try:
-                async for piece in body_of(link.reader, response, is_to_end=True):
+                async for piece in body_of(reply.link.reader, response, is_to_end=True):
                     writer.write(chunk(piece) if is_chunked else piece)
                     if looks is not None and not _fed(looks, piece):
                         looks = None
@@ -241,12 +237,25 @@ def _answer(looks: Reader, *, is_whole: bool) -> Answer | None:
         return None
 
 
-async def _upload(link: Link, pieces: AsyncIterator[bytes], *, is_chunked: bool) -> None:
-    async for piece in pieces:
-        link.writer.write(chunk(piece) if is_chunked else piece)
+async def _written(link: Link, data: bytes) -> bool:
+    """Whether the API takes more. Where not, its answer says why, or that there is none."""
+    try:
+        link.writer.write(data)
         await link.writer.drain()
-    if is_chunked:
-        link.writer.write(LAST_CHUNK)
+    except OSError:
+        return False
+    return True
+
+
+async def _upload(link: Link, first: bytes, pieces: AsyncIterator[bytes], *, is_chunked: bool) -> None:
+    """What the API does not take is read all the same: behind it is the client's next request."""
+    is_taken = await _written(link, first)
+    async for piece in pieces:
+        # An answer that is there is read before a write that fails would lose it.
+        await asyncio.sleep(0)
+        is_taken = is_taken and await _written(link, chunk(piece) if is_chunked else piece)
+    if is_taken and is_chunked:
+        await _written(link, LAST_CHUNK)
 
 
 async def _gathered(pieces: AsyncIterator[bytes]) -> tuple[bytes, bool]:

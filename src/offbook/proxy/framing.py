@@ -32,12 +32,14 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Reader(asyncio.StreamReader):
-    """Tells when the other side has gone, also while nobody reads, and how much came from it."""
+    """Tells when the other side has gone, also while nobody reads, and how much came from it. Where it has gone in
+    trouble, what it said before is read first: one who refuses what he has not read answers, and resets."""
 
     def __init__(self) -> None:
         super().__init__(limit=MAX_HEAD_BYTES)
         self.gone = asyncio.Event()
         self.received_bytes = 0
+        self._trouble: Exception | None = None
 
     @property
     def has_unread(self) -> bool:
@@ -54,8 +56,22 @@ class Reader(asyncio.StreamReader):
         self.gone.set()
 
     def set_exception(self, exc: Exception) -> None:
-        super().set_exception(exc)
-        self.gone.set()
+        self._trouble = exc
+        self.feed_eof()
+
+    async def read(self, n: int = -1) -> bytes:
+        data = await super().read(n)
+        if self._trouble is not None and not data and n != 0:
+            raise self._trouble
+        return data
+
+    async def readuntil(self, separator: bytes = b"\n") -> bytes:  # type: ignore[override]
+        try:
+            return await super().readuntil(separator)
+        except asyncio.IncompleteReadError:
+            if self._trouble is not None:
+                raise self._trouble from None
+            raise
 
 
 class Head(NamedTuple):

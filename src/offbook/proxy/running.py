@@ -80,11 +80,12 @@ async def run(
     listen: Listen,
     limits: Limits,
     *,
+    agent_id: str,
     deadline_seconds: float = DEADLINE_SECONDS,
     callers: Callable[[], Mapping[str, Caller]],
     on_ready: Callable[[str], None] = lambda base_url: None,
 ) -> None:
-    """`callers` are those whose tokens are taken beyond loopback."""
+    """`agent_id` is whom `memory` asks for. `callers` are those whose tokens are taken beyond loopback."""
     sys.setswitchinterval(SWITCH_SECONDS)
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -92,7 +93,7 @@ async def run(
     opened = await asyncio.to_thread(_opened, listen)
     api = Upstream(upstream)
     enricher = Enricher(memory, limits, deadline_seconds=deadline_seconds)
-    guard = Guard(None if listen.is_local else callers, memory.agent_id)
+    guard = Guard(None if listen.is_local else callers, agent_id)
     server = ProxyServer(Forwarder(api, enricher), guard)
     async with memory:
         await enricher.warm()

@@ -33,7 +33,7 @@ class Guard(NamedTuple):
     """`callers` is None on loopback, where whoever can connect brings their own key for the API."""
 
     callers: Callable[[], Mapping[str, Caller]] | None
-    agent_id: str | None
+    agent_id: str
 
     def check(self, head: Head) -> None:
         is_local = self.callers is None
@@ -44,7 +44,7 @@ class Guard(NamedTuple):
             caller = self.callers().get(token_digest(token)) if token else None
             if caller is None:
                 raise Unauthorized("send a token of Offbook's in the header `Offbook-Token` (`offbook token create`)")
-            if caller.agents is not None and (self.agent_id is None or not caller.may_act_for(self.agent_id)):
+            if not caller.may_act_for(self.agent_id):
                 raise Forbidden("this token is not for the agent of this proxy: use one that is")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from typing import NamedTuple
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
 
 from offbook.client.endpoint import Endpoint
 from offbook.errors import InvalidInput, ProviderUnavailable
@@ -97,13 +98,44 @@ class Upstream:
         return Link(reader, asyncio.StreamWriter(transport, protocol, reader, loop), is_fresh=True)
 
 
-async def response_to(link: Link, request: bytes) -> Head:
-    """Sends what is left to send. Raises ConnectionError where the API has gone, ProviderUnavailable where it is at
-    fault otherwise."""
+class Reply(NamedTuple):
+    """The head of an answer. Its body is still to come."""
+
+    link: Link
+    head: Head
+    sending: asyncio.Task[Any]
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the request was read to its end. An API may answer before."""
+        return self.sending.done() and not self.sending.cancelled() and self.sending.exception() is None
+
+    def close(self) -> None:
+        self.sending.cancel()
+        self.link.close()
+
+
+async def reply_to(link: Link, request: Coroutine[Any, Any, Any]) -> Reply:
+    """Listens while it sends: an API may refuse what it has not read. `request` raises what is the client's fault only.
+
+    Raises ConnectionError where the API has gone, ProviderUnavailable where it is at fault otherwise.
+    """
+    sending, hearing = asyncio.create_task(request), asyncio.create_task(_head(link))
+    sending.add_done_callback(_is_wrong)
     try:
-        if request:
-            link.writer.write(request)
-            await link.writer.drain()
+        await asyncio.wait({sending, hearing}, return_when=asyncio.FIRST_COMPLETED)
+        if not hearing.done():
+            sending.result()
+        return Reply(link, await hearing, sending)
+    except BaseException:
+        hearing.cancel()
+        sending.cancel()
+        link.close()
+        raise
+
+
+async def _head(link: Link) -> Head:
+    try:
         while True:
             response = await read_head(link.reader, is_request=False)
             if response is None:
@@ -116,6 +148,11 @@ async def response_to(link: Link, request: bytes) -> Head:
         raise
     except OSError as error:
         raise unavailable(error) from None
+
+
+def _is_wrong(task: asyncio.Task[Any]) -> bool:
+    """Looked at, so that nobody complains of what nobody waits for."""
+    return not task.cancelled() and task.exception() is not None
 
 
 def unavailable(error: Exception) -> ProviderUnavailable:

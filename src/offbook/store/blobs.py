@@ -6,11 +6,14 @@ import asyncio
 import errno
 import os
 import secrets
-from contextlib import suppress
+import threading
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractContextManager, suppress
 from hashlib import sha256
 from pathlib import Path
 
 from offbook.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+from offbook.store.blob_holds import BlobHolds
 
 
 class BlobFiles:
@@ -21,6 +24,9 @@ class BlobFiles:
         self._unfinished = root / "unfinished"  # in one place, so that a start need not look everywhere
         self._durable: set[Path] = set()
         """Folders whose own entry is known to be on the disk."""
+        self._holds = BlobHolds()
+        self._removing = threading.Lock()
+        """Held over one removal, and waited for in threads only."""
 
     async def put(self, agent_id: str, data: bytes) -> str:
         return await asyncio.to_thread(self._put, agent_id, data)
@@ -28,14 +34,26 @@ class BlobFiles:
     async def get(self, agent_id: str, digest: str) -> bytes:
         return await asyncio.to_thread(self._get, agent_id, digest)
 
-    async def drop(self, agent_id: str, digest: str) -> None:
-        await asyncio.to_thread(self._drop, agent_id, digest)
+    def holding(self, agent_id: str, digests: Collection[str]) -> AbstractContextManager[None]:
+        return self._holds.holding([self.path_of(agent_id, digest) for digest in digests])
 
-    def _drop(self, agent_id: str, digest: str) -> None:
-        path = self.path_of(agent_id, digest)
-        path.unlink(missing_ok=True)
+    async def drop(
+        self, agent_id: str, digests: Sequence[str], in_use: Callable[[], Awaitable[Collection[str]]]
+    ) -> list[str]:
+        paths = {digest: self.path_of(agent_id, digest) for digest in digests}
+        with self._holds.going(paths.values()):
+            stay = set(await in_use())
+            free = [digest for digest in paths if digest not in stay]
+            return [digest for digest in free if not await asyncio.to_thread(self._drop, paths[digest])]
+
+    def _drop(self, path: Path) -> bool:
+        with self._removing:
+            if not self._holds.may_go(path):
+                return False
+            path.unlink(missing_ok=True)
         with suppress(FileNotFoundError):
             _sync_folder(path.parent)
+        return True
 
     def sweep(self) -> None:
         """Remove what a kill left unfinished; nothing refers to it. For the one process that owns the folder."""
@@ -50,8 +68,15 @@ class BlobFiles:
 
     def _put(self, agent_id: str, data: bytes) -> str:
         digest = sha256(data).hexdigest()
-        path = self.path_of(agent_id, digest)
-        unfinished = self._unfinished / f"{digest}.{secrets.token_hex(4)}.tmp"
+        # By itself, too: a thread goes on where whoever asked was cancelled, and would put back what is dropped.
+        with self.holding(agent_id, [digest]):
+            with self._removing:
+                pass  # whoever found that it may go has removed it by now
+            self._write(self.path_of(agent_id, digest), data)
+        return digest
+
+    def _write(self, path: Path, data: bytes) -> None:
+        unfinished = self._unfinished / f"{path.name}.{secrets.token_hex(4)}.tmp"
         try:
             self._make_folder(path.parent)
             self._unfinished.mkdir(mode=0o700, exist_ok=True)
@@ -68,7 +93,6 @@ class BlobFiles:
             if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
                 raise StoreReadOnly(f"{path.parent} cannot be written: check its permissions") from error
             raise StoreError(f"a large part of the message could not be kept: {error}") from error
-        return digest
 
     def _make_folder(self, folder: Path) -> None:
         above = [level for level in self.root.parents if not level.exists()]

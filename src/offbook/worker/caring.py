@@ -73,6 +73,7 @@ class Caring:
         )
         forgetting.elsewhere.append(Pages(wiki))
         self.forgets = Forgets(
+            store,
             forgetting,
             settings,
             without_models=writer.giving_way,

@@ -209,8 +209,11 @@ class SummaryFiles:
 
     async def outdated(self, agent_id: str, id_: str) -> None:
         """The summary is about to be replaced. Without its page it is seen to be missing, whatever happens next."""
-        if not self._is_wanted(agent_id):
-            return
+        if self._is_wanted(agent_id):
+            await self.forgotten(agent_id, id_)
+
+    async def forgotten(self, agent_id: str, id_: str) -> None:
+        """As above, also where no files are wanted any more: the page may be there from before."""
         files = self._files(agent_id)
         files.stale.add(id_)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import zlib
 from collections.abc import AsyncIterator
@@ -9,11 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import apsw
+import pytest
 
 from offbook.backup import note_backup, restore, write_backup
-from offbook.backup.forgetting import Backups
-from offbook.embedded import open_parts
+from offbook.embedded import open_memory, open_parts
 from offbook.erasures import ForgetReceipt
+from offbook.errors import StoreBusy
 from offbook.home import Home
 from offbook.memory import Memory
 from offbook.retrieval.identity import entry_id
@@ -21,6 +23,7 @@ from offbook.settings import Embedding, Settings
 from offbook.store.sqlite import SqliteStore
 from offbook.types import Message
 from offbook.verification import verify
+from offbook.worker.forgetting.erasing import Erasing
 
 SETTINGS = Settings(embedding=Embedding(model="none"))
 SECRET = "the red door opens with 7731"
@@ -32,15 +35,8 @@ async def told(home: Home, *texts: str, session: str = "chat") -> None:
         await memory.on_message(memory.scope(session), [Message(role="user", content=text) for text in texts])
 
 
-@asynccontextmanager
-async def reaching_backups(home: Home) -> AsyncIterator[Memory]:
-    async with open_parts(home, SETTINGS) as (memory, store):
-        memory.reaches(Backups(home, SETTINGS, store))
-        yield memory
-
-
 async def forgotten(home: Home, matching: str = "red door") -> ForgetReceipt:
-    async with reaching_backups(home) as memory:
+    async with open_memory(home.folder, settings=SETTINGS) as memory:
         return await memory.forget("main", matching=matching, reason="")
 
 
@@ -52,7 +48,7 @@ async def forget(home: Home) -> int:
 
 async def left(home: Home, receipt: ForgetReceipt, matching: str | None = None) -> list[tuple[str, str]]:
     """What a verification finds, but for the bytes of files."""
-    async with reaching_backups(home) as memory:
+    async with open_memory(home.folder, settings=SETTINGS) as memory:
         check = await memory.verify_forgotten(receipt, matching=matching)
         assert check.is_genuine
         return [(one.where, one.what) for one in check.residue if one.what != "its bytes"]
@@ -140,7 +136,7 @@ async def test_one_word_is_found_by_its_row_and_who_else_said_it_is_not(tmp_path
     await told(home, "Yes", "The blue door is always open.", "Yes")
     kept = tmp_path / "kept.tar.gz"
     await write_backup(home, kept)
-    async with reaching_backups(home) as memory:
+    async with open_memory(home.folder, settings=SETTINGS) as memory:
         receipt = await memory.forget("main", entry_ids=[entry_id((1 << 32) + 3)])
     assert [(span.session_id, span.first_seq) for span in receipt.spans] == [("chat", 3)]
     assert (receipt.probes, receipt.wordless, await left(home, receipt)) == ([], 1, [])
@@ -200,7 +196,7 @@ async def test_what_only_a_backup_says_goes_from_it(tmp_path: Path) -> None:
     home.backups.mkdir()
     await write_backup(other, home.backups / NAME)
 
-    async with reaching_backups(home) as memory:
+    async with open_memory(home.folder, settings=SETTINGS) as memory:
         would = await memory.forget("main", matching="RED  door", reason="", dry_run=True)
         assert (would.reached.messages, would.reached.backups) == (0, 1)
         assert SECRET.encode() in unpacked(home.backups / NAME)
@@ -224,6 +220,59 @@ async def test_more_of_it_in_a_backup_goes_with_what_the_log_has(tmp_path: Path)
     await write_backup(other, home.backups / NAME)
     assert await forget(home) == 1
     assert b"heliotrope" not in unpacked(home.backups / NAME)
+
+
+@asynccontextmanager
+async def broken_off(home: Home, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Memory, SqliteStore]]:
+    """What the log has of it is also in a backup, and more of it; the log is done, and nothing else."""
+    other = Home(home.folder.with_name("other"))
+    await told(home, SECRET)
+    await write_backup(home, home.folder.with_name("before.tar.gz"))
+    await restore(home.folder.with_name("before.tar.gz"), other)
+    await told(other, "Paint every red door heliotrope!", f"I said that {SECRET}, oleander.")
+    home.backups.mkdir()
+    await write_backup(other, home.backups / NAME)
+
+    async def busy(*_: object) -> None:
+        raise StoreBusy("it breaks off")
+
+    async with open_parts(home, SETTINGS) as (memory, store):
+        with monkeypatch.context() as patched:
+            patched.setattr(Erasing, "drop_parts", busy)
+            with pytest.raises(StoreBusy):
+                await memory.forget("main", matching="red door")
+        yield memory, store
+
+
+async def test_what_is_finished_later_takes_as_much_out_of_a_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    async with broken_off(home, monkeypatch) as (memory, store):
+        await memory.maintain("main", tasks=["forgetting"])
+        ((_, receipt),) = await store.receipts("main")
+        assert (receipt.unfinished, receipt.reached.backups, receipt.residue) == (None, 1, [])
+    assert not any(word in unpacked(home.backups / NAME) for word in (SECRET.encode(), b"heliotrope", b"oleander"))
+
+
+async def test_what_is_finished_at_the_next_start_tells_what_a_backup_still_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How it was named is lost by then: the rows go, and who else says it is told, not taken."""
+    home = Home(tmp_path / "home")
+    async with broken_off(home, monkeypatch):
+        pass
+    async with open_parts(home, SETTINGS) as (memory, store):
+        async with asyncio.timeout(60):
+            while not (receipt := (await store.receipts("main"))[0][1]).signature:
+                await asyncio.sleep(0.05)
+        assert (receipt.unfinished, receipt.reached.backups) == (None, 1)
+        assert [(one.where, one.what) for one in receipt.residue] == [
+            (f"the backup {home.backups / NAME}", f"the text of message {seq} of chat") for seq in (2, 3)
+        ]
+        again = await memory.forget("main", matching="red door")
+        assert (again.reached.backups, again.residue) == (1, [])
+    assert not any(word in unpacked(home.backups / NAME) for word in (SECRET.encode(), b"heliotrope", b"oleander"))
 
 
 async def test_what_a_backup_keeps_beside_its_log_goes_too(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,8 @@ import pytest
 
 from offbook.audit import moment
 from offbook.backup import check_archive, restore, write_backup
+from offbook.backup.archive import Manifest
+from offbook.backup.cutting import cut_unpacked
 from offbook.content import text_of
 from offbook.errors import InvalidInput, StoreCorrupt
 from offbook.home import Home
@@ -25,9 +28,11 @@ from offbook.store.sqlite.point_in_time import Cut, cut_after
 from offbook.types import AuditDraft, Entry, Message, Scope, SessionGaps, now
 from offbook.verification import verify
 
+from ...contract.test_store_compression import context as handed
 from ..small_memory import caught_up, exchange, small_memory, user
 from .conftest import LARGE
 
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 AS_IT_WAS = {
     "messages": "SELECT a.name, s.key, m.* FROM messages m JOIN sessions s ON s.session = m.session "
     "JOIN agents a ON a.agent = s.agent ORDER BY m.place",
@@ -315,25 +320,60 @@ async def test_what_cannot_be_known_is_told(tmp_path: Path) -> None:
     assert [told.split(": ")[1][:14] for told in restored.cut.unknown] == ["which messages", "how often mess"]
 
 
-async def test_a_clock_that_was_set_back_loses_nothing_of_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last event at or before the moment: all up to it was there."""
-    noon = datetime(2026, 11, 15, 12, tzinfo=UTC)
-    store = SqliteStore(tmp_path / "offbook.db")
+async def said_by(path: Path, hours: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message and a context at each of these hours after NOON, in this order."""
+    store = SqliteStore(path)
     scope = Scope(agent_id="main", session_id="chat")
-    for number, hours in enumerate([0, 5000, 1, 2, 3]):
-        monkeypatch.setattr(ledger, "now", lambda hours=hours: noon + timedelta(hours=hours))
+    for number, hour in enumerate(hours):
+        at = NOON + timedelta(hours=hour)
+        monkeypatch.setattr(ledger, "now", lambda at=at: at)
         message = Message(role="user", content=f"message {number}")
         entry = Entry(message=message, chars=len(text_of(message.content)), fingerprint=fingerprint(message))
         event = AuditDraft(verb="onMessage", actor="test", session_id="chat")
         await store.append(scope, [entry], event, gaps=SessionGaps())
+        await store.hand_over(scope, handed(number + 1, at), None)
     await store.close()
-    cut = cut_after(tmp_path / "offbook.db", noon + timedelta(hours=2))
-    assert cut.messages == 1
-    assert cut_after(tmp_path / "offbook.db", noon + timedelta(hours=2)).agents == [], "done twice it changes nothing"
-    store = SqliteStore(tmp_path / "offbook.db")
-    assert [logged.seq for logged in await store.messages(scope, after_seq=0, limit=10)] == [1, 2, 3, 4]
+
+
+async def left_in(path: Path) -> tuple[int, int]:
+    """Messages and contexts; and it is without a fault."""
+    store = SqliteStore(path)
+    scope = Scope(agent_id="main", session_id="chat")
+    messages = len(await store.messages(scope, after_seq=0, limit=10))
     assert [fault async for fault in verify(store, "main")] == []
     await store.close()
+    return messages, len(rows_of(path)["contexts"])
+
+
+@pytest.mark.parametrize(
+    ("hours", "at", "left"),
+    [
+        ([0, 5000, 1, 2, 3], 2, (4, 3)),  # for a while it was ahead: what came after was there
+        ([0, 1, 700, 800, -9999, 900, 901], 2, (2, 2)),  # for a while behind: what came before was not
+        ([0, 700, -9999, 800], 2, (1, 1)),  # as many say this as that: the first
+        ([0, 1, 2, 3, 1, 2, 3, 4], 9, (8, 8)),
+    ],
+)
+async def test_a_clock_that_was_wrong_for_a_while_is_told_and_decides_nothing(
+    hours: list[int], at: int, left: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "offbook.db"
+    await said_by(path, hours, monkeypatch)
+    cut = cut_after(path, NOON + timedelta(hours=at))
+    assert await left_in(path) == left
+    assert cut.messages == len(hours) - left[0]
+    is_wrong = max(hours) > at
+    assert ["the clock was wrong for a while" in told for told in cut.unknown] == [True] * is_wrong
+    assert cut_after(path, NOON + timedelta(hours=at)).agents == [], "done twice it changes nothing"
+
+
+async def test_a_moment_that_only_a_wrong_clock_names_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await said_by(tmp_path / "offbook.db", [0, 1, -9999, 2], monkeypatch)
+    manifest = Manifest(1, "0", 1, NOON, agents=[], files=[], missing=[])
+    with pytest.raises(InvalidInput, match="only events of a wrong clock say an earlier time"):
+        cut_unpacked(tmp_path, manifest, NOON - timedelta(hours=5))
 
 
 @pytest.mark.parametrize("made_by", ["made_by_0001.sql", "made_by_0002.sql", "made_by_0003.sql"])

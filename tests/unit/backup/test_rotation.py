@@ -156,6 +156,29 @@ async def test_a_damaged_one_is_listed_with_its_trouble(home: Home) -> None:
     assert one.made_at == datetime(2020, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("gone_before", ["stat", "reading"])
+async def test_one_that_goes_while_it_is_listed_is_none(
+    home: Home, monkeypatch: pytest.MonkeyPatch, gone_before: str
+) -> None:
+    stays = Path((await rotate(home, 3)).file).name
+    going = home.backups / "offbook-20200101-000000.tar.gz"
+    going.write_bytes(b"not a backup")
+    names, read = rotation._names, rotation.read_manifest
+
+    def named(home: Home) -> list[str]:
+        found = names(home)
+        going.unlink() if gone_before == "stat" else None
+        return found
+
+    def manifest(path: Path) -> rotation.Manifest:
+        going.unlink(missing_ok=True)
+        return read(path)
+
+    monkeypatch.setattr(rotation, "_names", named)
+    monkeypatch.setattr(rotation, "read_manifest", manifest)
+    assert [Path(one.file).name for one in listed(home)] == [stays]
+
+
 async def test_where_there_is_nothing_nothing_is_made(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="nothing to back up"):
         await rotate(Home(tmp_path / "nothing"), 1)

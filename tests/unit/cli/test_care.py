@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from offbook.client import clients
+from offbook.client.endpoint import Endpoint
 from offbook.home import Home
 from tests.unit.cli.conftest import Run
 
@@ -122,6 +124,18 @@ def test_versions_are_told(run: Run) -> None:
     assert VERSION in run("--version").stdout
 
 
+NOTHING: dict[str, Any] = {
+    "delivered": 0,
+    "rejected": 0,
+    "resent": 0,
+    "waiting": 0,
+    "busy": [],
+    "last_error": None,
+    "outboxes": [],
+    "elsewhere": [],
+}
+
+
 @pytest.mark.parametrize(("arguments", "with_rejected"), [([], False), (["--rejected"], True)])
 def test_what_was_refused_is_tried_again_when_asked(
     arguments: list[str], with_rejected: bool, run: Run, monkeypatch: pytest.MonkeyPatch
@@ -130,7 +144,7 @@ def test_what_was_refused_is_tried_again_when_asked(
 
     def deliver_outboxes(*_: object, with_rejected: bool, **__: object) -> dict[str, Any]:
         asked.append(with_rejected)
-        return {"delivered": 0, "rejected": 0, "waiting": 0, "busy": [], "last_error": None, "outboxes": []}
+        return NOTHING
 
     monkeypatch.setattr(clients, "deliver_outboxes", deliver_outboxes)
     monkeypatch.setattr(clients.Client, "ping", lambda self: {})
@@ -140,9 +154,56 @@ def test_what_was_refused_is_tried_again_when_asked(
 
 def test_what_is_delivered_is_told_in_the_spelling_of_all_documents(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     outbox = {"folder": "x", "delivered": 0, "rejected": 0, "resent": 0, "waiting": 1, "last_error": "away"}
-    report = {"delivered": 0, "rejected": 0, "resent": 0, "waiting": 1, "busy": [], "last_error": "away"}
-    monkeypatch.setattr(clients, "deliver_outboxes", lambda *_, **__: {**report, "outboxes": [outbox]})
+    report = NOTHING | {"waiting": 1, "last_error": "away", "outboxes": [outbox]}
+    monkeypatch.setattr(clients, "deliver_outboxes", lambda *_, **__: report)
     monkeypatch.setattr(clients.Client, "ping", lambda self: {})
     document = json.loads(run("flush", "--json").stdout)
     assert (document["lastError"], document["outboxes"][0]["lastError"]) == ("away", "away")
     assert [name for name in (*document, *document["outboxes"][0]) if "_" in name] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "is_own"),
+    [("", True), ("http://localhost:8770", True), ("http://127.0.0.1:8771", False), ("http://memory:8770", False)],
+)
+def test_the_socket_and_the_port_of_the_folders_provider_are_one(
+    url: str, is_own: bool, run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Collection[str]] = []
+
+    def deliver_outboxes(*_: object, own: Collection[str], **__: object) -> dict[str, Any]:
+        found.append(own)
+        return NOTHING
+
+    monkeypatch.setattr(clients, "deliver_outboxes", deliver_outboxes)
+    monkeypatch.setattr(clients.Client, "ping", lambda self: {})
+    assert run("flush", *(["--url", url] if url else [])).exit_code == 0
+    names = {f"unix://{home.socket}", *(f"http://{host}:8770" for host in ("127.0.0.1", "localhost", "[::1]"))}
+    assert [set(own) for own in found] == [names if is_own else set()]
+
+
+@pytest.mark.parametrize("is_everything", [False, True])
+def test_what_is_meant_for_another_provider_is_told_and_goes_here_only_when_asked(
+    is_everything: bool, run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ends of sessions of coding agents, too."""
+    where: list[tuple[str, bool]] = []
+    ends: list[Endpoint | None] = []
+
+    def deliver_outboxes(_: Path, endpoint: Endpoint, *, everything: bool, **__: object) -> dict[str, Any]:
+        where.append((str(endpoint), everything))
+        other = {"folder": "/x/outbox/python", "endpoint": "http://127.0.0.1:9999", "waiting": 2}
+        return NOTHING | {"elsewhere": [] if everything else [other]}
+
+    monkeypatch.setattr(clients, "deliver_outboxes", deliver_outboxes)
+    monkeypatch.setattr(clients.Client, "ping", lambda self: {})
+    monkeypatch.setattr("offbook.hosts.coding.ends.hosts_with_ends", lambda _: ["claude-code"])
+    monkeypatch.setattr(
+        "offbook.hosts.coding.ends.Ends.tell", lambda *_, endpoint=None, **__: ends.append(endpoint) or 0
+    )
+    result = run("flush", *(["--everything"] if is_everything else []))
+    assert result.exit_code == 0
+    assert where == [(f"unix://{home.socket}", is_everything)]
+    assert [None if each is None else str(each) for each in ends] == [None if is_everything else where[0][0]]
+    told = "python: 2 messages meant for http://127.0.0.1:9999: `offbook flush --url http://127.0.0.1:9999`"
+    assert (told in result.stdout, "nothing waits" in result.stdout) == (not is_everything, is_everything)

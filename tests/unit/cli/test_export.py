@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -332,6 +333,34 @@ def test_the_wiki_is_copied_where_it_is_at_hand(run: Run, moving: Moving, here: 
     assert (here / "out" / "main" / "index.md").read_text() == "# main"
     elsewhere = run("--url", "http://127.0.0.1:1", "export", "more", "--format", "wiki")
     assert "on its machine" in elsewhere.output
+
+
+def test_a_link_in_the_wiki_that_leads_nowhere_is_left_out_and_named(
+    run: Run, moving: Moving, here: Path, home: Home
+) -> None:
+    notes = home.wiki / "main" / "notes"
+    notes.mkdir(parents=True)
+    (notes / "mine.md").write_text("mine")
+    (notes / "there.md").symlink_to("mine.md")
+    (notes / "gone.md").symlink_to("nowhere.md")
+    (notes / "round").symlink_to("..")
+    result = run("export", "out", "--format", "wiki")
+    assert result.exit_code == 0, result.output
+    assert "left out: 2 links that cannot be followed: nothing is where they lead, or they lead back:" in result.output
+    assert sorted(path.name for path in (here / "out" / "main" / "notes").iterdir()) == ["mine.md", "there.md"]
+    report = json.loads(run("export", "more", "--format", "wiki", "--json").stdout)
+    assert report["agents"][0]["leftOut"][0]["count"] == 2
+    assert str(notes / "gone.md") in report["agents"][0]["leftOut"][0]["why"]
+
+
+def test_a_page_that_cannot_be_copied_is_named(run: Run, moving: Moving, here: Path, home: Home) -> None:
+    (home.wiki / "main").mkdir(parents=True)
+    os.mkfifo(home.wiki / "main" / "pipe")
+    result = run("export", "out", "--format", "wiki")
+    assert result.exit_code == 1
+    assert "pipe cannot be copied" in " ".join(result.output.split())
+    assert "[(" not in result.output
+    assert not (here / "out").exists()
 
 
 def test_pages_of_some_agents_have_an_index_that_names_those(run: Run, moving: Moving, here: Path, home: Home) -> None:

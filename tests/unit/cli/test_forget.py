@@ -216,12 +216,13 @@ def test_examples_come_from_all_over() -> None:
 
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """Two outboxes with three messages each, of which one cannot be opened."""
+    """Two outboxes with three messages each, of which one cannot be opened; one more is for another provider."""
     flushed: list[str] = []
 
     def delivered(invocation: Any) -> dict[str, Any]:
         flushed.append(str(invocation.endpoint))
-        return {"delivered": 3, "waiting": 0, "busy": [str(tmp_path / "busy")]}
+        elsewhere = [{"folder": str(tmp_path / "other"), "endpoint": "http://127.0.0.1:9999", "waiting": 4}]
+        return {"delivered": 3, "waiting": 0, "busy": [str(tmp_path / "busy")], "elsewhere": elsewhere}
 
     monkeypatch.setattr(flush, "delivered", delivered)
     monkeypatch.setattr(outboxes, "folders_that_wait", lambda home: [tmp_path / "busy", tmp_path / "free"])
@@ -233,8 +234,8 @@ def test_what_waits_is_delivered_first_and_what_cannot_be_is_counted(run: Run, w
     result = run("forget", "--matching", "harbour", "--yes")
     assert len(waiting) == 1
     assert "3 messages that waited in outboxes delivered first" in result.stderr
-    assert "3 messages in the outboxes of this machine not delivered yet" in result.stderr
-    assert "offbook flush" in result.stderr
+    assert "7 messages in the outboxes of this machine not delivered yet" in result.stderr
+    assert "`offbook flush` delivers them, or says for whom they are" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--dry-run"], ["--yes", *REMOTE]])

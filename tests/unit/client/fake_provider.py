@@ -34,6 +34,13 @@ UNAUTHORIZED = {
     "detail": "no token",
     "retryable": False,
 }
+FORBIDDEN = {
+    "type": "urn:offbook:problem:forbidden",
+    "title": "This caller may not do that.",
+    "status": 403,
+    "detail": "this token is for other agents",
+    "retryable": False,
+}
 
 ENTRY = {
     "id": "m1",
@@ -82,6 +89,7 @@ class FakeProvider:
     is_chunked: bool = False
     closes_each: bool = False
     refused_text: str | None = None
+    forbidden_agents: frozenset[str] = frozenset()
     plan: deque[Any] = field(default_factory=deque)
     requests: list[Request] = field(default_factory=list)
     sessions: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
@@ -222,12 +230,18 @@ class FakeProvider:
     def _store(self, body: dict[str, Any]) -> tuple[int, Any]:
         if not body["sessionId"]:
             return 422, WRONG_SHAPE
+        if body.get("agentId", "") in self.forbidden_agents:
+            return 403, FORBIDDEN
         log = self.sessions.setdefault((body.get("agentId", ""), body["sessionId"]), [])
         messages = body.get("messages") or [body["message"]]
         if self.refused_text is not None and any(self.refused_text in str(each["content"]) for each in messages):
             return 422, WRONG_SHAPE
         known = {each["id"] for each in log if "id" in each}
-        new = [each for each in messages if each.get("id") not in known]
+        new: list[dict[str, Any]] = []
+        for each in messages:
+            if each.get("id") not in known:
+                new.append(each)
+                known |= {each["id"]} if "id" in each else set()
         log.extend(new)
         return 200, {
             "accepted": len(new),

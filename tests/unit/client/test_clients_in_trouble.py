@@ -18,15 +18,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.client import deliveries, delivery, outboxes
+from offbook.client import courier, deliveries, delivery, outboxes
 from offbook.client.clients import AsyncClient, Client, deliver_outboxes
 from offbook.client.loop_thread import LoopThread
 from offbook.client.outbox import Outbox
+from offbook.client.outbox_folder import OutboxFolder
 from offbook.client.segment import Segment
-from tests.unit.client.fake_provider import FakeProvider
+from tests.unit.client.fake_provider import FORBIDDEN, FakeProvider
 
 INTERNAL = {"type": "urn:offbook:problem:internal", "title": "A bug.", "status": 500, "retryable": False}
-FORBIDDEN = {"type": "urn:offbook:problem:forbidden", "title": "Not yours.", "status": 403, "retryable": False}
 
 
 @pytest.fixture(autouse=True)
@@ -204,6 +204,157 @@ def test_what_was_rejected_can_be_sent_again(provider: FakeProvider, tmp_path: P
     assert rejected.read_bytes() == b"not ours\n"
 
 
+def test_what_was_rejected_into_several_files_comes_back_in_order_whenever_it_is_killed(
+    provider: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("offbook.client.outbox_folder.REJECTED_MAX_BYTES", 300)
+    provider.refused_text = "poison"
+    with Client(client="host") as client:
+        for number in range(6):
+            client.record("s", ("user", f"poison {number}"))
+        assert not client.flush(10)
+    folder = tmp_path / "outbox" / "host"
+    assert len(list(folder.glob("rejected*.jsonl"))) > 2
+    provider.refused_text = None
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            deliver_outboxes(tmp_path, provider.url, with_rejected=True)
+    assert deliver_outboxes(tmp_path, provider.url, with_rejected=True)["waiting"] == 0
+    assert provider.texts("s") == [f"poison {number}" for number in range(6)]
+    assert list(folder.glob("rejected*")) == []
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_cannot_be_put_back_on_disk_stays_where_it_was(
+    provider: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.refused_text = "poison"
+    with Client(client="host") as client:
+        client.record("s", ("user", "poison"))
+        assert not client.flush(10)
+    with monkeypatch.context() as patch:
+        patch.setattr(Outbox, "sync", lambda self: False)
+        report = deliver_outboxes(tmp_path, provider.url, with_rejected=True)
+        assert "cannot be written" in report["last_error"]
+    assert b"poison" in (tmp_path / "outbox" / "host" / "rejected.leaving").read_bytes()
+    provider.refused_text = None
+    assert deliver_outboxes(tmp_path, provider.url, with_rejected=True)["waiting"] == 0
+    assert provider.texts("s") == ["poison"]
+
+
+def test_a_refused_message_waits_until_there_is_room_to_keep_it(
+    provider: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_full = True
+    real = OutboxFolder.set_aside
+
+    def set_aside(self: OutboxFolder, *arguments: Any) -> Path:
+        if is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, *arguments)
+
+    monkeypatch.setattr(OutboxFolder, "set_aside", set_aside)
+    provider.refused_text = "poison"
+    with Client(client="host") as client:
+        client.record("s", ("user", "poison"))
+        client.record("s", ("user", "fine"))
+        assert eventually(lambda: "No space" in str(client.outbox_status()["last_error"]))
+        status = client.outbox_status()
+        assert (status["waiting"], status["rejected"]) == (2, 0)
+        is_full = False
+        assert not client.flush(10)
+        status = client.outbox_status()
+        assert (status["waiting"], status["delivered"], status["rejected"]) == (0, 1, 1)
+    assert b"poison" in (tmp_path / "outbox" / "host" / "rejected.jsonl").read_bytes()
+    assert provider.texts("s") == ["fine"]
+
+
+# ── an agent that the token is not for ──
+
+
+def said_by_two(client: Client, numbers: range) -> None:
+    for number in numbers:
+        client.record("s", ("user", f"message {number}"), agent_id="bob" if number % 3 == 0 else "ann")
+
+
+def texts_of(agent: str, numbers: range) -> list[str]:
+    return [f"message {number}" for number in numbers if (number % 3 == 0) == (agent == "bob")]
+
+
+def sent_for(provider: FakeProvider, agent: str) -> list[str]:
+    return [
+        message["content"]
+        for request in provider.requests
+        if request.verb == "onMessage" and request.body.get("agentId") == agent
+        for message in request.body["messages"]
+    ]
+
+
+def test_a_message_that_the_token_may_not_write_holds_up_no_other_agent(
+    provider: FakeProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.forbidden_agents = frozenset({"bob"})
+    with Client(client="host") as client, caplog.at_level(logging.WARNING, "offbook.client"):
+        said_by_two(client, range(30))
+        assert eventually(lambda: provider.texts("s", "ann") == texts_of("ann", range(30)))
+        said_by_two(client, range(30, 60))
+        assert eventually(lambda: provider.texts("s", "ann") == texts_of("ann", range(60)))
+        assert eventually(lambda: client.outbox_status()["waiting"] == 20)
+        status = client.outbox_status()
+        assert (status["delivered"], status["rejected"], status["dropped"]) == (40, 0, 0)
+        assert "other agents" in status["last_error"]
+    assert len([message for message in caplog.messages if "messages wait" in message]) == 1
+    with Client(client="host") as client:  # as after a restart, and still not allowed
+        client.record("s", ("user", "message 61"), agent_id="ann")
+        assert eventually(lambda: provider.texts("s", "ann") == [*texts_of("ann", range(60)), "message 61"])
+        provider.forbidden_agents = frozenset()
+        assert client.flush(10)
+    assert provider.texts("s", "bob") == texts_of("bob", range(60))
+    assert sent_for(provider, "ann") == provider.texts("s", "ann")  # none twice
+    claimed = [
+        claim for claim, sent in zip(provider.claims(), provider.requests, strict=True) if sent.body["agentId"] == "ann"
+    ]
+    assert [int(claim["first"]) for claim in claimed[1:]] == [int(claim["last"]) + 1 for claim in claimed[:-1]]
+
+
+def test_where_the_token_is_for_nobody_everything_waits(provider: FakeProvider, tmp_path: Path) -> None:
+    provider.forbidden_agents = frozenset({"ann", "bob"})
+    with Client(client="host") as client:
+        said_by_two(client, range(12))
+        assert not client.settle(10)
+    report = deliver_outboxes(tmp_path, provider.url)
+    assert (report["delivered"], report["rejected"], report["waiting"]) == (0, 0, 12)
+    assert "other agents" in report["last_error"]
+    provider.forbidden_agents = frozenset()
+    assert deliver_outboxes(tmp_path, provider.url)["delivered"] == 12
+    assert provider.texts("s", "ann") == texts_of("ann", range(12))
+
+
+def test_an_agent_that_is_held_for_long_makes_way_and_loses_nothing(
+    provider: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier, "HELD_BYTES", 4_000)
+    provider.forbidden_agents = frozenset({"bob"})
+    with Client(client="host") as client:
+        said_by_two(client, range(300))
+        assert eventually(lambda: provider.texts("s", "ann") == texts_of("ann", range(300)))
+        client.record("s", ("user", "message 301"), agent_id="ann")
+        assert eventually(lambda: provider.texts("s", "ann")[-1] == "message 301")
+        assert eventually(lambda: client.outbox_status()["waiting_bytes"] < 5_000)
+        assert eventually(lambda: sum(client.outbox_status()[name] for name in ("waiting", "rejected")) == 100)
+        assert client.outbox_status()["rejected"] > 0
+        assert client.outbox_status()["waiting"] > 0
+    provider.forbidden_agents = frozenset()
+    report = deliver_outboxes(tmp_path, provider.url, with_rejected=True)
+    assert (report["waiting"], report["rejected"]) == (0, 0)
+    assert sorted(provider.texts("s", "bob")) == sorted(texts_of("bob", range(300)))
+    assert sent_for(provider, "ann") == [*texts_of("ann", range(300)), "message 301"]
+
+
 def test_what_names_an_agent_that_cannot_be_is_kept_for_whoever_looks(provider: FakeProvider, tmp_path: Path) -> None:
     """The provider refuses it; until then it goes the way of all others, and no other waits for it."""
     provider.refused_text = "poison"
@@ -276,8 +427,25 @@ def test_what_was_meant_for_another_endpoint_is_not_delivered_here(
     assert provider.texts("other") == []
     assert provider.texts("s") == ["mine", "mine"]
     assert len([message for message in caplog.messages if "unix:///elsewhere" in message]) == 2
-    assert deliver_outboxes(tmp_path, provider.url)["delivered"] == 6
+    report = deliver_outboxes(tmp_path, provider.url, with_rejected=True)
+    assert (report["delivered"], report["waiting"], report["outboxes"]) == (0, 0, [])
+    assert report["elsewhere"] == [
+        {"folder": str(tmp_path / "outbox" / name), "endpoint": "unix:///elsewhere", "waiting": 3}
+        for name in ("host", "host~3")
+    ]
+    assert provider.texts("other") == []
+    report = deliver_outboxes(tmp_path, provider.url, everything=True)
+    assert (report["delivered"], report["elsewhere"]) == (6, [])
     assert len(provider.texts("other")) == 6
+
+
+def test_a_socket_is_the_same_by_whatever_name_its_folder_goes(provider: FakeProvider, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    leave_behind(tmp_path, "host", "s", endpoint=f"unix://{tmp_path}/link/{Path(provider.url).name}")
+    assert deliver_outboxes(tmp_path, provider.url)["delivered"] == 3
+    leave_behind(tmp_path, "host", "s", endpoint="http://127.0.0.1:9")
+    assert deliver_outboxes(tmp_path, provider.url)["delivered"] == 0
+    assert deliver_outboxes(tmp_path, provider.url, own={"http://127.0.0.1:9"})["delivered"] == 3
 
 
 def test_a_second_outbox_opened_from_within_is_not_kept(

@@ -536,6 +536,22 @@ async def test_a_long_log_is_read_in_pages_and_one_that_may_not_be_read_is_no_tr
     assert (kinds(session), len(session._known_ids)) == (["started"], memory.shown)
 
 
+async def test_what_was_recorded_is_told_where_the_provider_is_there() -> None:
+    memory = FakeMemory()
+    memory.stored += [Message(role="user", content=f"said {number}", id=f"m{number}") for number in range(4)]
+    session = session_of(memory)
+    await session.start()
+    assert [one.id for one in await session.recorded(2)] == ["m2", "m3"]
+    assert session.knows("m0")
+    assert not session.knows("m4")
+    memory.is_away = True
+    assert await session.recorded(2) == []
+    another = session_of(memory)
+    await another.start()
+    memory.is_away = False
+    assert await another.recorded(2) == []  # what it began with is not known yet
+
+
 async def test_without_a_provider_a_session_starts_empty_and_remembers_later() -> None:
     memory = FakeMemory()
     before = Message(role="user", content="long ago", id="long-ago")

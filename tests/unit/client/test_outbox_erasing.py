@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from offbook.client.outbox import Outbox
 from offbook.client.outbox_erasing import Outboxes
+from offbook.client.outbox_folder import OutboxFolder, State
 from offbook.client.outboxes import resend_rejected
 from offbook.client.segment import Queued
 from offbook.embedded import open_parts
@@ -270,6 +271,21 @@ def test_what_a_stop_left_half_written_goes(tmp_path: Path) -> None:
     assert holding(tmp_path, "ferry") == ["rejected.jsonl"]
 
 
+def test_it_goes_from_every_file_of_what_was_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("offbook.client.outbox_folder.REJECTED_MAX_BYTES", 100)
+    outbox = opened(tmp_path)
+    refused(outbox, record(f"{WORD} one"), record("The ferry leaves."), record(f"{WORD} two"))
+    names = ["rejected.jsonl", "rejected.1.jsonl", "rejected.2.jsonl"]
+    assert [path.name for path in OutboxFolder(outbox.folder).rejected_paths()] == names
+    outbox.close()
+    assert left(tmp_path) == [(f"outbox/agent/{names[number]}", "its text") for number in (2, 0)]
+    (outbox.folder / "rejected.2.new").write_bytes((outbox.folder / "rejected.2.jsonl").read_bytes())
+    assert erased(tmp_path) == 3
+    assert left(tmp_path) == []
+    assert [each.name for each in tmp_path.rglob("rejected.*")] == ["rejected.1.jsonl"]
+    assert holding(tmp_path, "ferry") == ["rejected.1.jsonl"]
+
+
 def test_an_outbox_that_cannot_be_read_is_told_and_keeps_no_other_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,14 +295,14 @@ def test_an_outbox_that_cannot_be_read_is_told_and_keeps_no_other_back(
         outbox.close()
     from offbook.client import outbox_erasing
 
-    real = outbox_erasing.cursor_of
+    real = outbox_erasing.state_of
 
-    def cursor_of(folder: Path) -> int:
+    def state_of(folder: Path) -> State:
         if folder.name == "one":
             raise PermissionError(13, "Permission denied")
         return real(folder)
 
-    monkeypatch.setattr(outbox_erasing, "cursor_of", cursor_of)
+    monkeypatch.setattr(outbox_erasing, "state_of", state_of)
     assert asyncio.run(outboxes(tmp_path).count("main", saying(WORD))) == 1
     with pytest.raises(StoreError, match="one: Permission denied: see that these can be written"):
         asyncio.run(outboxes(tmp_path).erase("main", saying(WORD)))
@@ -311,6 +327,19 @@ def test_a_copy_of_what_was_delivered_goes_under_a_client_that_runs(tmp_path: Pa
     again.advance(3)
     again.close()
     assert list(tmp_path.rglob("*.damaged")) == []
+
+
+def test_what_went_ahead_of_a_lane_that_is_held_was_delivered(tmp_path: Path) -> None:
+    outbox = opened(tmp_path)
+    assert outbox.append(record(f"{WORD}, held", agent="bob"), "bob")
+    assert outbox.append(record(f"{WORD}, delivered", agent="ann"), "ann")
+    outbox.advance(outbox.peek(9, PLENTY, {"bob"})[-1].ordinal)
+    assert erased(tmp_path, agent_id="ann") == 1
+    assert left(tmp_path, agent_id="ann") == []
+    assert [what for _, what in left(tmp_path, agent_id="bob")] == [
+        "it waits to be delivered: `offbook flush`, then forget it again"
+    ]
+    assert [queued.lane for queued in outbox.peek(9, PLENTY)] == ["bob"]
 
 
 def test_what_waits_is_left_and_told(tmp_path: Path) -> None:

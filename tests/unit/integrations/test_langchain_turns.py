@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.client.placement import placed
+from offbook.integrations import lately
 from offbook.integrations.langchain_turns import Turns, in_their_order, with_unrecorded
 from offbook.integrations.sessions import Sessions
 from offbook.turns import PreparedTurn, TurnTokens
@@ -35,6 +36,12 @@ class FakeSession:
     def add(self, message: Message) -> Message:
         self.added.append(message)
         return message
+
+    def knows(self, message_id: str) -> bool:
+        return any(one.id == message_id for one in self.added)
+
+    def recorded(self, most: int) -> list[Message]:
+        return []
 
     def report_usage(self, tokens: int | None) -> None:
         self.used.append(tokens)
@@ -87,6 +94,24 @@ def test_usage_is_of_the_answer_that_was_just_given() -> None:
     turns.answered(blocking, answered)
     turns.answered(blocking, answered)
     assert session.used == [40]
+
+
+def test_of_a_long_thread_that_is_made_anew_all_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lately, "LATELY", 10)
+    session, turns = FakeSession(0), Turns(cast(Sessions, None), None)
+    blocking = cast(BlockingHotSwapSession, session)
+    said: list[tuple[type[BaseMessage], str]] = []
+    for number in range(15):
+        said.append((HumanMessage, f"Question {number}."))
+        thread = [kind(text, id=f"{number}.{at}") for at, (kind, text) in enumerate(said)]
+        session.shown = len(said)
+        for _ in range(2):  # before each of a turn's requests
+            messages = turns.given(blocking, thread, thread)
+            assert [str(one.content).removesuffix("\n\n[recall]") for one in messages][3:] == [one[1] for one in said]
+            assert messages[-2:-1] in ([], thread[-2:-1], [messages[2]])  # the host's own
+        said.append((AIMessage, f"Answer {number}."))
+        turns.answered(blocking, [*thread, AIMessage(f"Answer {number}.", id=f"{number}.answer")])
+        assert [one.content for one in session.added] == [one[1] for one in said]
 
 
 # ── the host's order, and what it shows beside the thread ──

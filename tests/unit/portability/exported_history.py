@@ -12,7 +12,9 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
+from offbook.erasures import FORGOTTEN
 from offbook.ingest import check
+from offbook.lifecycle.erasure import forgotten
 from offbook.noise import noise_kind
 from offbook.portability.conversations import Conversation, Damage
 from offbook.portability.exported import ExportedMessage
@@ -33,6 +35,7 @@ class History:
     sessions: dict[str, list[Message]] = field(default_factory=dict)
     kept: list[SummaryView] = field(default_factory=list)
     pinned: set[tuple[str, int]] = field(default_factory=set)
+    forgotten: set[tuple[str, int]] = field(default_factory=set)
 
     def add(self, session: str, message: Message) -> None:
         """As a store does it: one id once."""
@@ -43,7 +46,11 @@ class History:
     def messages(self) -> Iterator[ExportedMessage]:
         for session, messages in self.sessions.items():
             for seq, message in enumerate(messages, start=1):
-                yield ExportedMessage(session, seq, message, noise_kind(message), (session, seq) in self.pinned)
+                place = (session, seq)
+                if place in self.forgotten:
+                    yield ExportedMessage(session, seq, forgotten(message), FORGOTTEN, False)
+                else:
+                    yield ExportedMessage(session, seq, message, noise_kind(message), place in self.pinned)
 
     def summaries(self) -> Iterator[SummaryView]:
         yield from sorted(self.kept, key=lambda view: (view.level, view.id))

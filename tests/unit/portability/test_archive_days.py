@@ -75,7 +75,10 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> N
     assert len(told(history)) == 2
     assert str(list(history.messages())[1].message.ts) == "2026-05-12 00:00:00+00:00"
     assert (report_.unreadable, report_.agent("main").skipped) == (2, 3)
-    assert [(left.what, left.count) for left in report_.left_out] == [("messages without text", 1)]
+    assert [(left.what, left.count) for left in report_.left_out] == [
+        ("messages without text", 1),
+        ("times that are not understood", 1),
+    ]
 
 
 def test_a_message_without_a_time_is_of_the_one_before_it(tmp_path: Path) -> None:
@@ -89,3 +92,10 @@ def test_a_folder_without_archives_says_what_to_give(tmp_path: Path) -> None:
     history, report_ = read(conversations, tmp_path)
     assert not history.sessions
     assert (report_.unreadable, "give the folder" in report_.problems[0].reason) == (1, True)
+
+
+def test_times_in_seconds_are_understood(tmp_path: Path) -> None:
+    day_file(tmp_path, [{**TALK[0], "timestamp": 1_778_400_000}])
+    history, report_ = read(conversations, tmp_path)
+    assert str(next(history.messages()).message.ts) == "2026-05-10 08:00:00+00:00"
+    assert not report_.left_out

@@ -166,10 +166,19 @@ def test_a_conversation_with_a_bad_node_loses_only_that(tmp_path: Path) -> None:
     whole["mapping"]["d"] = "not a node"
     found = read("chatgpt", write_json(tmp_path / "conversations.json", [whole]))
     assert texts(found.only) == ["one", "three"]
-    assert [each.where for each in found.damages] == ["conversations.json #1 message b"]
+    assert [each.where[-9:] for each in found.damages] == ["message d", "message b"]
 
 
 def test_a_folder_without_conversations_says_what_to_give(tmp_path: Path) -> None:
     found = read("chatgpt", tmp_path)
     assert found.report.unreadable == 1
     assert "give the zip of ChatGPT's export" in found.report.problems[0].reason
+
+
+def test_times_that_are_not_understood_are_told(tmp_path: Path) -> None:
+    whole = chatgpt(
+        node("a", "root", "user", "one", at=AT * 1000), node("b", "a", "user", "two", at="soon"), current="b"
+    )
+    found = read("chatgpt", write_json(tmp_path / "conversations.json", [whole | {"create_time": "soon"}]))
+    assert [each["ts"] for each in found.only] == ["2023-11-14T22:13:20.250Z"] * 2
+    assert found.left_out() == {"times that are not understood": 2}

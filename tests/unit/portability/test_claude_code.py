@@ -130,6 +130,31 @@ def test_a_folder_gives_every_session_without_copies_and_sub_agents(tmp_path: Pa
     assert texts(alone.only) == ["first", "second"]
 
 
+def test_what_a_fork_took_over_is_left_out_where_the_other_session_is_there(tmp_path: Path) -> None:
+    def forked(line: dict[str, Any]) -> dict[str, Any]:
+        return line | {"sessionId": "s2", "forkedFrom": {"sessionId": "s1", "messageUuid": line["uuid"]}}
+
+    typed = {"type": "queued_command", "prompt": "typed meanwhile", "commandMode": "prompt"}
+    lines = [
+        code_line("1", "user", "first"),
+        {"type": "attachment", "uuid": "2", "sessionId": "s1", "attachment": typed},
+        code_line("3", "assistant", [{"type": "text", "text": "second"}]),
+    ]
+    own = code_line("4", "user", "in the fork", sessionId="s2")
+    damaged = own | {"uuid": "5", "forkedFrom": "s1"}
+    write(tmp_path / "s1.jsonl", *lines)
+    fork = write(tmp_path / "s2.jsonl", *(forked(line) for line in lines), own, damaged)
+    write(tmp_path / "s3.jsonl", lines[1], code_line("6", "user", "goes on", sessionId="s3"))
+    found = read("claude-code", tmp_path)
+    assert {key: texts(messages) for key, messages in found.sessions.items()} == {
+        "claude-code:s1": ["first", "typed meanwhile", "second"],
+        "claude-code:s2": ["in the fork", "in the fork"],
+        "claude-code:s3": ["goes on"],
+    }
+    assert found.left_out() == {"messages of other sessions": 4}
+    assert len(read("claude-code", fork).only) == 5  # alone it is all there is
+
+
 def test_a_bad_line_costs_only_itself(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(json_lines, "LONGEST_EVENT_BYTES", 2_000)
     path = write(
@@ -154,3 +179,13 @@ def test_another_file_of_lines_says_that_it_is_none(tmp_path: Path) -> None:
 
 def test_a_folder_without_sessions_says_what_to_give(tmp_path: Path) -> None:
     assert "~/.claude/projects" in read("claude-code", tmp_path).report.problems[0].reason
+
+
+def test_a_title_of_an_odd_kind_is_none(tmp_path: Path) -> None:
+    odd = {"type": ["custom-title"], "customTitle": "x"}
+    path = tmp_path / "s1.jsonl"
+    path.write_text("\n".join(map(json.dumps, [odd, code_line("a", "user", "Hello", timestamp="soon")])))
+    found = read("claude-code", path)
+    assert texts(found.only) == ["Hello"]
+    assert "title" not in found.only[0]["meta"]
+    assert found.left_out()["times that are not understood"] == 1

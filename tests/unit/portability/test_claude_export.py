@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from offbook.portability.wires import digest_of
 from tests.unit.portability.foreign_files import claude, claude_message
 from tests.unit.portability.reading_files import read, texts, write_json, write_zip
 
@@ -128,3 +129,52 @@ def test_an_export_of_chatgpt_says_so(tmp_path: Path) -> None:
     found = read("claude", write_json(tmp_path / "conversations.json", [{"mapping": {}}]))
     assert found.report.unreadable == 1
     assert found.report.problems[0].reason == "holds a conversation of ChatGPT: `offbook import chatgpt` reads it"
+
+
+@pytest.mark.parametrize("parent", [["a"], {"a": 1}])
+def test_an_odd_parent_ends_the_way_up(tmp_path: Path, parent: object) -> None:
+    whole = claude(claude_message("a", "human", "Q"), claude_message("b", "assistant", "A", parent=parent))  # type: ignore[arg-type]
+    assert texts(read("claude", write_json(tmp_path / "conversations.json", [whole])).only) == ["Q", "A"]
+
+
+def test_times_that_are_not_understood_are_told(tmp_path: Path) -> None:
+    whole = claude(claude_message("a", "human", "Q", created_at="soon"), created_at=1_740_823_140_000)
+    found = read("claude", write_json(tmp_path / "conversations.json", [whole]))
+    assert [each["ts"] for each in found.only] == ["2025-03-01T09:59:00.000Z"]
+    assert found.left_out() == {"times that are not understood": 1}
+
+
+# ── where there are no ids ────────────────────────────────────────────────────────────────────
+
+
+def bare(*said: str, **fields: object) -> dict[str, object]:
+    messages = [{"sender": "human", "text": each} for each in said]
+    return {"created_at": "2026-05-10T00:00:00Z", "chat_messages": messages, **fields}
+
+
+def ids(path: Path) -> dict[str, list[str]]:
+    return {key: [each["id"] for each in told] for key, told in read("claude", path).sessions.items()}
+
+
+@pytest.mark.parametrize("fields", [{"uuid": "A"}, {}])
+def test_a_message_without_an_id_has_the_same_one_wherever_it_is_read(tmp_path: Path, fields: dict[str, str]) -> None:
+    whole = bare("one", "two", **fields)
+    [(key, first)] = ids(write_json(tmp_path / "conversations.json", [whole])).items()
+    packed = write_zip(tmp_path / "c.zip", {"export/conversations.json": json.dumps([whole])})
+    assert ids(packed) == {key: first}
+    grown = bare("one", "two", "three", **fields)
+    later = ids(write_json(tmp_path / "later.json", [claude(claude_message("q", "human", "newer")), grown]))
+    assert later[key][:2] == first
+    assert len(set(later[key])) == 3
+
+
+def test_conversations_that_begin_alike_are_two(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "conversations.json", [bare("hi", "one"), bare("hi", "two")])
+    assert sorted(texts(told)[1] for told in read("claude", path).sessions.values()) == ["one", "two"]
+
+
+def test_what_has_ids_is_known_as_it_was(tmp_path: Path) -> None:
+    whole = claude(claude_message("a", "human", "Q"), name="")
+    assert ids(write_json(tmp_path / "conversations.json", [whole])) == {
+        "claude:" + digest_of(*map(str, whole["chat_messages"])): ["a"]
+    }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +180,78 @@ def test_ids_do_not_depend_on_what_was_read_before(tmp_path: Path) -> None:
     again = read("codex", path)
     assert [each["id"] for each in again.only] == [each["id"] for each in read("codex", path).only]
     assert len(again.only) == 2
+
+
+PARENT, FORK = ID, ID.replace("0199", "0200")
+
+
+def turn(at: str) -> dict[str, Any]:
+    """As Codex names turns: by the time they began."""
+    milliseconds = int(datetime.fromisoformat(at).timestamp() * 1000)
+    name = f"{milliseconds:012x}"
+    return line("event_msg", {"type": "task_started", "turn_id": f"{name[:8]}-{name[8:]}-7000-8000-000000000000"}, at)
+
+
+def at(time: str, *lines: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each | {"timestamp": time} for each in lines]
+
+
+def a_fork(tmp_path: Path, *own: dict[str, Any]) -> Path:
+    """Of a session that goes on after it."""
+    first = [turn("2026-05-01T10:00:00Z"), said("user", "go on"), said("assistant", "One"), said("user", "go on")]
+    second = [turn("2026-05-01T10:05:00Z"), said("assistant", "Two 说 \ud83d")]
+    later = at("2026-05-03T10:00:00Z", said("user", "go on"), said("assistant", "After the fork"))
+    write(tmp_path / "05/01", meta(), *at("2026-05-01T10:00:01Z", *first, *second), *later)
+    begun = "2026-05-02T10:00:00Z"
+    head = meta(FORK, forked_from_id=PARENT, timestamp=begun)
+    copied = at("2026-05-02T10:00:00.040Z", head, meta(), *first, *second)
+    return write(tmp_path / "05/02", *copied, *own, name=f"rollout-2026-05-02T10-00-00-{FORK}.jsonl")
+
+
+def test_what_a_fork_took_over_is_left_out_where_the_other_session_is_there(tmp_path: Path) -> None:
+    own_turn = turn("2026-05-02T10:00:00.500Z")
+    own = at("2026-05-02T10:00:01Z", own_turn, said("user", "go on"), said("assistant", "Three"))
+    fork = a_fork(tmp_path, *own)
+    found = read("codex", tmp_path)
+    assert {key: texts(each) for key, each in found.sessions.items()} == {
+        f"codex:{PARENT}": ["go on", "One", "go on", "Two 说 \ufffd", "go on", "After the fork"],
+        f"codex:{FORK}": ["go on", "Three"],
+    }
+    assert found.left_out()["messages of other sessions"] == 4
+    assert [each["id"] for each in found.sessions[f"codex:{FORK}"]] == [
+        each["id"] for each in read("codex", fork).only
+    ][4:]
+    assert len(read("codex", fork).only) == 6  # alone it is all there is
+
+
+def test_what_a_fork_says_itself_is_never_taken_for_a_copy(tmp_path: Path) -> None:
+    """Of older versions, whose turns have no such names: the user's message comes first, and the context behind it."""
+    own = at("2026-05-02T10:00:00.300Z", said("user", "go on"), said("assistant", "After the fork"))
+    later = at("2026-05-02T10:00:30Z", said("assistant", "One"), said("assistant", "Two"))
+    a_fork(tmp_path, *own, *later)
+    assert texts(read("codex", tmp_path).sessions[f"codex:{FORK}"]) == ["go on", "After the fork", "One", "Two"]
+
+
+@pytest.mark.parametrize("forked_from", [FORK, 7, None, "", "../" + PARENT, "no-such-session"])
+def test_a_fork_of_nothing_that_is_there_is_stored_whole(tmp_path: Path, forked_from: Any) -> None:
+    write(tmp_path, meta(), said("user", "One"))
+    write(tmp_path, meta(FORK, forked_from_id=forked_from), said("user", "One"), name="rollout-b.jsonl")
+    assert texts(read("codex", tmp_path).sessions[f"codex:{FORK}"]) == ["One"]
+
+
+def test_a_kind_that_is_no_text_costs_only_its_line(tmp_path: Path) -> None:
+    odd: list[Any] = [line(["response_item"], {"type": "message"}), line("response_item", {"type": ["message"]})]  # type: ignore[arg-type]
+    found = read("codex", write(tmp_path, meta(), *odd, said("user", "Go")))
+    assert texts(found.only) == ["Go"]
+    assert found.left_out() == {
+        "lines of kind session_meta": 1,
+        "lines of kind ['response_item']": 1,
+        "items of kind ['message']": 1,
+    }
+
+
+def test_times_in_milliseconds_are_understood_and_others_are_told(tmp_path: Path) -> None:
+    odd = [line("response_item", {**said("user", at)["payload"]}, at=at) for at in ("1777629601500", "soon")]
+    found = read("codex", write(tmp_path, meta(), *odd))
+    assert [each.get("ts") for each in found.only] == ["2026-05-01T10:00:01.500Z", None]
+    assert found.left_out()["times that are not understood"] == 1

@@ -132,3 +132,15 @@ def test_a_database_that_goes_away_is_told_of(tmp_path: Path) -> None:
     damages: list[Damage] = []
     assert messages_of(found, damages) == []
     assert damages[0].is_whole
+
+
+def test_a_time_that_is_not_understood_is_told_and_the_day_stands_for_it(tmp_path: Path) -> None:
+    file = database(tmp_path, {DAY: TALK[:2]}, OLDER)
+    plugin = apsw.Connection(str(file))
+    plugin.execute("UPDATE exchanges SET metadata = '{\"timestamp\": 1778400000}'")
+    assert str(next(read(conversations, file)[0].messages()).message.ts) == "2026-05-10 08:00:00+00:00"
+    plugin.execute(f"UPDATE exchanges SET metadata = '{{\"timestamp\": 1{'0' * 400}}}'")
+    plugin.close()
+    history, report_ = read(conversations, file)
+    assert {str(each.message.ts) for each in history.messages()} == {"2026-05-10 00:00:00+00:00"}
+    assert [(left.what, left.count) for left in report_.left_out] == [("times that are not understood", 1)]

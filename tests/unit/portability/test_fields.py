@@ -20,6 +20,11 @@ NOON = datetime(2026, 5, 10, 12, tzinfo=UTC)
         "2026-05-10 12:00:00",
         int(NOON.timestamp() * 1000),
         NOON.timestamp() * 1000,
+        int(NOON.timestamp()),
+        NOON.timestamp(),
+        int(NOON.timestamp() * 1_000_000),
+        str(int(NOON.timestamp())),
+        f" {int(NOON.timestamp() * 1000)} ",
     ],
 )
 def test_times_as_others_write_them(value: object) -> None:
@@ -28,7 +33,19 @@ def test_times_as_others_write_them(value: object) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, "soon", "", [], {}, "0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-12:00", float("nan"), 1e300],
+    [
+        None,
+        True,
+        "soon",
+        "",
+        [],
+        {},
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:00:00-12:00",
+        float("nan"),
+        1e300,
+        10**400,
+    ],
 )
 def test_what_is_no_time(value: object) -> None:
     assert moment_of(value) is None

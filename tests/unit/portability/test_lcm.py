@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from offbook.portability import lcm
@@ -145,3 +146,13 @@ def test_a_damaged_database_gives_what_can_be_read(database: Lcm) -> None:
     found = read("lcm", path)
     assert [each.is_whole for each in found.damages] == [True]
     assert 100 < len(found.only) < 300
+
+
+def test_times_that_are_not_understood_are_told(database: Lcm) -> None:
+    conversation = database.conversation("s", "agent:main:main")
+    database.say(conversation, 0, "user", "a", created_at=1_770_091_506_000)
+    database.say(conversation, 1, "user", "b", created_at="soon")
+    found = read("lcm", database.close())
+    assert [each.get("ts") for each in found.only] == ["2026-02-03T04:05:06.000Z", None]
+    assert found.left_out() == {"times that are not understood": 1}
+    assert b'"count":1' in msgspec.json.encode(found.report)

@@ -53,9 +53,15 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
     write(tmp_path / "node_modules" / "x.md", "code")
     write(tmp_path / "data.txt", "no")
     (tmp_path / "link.md").symlink_to(tmp_path / "b.md")
+    (tmp_path / "linked").symlink_to(tmp_path / "a")
     found = read("markdown", tmp_path)
     assert list(found.sessions) == ["markdown:b.md", "markdown:c 语.MD", "markdown:a/CON.markdown"]
-    assert found.left_out() == {"files that are no Markdown": 2}
+    assert found.left_out() == {
+        "hidden folders": 1,
+        "folders of packages": 1,
+        "links": 2,
+        "files that are no Markdown": 1,
+    }
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,3 +89,15 @@ def test_front_matter_and_comments_are_counted_over_all_files(tmp_path: Path) ->
     (tmp_path / "b.md").write_text("---\ntitle: y\n---\n\nmilk\n")
     found = read("markdown", tmp_path)
     assert found.left_out() == {"front matter": 2, "comments": 1}
+
+
+def test_what_lies_in_a_hidden_folder_is_read_where_that_is_given(tmp_path: Path) -> None:
+    write(tmp_path / ".claude" / "CLAUDE.md", "tea")
+    assert read("markdown", tmp_path).left_out() == {"hidden folders": 1}
+    assert texts(read("markdown", tmp_path / ".claude").only) == ["tea"]
+
+
+def test_notes_between_two_rules_are_notes(tmp_path: Path) -> None:
+    found = read("markdown", write(tmp_path / "hr.md", "---\n\n# Facts\n- the boat is blue\n\n---\n\n- it is red\n"))
+    assert texts(found.only) == ["Facts: the boat is blue", "Facts: it is red"]
+    assert found.left_out() == {}

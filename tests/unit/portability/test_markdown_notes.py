@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,6 +109,33 @@ def test_what_only_looks_like_a_comment_is_a_note() -> None:
 def test_front_matter_is_left_out_and_told() -> None:
     assert read("---\ntitle: x\n---\ntea") == (["tea"], ["front matter"])
     assert read("tea") == (["tea"], [])
+
+
+FIELDS = [
+    "title: x",
+    "# made by hand\ntitle: x\n\ntags:\n- a\n- b",
+    "tags:\n  - a\n\tb\nMy key: |\n  text",
+    '"a key": {b: c}\nempty:',
+]
+
+
+@pytest.mark.parametrize("front", FIELDS)
+def test_fields_and_what_stands_under_them_are_front_matter(front: str) -> None:
+    assert read(f"---\n{front}\n---\ntea") == (["tea"], ["front matter"])
+
+
+@pytest.mark.parametrize(
+    "between", ["\n# Facts\n- tea\n", "# Facts\n- tea\n", "- tea", "\nnote: tea\n", "tea\nb: c", "tea\n"]
+)
+def test_a_page_may_begin_with_a_rule(between: str) -> None:
+    told, left = read(f"---\n{between}\n---\n\nmilk")
+    assert "tea" in told[0]
+    assert (told[-1], left) == ("milk", [])
+
+
+def test_an_empty_page_between_two_rules() -> None:
+    assert read("---\n---\ntea") == (["tea"], [])
+    assert read("+++\ntitle = 1\n\nx\n+++\ntea") == (["tea"], ["front matter"])
 
 
 @given(st.lists(st.tuples(st.sampled_from(["text", "comment", "code"]), st.booleans()), max_size=12))

@@ -109,3 +109,13 @@ def test_when_it_was_made_is_kept_only_where_that_is_not_when_it_was_noted(tmp_p
     notes = read("mem0", write_json(tmp_path / "mem0.json", [ALEX, changed, same, neither])).only
     made = {note["meta"]["mem0Id"]: note["meta"].get("createdAt") for note in notes}
     assert made == {"f4cbdb08": None, "2": ALEX["created_at"], "3": None, "4": "last summer"}
+
+
+def test_times_in_any_unit_are_understood_and_others_are_told(tmp_path: Path) -> None:
+    times = [1_715_000_000, 1_715_000_000_000, "1715000000000", "last summer", 10**400]
+    memories = [{"id": str(number), "memory": f"note {number}", "created_at": at} for number, at in enumerate(times)]
+    found = read("mem0", write_json(tmp_path / "mem0.json", memories))
+    told_at = {note["meta"]["mem0Id"]: note.get("ts") for note in found.only}
+    noted = "2024-05-06T12:53:20.000Z"
+    assert told_at == {"0": noted, "1": noted, "2": noted, "3": None, "4": None}
+    assert found.left_out() == {"times that are not understood": 2}

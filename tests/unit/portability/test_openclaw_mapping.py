@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.portability.openclaw.mapping import wire_message
+from offbook.portability.openclaw.mapping import moment, wire_message
 from offbook.types import Message
 
 CASES = json.loads(Path("tests/data/openclaw_messages.json").read_text())
@@ -30,3 +30,8 @@ def test_a_message_of_the_host_on_the_wire(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", CASES, ids=[case["what"] for case in CASES])
 def test_what_goes_on_the_wire_is_a_message(case: dict[str, Any]) -> None:
     assert msgspec.convert(case["wire"], Message).id == case["entryId"]
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), float("inf"), float("nan"), True, "1", None])
+def test_what_is_no_time_of_the_host(value: Any) -> None:
+    assert moment(value) is None

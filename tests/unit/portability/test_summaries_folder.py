@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from offbook.portability.conversations import Damage
 from offbook.portability.summaries_folder import conversations
+from offbook.portability.writing.summaries_folder import write
 from offbook.scope import resolve_agent
-from tests.unit.portability.exported_history import messages_of, owner, read, report
+from tests.unit.portability.exported_history import files_under, messages_of, owner, read, report
 from tests.unit.portability.summaries_state import FIRST, MERGED, NIGHT_MS, SECOND, entry, page, summaries
 
 
@@ -91,3 +94,29 @@ def test_a_folder_without_summaries_says_what_to_give(tmp_path: Path) -> None:
     report_ = report()
     assert conversations(tmp_path, report_, owner) == []
     assert (report_.unreadable, "give the plugin's folder" in report_.problems[0].reason) == (1, True)
+
+
+def test_times_in_seconds_are_understood_and_others_are_told(tmp_path: Path) -> None:
+    seconds = entry("L1", 1, [], lastAt="soon", createdAt=NIGHT_MS // 1000)
+    history, report_ = read(conversations, summaries(tmp_path, (seconds, "We baked.")))
+    (message,) = history.sessions["summaries:main"]
+    assert message.ts is not None
+    assert message.ts.timestamp() * 1000 == NIGHT_MS
+    assert [(left.what, left.count) for left in report_.left_out] == [("times that are not understood", 1)]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_page_that_an_editor_saved_goes_there_and_back(tmp_path: Path, mark: str, line_end: str) -> None:
+    folder = summaries(tmp_path / "theirs" / "summaries", FIRST, SECOND)
+    for file in folder.glob("L1/*.md"):
+        file.write_bytes((mark + file.read_text().replace("\n", line_end)).encode())
+    (folder / "L1" / "0003.md").write_bytes((mark + "no comment").encode())
+    history, _ = read(conversations, folder)
+    said = {each.id: each.content for each in history.sessions["summaries:main"]}
+    assert said == {"L1-0001": FIRST[1], "L1-0002": SECOND[1].replace("\n", line_end), "L1-0003": "no comment"}
+    write(history, tmp_path / "again")
+    again = files_under(tmp_path / "again")
+    assert {name: again[name] for name in again if name.endswith(".md")} == {
+        name: content for name, content in files_under(tmp_path / "theirs").items() if name.endswith(".md")
+    }

@@ -137,3 +137,20 @@ def test_a_folder_without_the_file_says_what_to_give(tmp_path: Path) -> None:
     assert conversations(tmp_path, report_, owner) == []
     assert report_.unreadable == 1
     assert "give the plugin's swap.jsonl" in report_.problems[0].reason
+
+
+def test_an_odd_role_costs_its_line(tmp_path: Path) -> None:
+    (found,) = conversations(swap_file(tmp_path, {**LINE, "role": ["user"]}, {**LINE, "id": "b"}), report(), owner)
+    damages: list[Damage] = []
+    assert [each.id for each in messages_of(found, damages)] == ["b"]
+    assert "its role is ['user']" in damages[0].reason
+
+
+def test_times_in_any_unit_are_understood_and_others_are_told(tmp_path: Path) -> None:
+    noon = 1_778_414_400
+    times = [noon, noon * 1000, str(noon * 1000), 10**400, "soon", None]
+    lines = [{**LINE, "id": str(number), "ts": ts, "embedding": None} for number, ts in enumerate(times)]
+    history, report_ = read(conversations, swap_file(tmp_path, *lines))
+    told_at = [str(each.message.ts) for each in history.messages()]
+    assert told_at == ["2026-05-10 12:00:00+00:00"] * 3 + ["2026-05-10 12:00:01+00:00"] * 3
+    assert [(left.what, left.count) for left in report_.left_out] == [("times that are not understood", 2)]

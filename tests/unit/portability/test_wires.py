@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offbook.portability.formats import FORMATS
-from offbook.portability.wires import bounded, digest_of, ready, time_of
+from offbook.portability.wires import bounded, digest_of, is_unknown_time, ready, time_of
 from offbook.scope import checked_key
 
 
@@ -35,6 +35,14 @@ def test_a_digest_knows_where_a_part_ends() -> None:
         ("2024-07-01T12:00:00Z", datetime(2024, 7, 1, 12, tzinfo=UTC)),
         ("2024-07-01 12:00:00", datetime(2024, 7, 1, 12, tzinfo=UTC)),
         (1_719_835_200, datetime(2024, 7, 1, 12, tzinfo=UTC)),
+        (1_719_835_200_000, datetime(2024, 7, 1, 12, tzinfo=UTC)),
+        (1_719_835_200_000_123, datetime(2024, 7, 1, 12, microsecond=123, tzinfo=UTC)),
+        ("1719835200000", datetime(2024, 7, 1, 12, tzinfo=UTC)),
+        (-1_000_000_000, datetime(1938, 4, 24, 22, 13, 20, tzinfo=UTC)),
+        ("20240701", datetime(2024, 7, 1, tzinfo=UTC)),
+        ("20240701120000", None),
+        (10**400, None),
+        (-(10**400), None),
         (None, None),
         (True, None),
         ("soon", None),
@@ -45,6 +53,14 @@ def test_a_digest_knows_where_a_part_ends() -> None:
 )
 def test_times(value: Any, expected: datetime | None) -> None:
     assert time_of(value) == expected
+
+
+def test_a_time_that_is_missing_is_not_one_that_is_lost() -> None:
+    assert [value for value in (None, "", "soon", 0, 10**400, []) if is_unknown_time(value, time_of(value))] == [
+        "soon",
+        10**400,
+        [],
+    ]
 
 
 def test_labels_that_a_provider_refuses_are_left_out() -> None:

@@ -214,3 +214,52 @@ def test_a_model_or_a_count_that_is_none_is_left_out() -> None:
     reader = AnswerReader("application/json")
     reader.feed(json.dumps({**said, "usage": {"prompt_tokens": "x"}}).encode())
     assert reader.answer() == Answer([{"role": "assistant", "content": "a"}])
+
+
+def called(*pieces: dict[str, Any]) -> list[dict[str, Any]]:
+    """The calls of a stream, one piece an event."""
+    reader = AnswerReader(STREAM)
+    for piece in pieces:
+        reader.feed(b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}).encode())
+        reader.feed(b"\n\n")
+    reader.feed(b"data: [DONE]\n\n")
+    read = reader.answer()
+    assert read is not None
+    found: list[dict[str, Any]] = read.message["tool_calls"]
+    return found
+
+
+def call(call_id: str, name: str, arguments: str, **more: Any) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
+
+
+WEATHER, TIME = call("a", "weather", '{"in":"Rome"}'), call("b", "time", '{"in":"Oslo"}')
+
+
+@pytest.mark.parametrize("index", [{}, {"index": 0}, {"index": None}])
+def test_calls_with_one_index_or_none_are_several(index: dict[str, Any]) -> None:
+    rest = {"function": {"arguments": '{"in":'}}, {"function": {"arguments": '"Oslo"}'}}
+    begun = call("b", "time", "")
+    assert called({**WEATHER, **index}, {**TIME, **index}) == [WEATHER, TIME]
+    assert called({**WEATHER, **index}, {**begun, **index}, *({**piece, **index} for piece in rest)) == [WEATHER, TIME]
+    back = {"id": "a", "function": {"arguments": '"Rome"}'}}
+    assert called(call("a", "weather", '{"in":'), {**TIME, **index}, {**back, **index}) == [WEATHER, TIME]
+
+
+def test_an_id_that_is_made_anew_for_every_piece_begins_no_call() -> None:
+    pieces = [call("a", "time", "", index=0), {"index": 0, "id": "b", "function": {"arguments": '{"in":"Oslo"}'}}]
+    assert called(*pieces) == [TIME]
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_words_in_parts_are_read_without_the_thoughts(is_streamed: bool) -> None:
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+        {"type": "text", "text": "Paris, "},
+        {"type": "text", "text": "of course."},
+    ]
+    choice = {"index": 0, "delta" if is_streamed else "message": {"content": parts}, "finish_reason": "stop"}
+    document = json.dumps({"choices": [choice]}).encode()
+    reader = AnswerReader(STREAM if is_streamed else "application/json")
+    reader.feed(b"data: " + document + b"\n\n" if is_streamed else document)
+    assert reader.answer() == Answer([{"role": "assistant", "content": "Paris, of course."}])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from offbook.content import render, strings
 from offbook.proxy.contexts import Base, NotUsed, base_of, has_open_calls, shown_by_id, size_tokens, with_base
 from offbook.proxy.fingerprints import Known, chained
 from offbook.proxy.requests import Item, made_item
@@ -176,3 +177,24 @@ def test_open_calls_and_sizes() -> None:
     assert 200_000 < size_tokens([large], sizes) < 600_000
     sizes[large.fingerprint] = 7
     assert size_tokens([large, large], sizes) == 14
+
+
+def test_of_what_is_binary_only_the_beginning_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    longest: list[int] = []
+
+    def looked(message: Message) -> str:
+        longest.append(max(len(text) for _, text in strings(message.content)))
+        return render(message)
+
+    def shown(*parts: dict[str, Any]) -> int:
+        return size_tokens([made_item({"role": "user", "content": [{"type": "text", "text": "Look:"}, *parts]})], {})
+
+    def image(data: str) -> dict[str, Any]:
+        return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+
+    monkeypatch.setattr("offbook.proxy.contexts.render", looked)
+    assert 0 <= shown(image("A" * 4_000_000)) - shown(image("A")) < 10
+    assert max(longest) < 10_000
+    letter = {"type": "file", "file": {"data": "A long letter. " * 100_000}}  # words, wherever they lie
+    shown(letter)
+    assert max(longest) == 1_500_000

@@ -415,3 +415,42 @@ def test_several_messages_of_one_answer_are_several() -> None:
     then = log.ask([user("Hi"), answer("One."), answer("Two."), user("More")])
     assert then.conversation is turn.conversation
     assert then.conversation.path[1:3] == places
+
+
+# ── answers that could not be read as they passed ──
+
+
+def test_an_answer_that_was_not_read_is_found_in_the_next_request() -> None:
+    log = Log()
+    first = log.ask([user("Hi")])
+    then = log.ask([user("Hi"), answer("Hello."), user("More")])
+    assert then.conversation is first.conversation
+    assert then.brought == then.places[1]
+    log.conversations.name(then.conversation, then.brought or NOBODY)
+    assert then.session_id == (then.brought or NOBODY).id
+    again = log.ask([user("Hi")])  # somebody else begins alike
+    assert again.conversation is not first.conversation
+    assert log.ask([user("Hi"), answer("Hello."), user("More"), answer("Yes."), user("Go on")]).brought is None
+
+
+def test_what_stood_there_from_the_beginning_is_no_answer_to_it() -> None:
+    """Examples are anybody's, and so is the beginning of an answer that is to be gone on with."""
+    log = Log()
+    shown = [user("1+1"), answer("2")]
+    assert log.ask([*shown, user("2+2")]).brought is None
+    assert log.ask([*shown, user("2+2"), answer("It is")]).brought is None
+    assert log.ask([*shown, user("2+2")], "4").brought is None
+    assert log.ask([*shown, user("2+2"), answer("4"), user("3+3")]).brought is None
+
+
+def test_an_answer_may_come_back_before_it_was_read_to_its_end() -> None:
+    log = Log()
+    first, other = log.ask([user("Hi")]), log.ask([user("Hi")])
+    then = log.ask([user("Hi"), answer("Hello."), user("More")])
+    log.conversations.answered(first, [answer("Hello.")])
+    assert first.conversation is then.conversation
+    log.conversations.answered(other, [answer("Good day.")])
+    assert other.conversation is not then.conversation
+
+
+NOBODY = Known("", "")

@@ -3,18 +3,20 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import threading
 from typing import Any, cast
 
 import pytest
 
 from offbook.client.clients import AsyncClient
 from offbook.errors import ProviderUnavailable
+from offbook.proxy import enriching
 from offbook.proxy.answers import Answer
 from offbook.proxy.contexts import size_tokens
 from offbook.proxy.conversations import Conversations
-from offbook.proxy.dialects import RESPONSES
-from offbook.proxy.enriching import Enricher
-from offbook.proxy.requests import read_request
+from offbook.proxy.dialects import CHAT, RESPONSES
+from offbook.proxy.enriching import LARGE_BYTES, Enricher
+from offbook.proxy.requests import Request, read_request
 from offbook.proxy.swaps import Limits
 from offbook.summaries import Ledger, Swap
 from offbook.turns import PreparedTurn, TurnTokens
@@ -647,3 +649,83 @@ async def test_an_answer_that_the_api_does_not_keep_is_not_noted_by_its_id() -> 
     assert not conversation.ends
     assert not [key for key in conversation.keys if key.startswith("response/")]
     assert not conversation.untold
+
+
+async def test_a_conversation_whose_answers_cannot_be_read_is_recorded_all_the_same() -> None:
+    chat = Chat()
+    for number in range(3):
+        await chat.enricher.enriched(chat.body(f"Question {number}"))
+        await asyncio.sleep(0)
+        chat.history.append({"role": "assistant", "content": [{"type": "strange", "said": f"Answer {number}"}]})
+    told = [message.content for _, message in chat.memory.recorded]
+    assert [text for text in told if isinstance(text, str)] == ["Question 0", "Question 1", "Question 2"]
+    assert len(told) == 5  # the newest answer comes back with the next request
+    assert len({owner for owner, _ in chat.memory.recorded}) == 1
+
+
+# ── large requests ──
+
+
+def aside(monkeypatch: pytest.MonkeyPatch, name: str, noted: list[bool]) -> None:
+    """Notes whether it ran where the streams do."""
+    ask = getattr(enriching, name)
+
+    def noting(*given: Any) -> Any:
+        noted.append(threading.current_thread() is threading.main_thread())
+        return ask(*given)
+
+    monkeypatch.setattr(enriching, name, noting)
+
+
+async def test_a_large_request_is_read_counted_and_written_beside_the_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[bool] = []
+    for name in ("size_tokens", "written"):
+        aside(monkeypatch, name, noted)
+    is_streaming = threading.Event()
+
+    def read(body: bytes) -> Request | None:
+        noted.append(not is_streaming.wait(30))
+        return read_request(body)
+
+    chat = Chat()
+    asyncio.get_running_loop().call_soon(asyncio.get_running_loop().call_soon, is_streaming.set)
+    enriched = await chat.enricher.enriched(chat.body("x" * LARGE_BYTES), None, CHAT._replace(read_request=read))
+    assert json.loads(enriched.body)["messages"][1]["content"].endswith("RECALL")
+    assert noted == [False, False, False]
+
+
+async def test_large_requests_of_one_conversation_stay_in_their_order() -> None:
+    chat = Chat()
+    loop = asyncio.get_running_loop()
+    go_on = threading.Event()
+    bodies = [chat.body(f"{number} " + "x" * LARGE_BYTES) for number in range(2)]
+
+    def read(body: bytes) -> Request | None:
+        if body is bodies[0]:
+            go_on.wait(30)
+        return read_request(body)
+
+    begun: list[int] = []
+    begin = chat.enricher._conversations.begin
+
+    def beginning(messages: Any, *given: Any, **named: Any) -> Any:
+        begun.append(len(messages))
+        return begin(messages, *given, **named)
+
+    setattr(chat.enricher._conversations, "begin", beginning)  # noqa: B010 - a method of its own for this one
+    dialect = CHAT._replace(read_request=read)
+    loop.call_later(0.2, go_on.set)  # time enough to overtake
+    await asyncio.gather(*(chat.enricher.enriched(body, "named", dialect) for body in bodies))
+    await asyncio.sleep(0)
+    assert begun == [1, 2]
+    assert [str(message.content)[:2] for _, message in chat.memory.recorded] == ["0 ", "1 "]
+
+
+async def test_a_large_request_that_cannot_be_read_passes() -> None:
+    def broken(body: bytes) -> Request | None:
+        raise ValueError("nonsense")
+
+    body = b"x" * LARGE_BYTES
+    chat = Chat()
+    assert await chat.enricher.enriched(body) == (body, None)
+    assert await chat.enricher.enriched(body, None, CHAT._replace(read_request=broken)) == (body, None)

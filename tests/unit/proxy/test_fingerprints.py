@@ -83,6 +83,13 @@ def test_thoughts_may_be_left_out(text: str) -> None:
     assert fingerprint({"role": "user", "content": text}) != fingerprint({"role": "user", "content": "Yes."})
 
 
+def test_thoughts_in_parts_may_be_left_out() -> None:
+    words, thought = {"type": "text", "text": "Yes."}, {"type": "thinking", "thinking": [{"type": "text", "text": "H"}]}
+    for role, is_alike in (("assistant", True), ("user", False)):
+        both, bare = ({"role": role, "content": content} for content in ([thought, words], "Yes."))
+        assert (fingerprint(both) == fingerprint(bare)) is is_alike
+
+
 def test_what_is_no_thought_stays() -> None:
     assert fingerprint(answer("<think>open")) != fingerprint(answer(""))
     fingerprint(answer("<think>" * 500_000))  # in no time

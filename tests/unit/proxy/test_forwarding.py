@@ -34,7 +34,7 @@ class Bench:
         self.heads: list[bytes] = []
         self.connections = 0
         self.reply: Reply = plainly(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
-        self.guard = Guard(None, None)
+        self.guard = Guard(None, "main")
         self.tls: ssl.SSLContext | None = None
         """Of the API."""
         self.port = 0
@@ -45,7 +45,7 @@ class Bench:
         scheme: Literal["http", "https"] = "https" if self.tls else "http"
         self._upstream = Upstream(Endpoint(scheme=scheme, host="127.0.0.1", port=api_port, path="/v1"))
         self.memory.trouble = ProviderUnavailable("not part of this")
-        enricher = Enricher(cast(AsyncClient, self.memory), Limits(100_000, 0.85))
+        enricher = Enricher(cast(AsyncClient, self.memory), Limits(100_000, 0.85), deadline_seconds=10.0)
         self._server = ProxyServer(Forwarder(self._upstream, enricher), self.guard)
         opened = socket.create_server(("127.0.0.1", 0))
         self.port = opened.getsockname()[1]
@@ -245,14 +245,15 @@ async def test_beyond_loopback_a_token_is_asked_for(bench: Bench) -> None:
     await bench.close()
     callers = {token_digest("owner"): Caller(name="owner")}
     callers[token_digest("other")] = Caller(name="token:x", agents=frozenset({"other"}))
+    callers[token_digest("own")] = Caller(name="token:y", agents=frozenset({"main"}))
     bench.guard = Guard(lambda: callers, "main")
     await bench.start()
     request = GET.replace(b"Host: localhost", b"Host: host.example")
     statuses = {}
-    for token in (b"", b"wrong", b"other", b"owner"):
+    for token in (b"", b"wrong", b"other", b"own", b"owner"):
         got = await bench.send(request.replace(b"connection:", b"Offbook-Token: " + token + b"\r\nconnection:"))
         statuses[token] = got.split(b" ", 2)[1]
-    assert statuses == {b"": b"401", b"wrong": b"401", b"other": b"403", b"owner": b"200"}
+    assert statuses == {b"": b"401", b"wrong": b"401", b"other": b"403", b"own": b"200", b"owner": b"200"}
 
 
 def test_where_it_listens() -> None:

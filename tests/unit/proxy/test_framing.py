@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offbook.errors import InvalidInput, TooLarge
-from offbook.proxy.framing import LAST_CHUNK, Reader, body_of, chunk, end_to_end, head_bytes, parsed_head, read_head
+from offbook.proxy.framing import (
+    LAST_CHUNK,
+    Head,
+    Reader,
+    body_of,
+    chunk,
+    end_to_end,
+    head_bytes,
+    parsed_head,
+    read_head,
+)
 from offbook.proxy.targets import path_of
 
 
@@ -86,3 +96,25 @@ def test_the_host_is_ours_to_choose() -> None:
     assert path_of(b"http://evil.example/v1/models?a=b") == b"/v1/models?a=b"
     assert path_of(b"/v1/../x") == b"/v1/../x"
     assert path_of(b"*") == b"/"
+
+
+async def test_what_was_said_before_a_reset_is_read() -> None:
+    for framing, body in ((b"content-length: 2", b"no"), (b"transfer-encoding: chunked", b"2\r\nno\r\n0\r\n\r\n")):
+        reader = Reader()
+        reader.feed_data(b"HTTP/1.1 413 No\r\n%b\r\n\r\n%b" % (framing, body))
+        reader.set_exception(ConnectionResetError("gone"))
+        head = await read_head(reader, is_request=False)
+        assert head is not None
+        assert [piece async for piece in body_of(reader, head)] == [b"no"]
+        with pytest.raises(ConnectionResetError, match="gone"):
+            await read_head(reader, is_request=False)
+
+
+async def test_a_reset_is_no_end_of_a_body_without_a_length() -> None:
+    reader = Reader()
+    reader.feed_data(b"half")
+    reader.set_exception(ConnectionResetError("gone"))
+    pieces = body_of(reader, Head(b"HTTP/1.1 200 OK", [], keeps_alive=False), is_to_end=True)
+    assert await anext(pieces) == b"half"
+    with pytest.raises(ConnectionResetError, match="gone"):
+        await anext(pieces)

@@ -111,6 +111,74 @@ async def test_a_client_that_leaves_at_the_end_of_its_answer_has_had_it(bench: B
     assert [message.content for _, message in bench.memory.recorded] == ["Hi", "Hello."]
 
 
+# ── an API that answers before it has read all ──
+
+LARGE = 8_000_000
+REFUSED = b"HTTP/1.1 413 Payload Too Large\r\ncontent-length: 7\r\n\r\ntoo big"
+
+
+def large(path: bytes) -> bytes:
+    """More than lies between two programs while nobody reads."""
+    body = CHAT.replace(b"Hi", b"x" * LARGE)
+    return (
+        b"POST %b HTTP/1.1\r\nHost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        b"content-length: %d\r\n\r\n%b" % (path, len(body), body)
+    )
+
+
+async def unread(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: bytes) -> None:
+    writer.write(REFUSED)
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("path", [b"/v1/chat/completions", b"/v1/files"])
+async def test_a_refusal_of_what_was_not_read_reaches_the_client(bench: Bench, path: bytes) -> None:
+    bench.reply = unread
+    got = await bench.send(large(path))
+    assert got.startswith(b"HTTP/1.1 413 ")
+    assert got.endswith(b"\r\n\r\ntoo big")
+    assert len(bench.heads) == 1
+
+
+async def test_a_request_that_was_refused_unread_is_sent_again_as_it_came(bench: Bench) -> None:
+    bench.memory.trouble = None
+    bare = plainly(OK)
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: bytes) -> None:
+        await (unread if len(bench.heads) == 1 else bare)(reader, writer, head)
+
+    bench.reply = reply
+    assert (await bench.send(large(b"/v1/chat/completions"))).endswith(b"ok")
+    assert len(bench.heads) == 2
+
+
+async def test_what_is_left_of_a_request_is_not_taken_for_the_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("offbook.proxy.forwarding.LINGER_SECONDS", 30.0)
+    bench.reply = unread
+    head, _, body = large(b"/v1/files").replace(b"connection: close\r\n", b"").partition(b"\r\n\r\n")
+    smuggled = b"GET /v1/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
+    writer.write(head + b"\r\n\r\n" + body[:1_000])
+    async with asyncio.timeout(30):
+        assert b"connection: close\r\n" in await reader.readuntil(b"too big")
+        writer.write(smuggled + body[1_000 + len(smuggled) :])
+        assert await reader.read() == b""
+    writer.close()
+    assert len(bench.heads) == 1
+
+
+async def test_an_upload_that_was_read_keeps_its_connection(bench: Bench) -> None:
+    request = large(b"/v1/files").replace(b"connection: close\r\n", b"")
+    reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
+    async with asyncio.timeout(60):
+        for _ in range(2):
+            writer.write(request)
+            assert b"connection" not in await reader.readuntil(b"\r\n\r\nok")
+    writer.close()
+
+
 OUTSIDE = [
     b"/",
     b"/admin",

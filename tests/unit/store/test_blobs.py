@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from hashlib import sha256
 from pathlib import Path
 
@@ -104,3 +106,59 @@ async def test_what_a_kill_left_unfinished_is_swept(tmp_path: Path) -> None:
     assert not list((tmp_path / "blobs" / "unfinished").iterdir())
     assert await blobs.get("main", digest) == b"large"
     BlobFiles(tmp_path / "nowhere").sweep()
+
+
+async def test_what_is_put_while_it_is_being_removed_is_there_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = BlobFiles(tmp_path)
+    digest = await blobs.put("main", b"large")
+    removing, may_remove, unlink = threading.Event(), threading.Event(), Path.unlink
+
+    def slow(path: Path, missing_ok: bool = False) -> None:
+        removing.set()
+        may_remove.wait(60)
+        unlink(path, missing_ok=missing_ok)
+
+    async def nobody() -> set[str]:
+        return set()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", slow)
+        dropping = asyncio.create_task(blobs.drop("main", [digest], nobody))
+        await asyncio.to_thread(removing.wait, 60)
+        with blobs.holding("main", [digest]):  # waits for nothing
+            putting = asyncio.create_task(blobs.put("main", b"large"))
+            await asyncio.wait([putting], timeout=0.1)
+            may_remove.set()
+            await asyncio.gather(putting, dropping)
+    assert await blobs.get("main", digest) == b"large"
+
+
+async def test_a_put_that_nobody_waits_for_any_more_is_not_dropped_beneath(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what it writes would lie there for good."""
+    blobs = BlobFiles(tmp_path)
+    writing, may_write, write = threading.Event(), threading.Event(), module._write_synced
+
+    def slow(path: Path, data: bytes) -> None:
+        writing.set()
+        may_write.wait(60)
+        write(path, data)
+
+    async def nobody() -> set[str]:
+        return set()
+
+    monkeypatch.setattr(module, "_write_synced", slow)
+    putting = asyncio.create_task(blobs.put("main", b"large"))
+    await asyncio.to_thread(writing.wait, 60)
+    putting.cancel()
+    await asyncio.wait([putting])
+    digest = sha256(b"large").hexdigest()
+    assert await blobs.drop("main", [digest], nobody) == [digest]
+    may_write.set()
+    async with asyncio.timeout(60):
+        while await blobs.drop("main", [digest], nobody):
+            await asyncio.sleep(0.01)
+    assert not blobs.path_of("main", digest).exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from offbook.ingest import fingerprint
 from offbook.protocols import PARENT_NOTE
 from offbook.store.sqlite import SqliteStore, audit_reads, reads
 from offbook.store.sqlite.connection import latest_version, migrations, open_reader, open_writer, schema_version
-from offbook.types import AuditDraft, Entry, Fault, Mark, Message, Scope, SessionGaps, now
+from offbook.types import AuditDraft, BlobRef, Entry, Fault, Mark, Message, Scope, SessionGaps, now
 from offbook.verification import verify
 
 CHAT = Scope(agent_id="main", session_id="chat")
@@ -406,3 +407,24 @@ async def test_a_deleted_event_is_located(tmp_path: Path) -> None:
 async def test_events_cut_off_at_the_end_are_noticed(tmp_path: Path) -> None:
     faults = await faults_after(tmp_path, "DELETE FROM audit WHERE seq = 5")
     assert any("at the end are missing" in fault.what for fault in faults)
+
+
+async def test_a_message_whose_sender_has_left_keeps_its_large_parts(tmp_path: Path) -> None:
+    """It waits to be written, and is: only then can anybody say what nobody refers to."""
+    store = SqliteStore(tmp_path / "offbook.db")
+    is_open = threading.Event()
+    others = asyncio.create_task(store._write().submit(lambda _: is_open.wait(60)))
+    message = Message(role="user", content="")
+    part = BlobRef(path=[], sha256="a" * 64, chars=9, bytes=9)
+    entry = Entry(message=message, chars=9, fingerprint=fingerprint(message), blobs=[part])
+    draft = AuditDraft(verb="onMessage", actor="test", session_id="chat")
+    sending = asyncio.create_task(store.append(CHAT, [entry], draft, gaps=SessionGaps()))
+    await asyncio.sleep(0)  # both are queued
+    sending.cancel()
+    await asyncio.wait([sending])
+    asking = asyncio.create_task(store.parts_in_use("main", ["a" * 64]))
+    await asyncio.wait([asking], timeout=0.1)
+    is_open.set()
+    assert await asking == {"a" * 64}
+    await others
+    await store.close()

@@ -319,8 +319,11 @@ async def test_where_files_are_switched_off_none_is_taken_away(
     page.parent.mkdir(parents=True)
     page.write_text("what was there before")
     settings = msgspec.structs.replace(Settings(), summary_files=False)
-    await SummaryFiles(store, settings, tmp_path / "summaries").outdated("main", "L1-0001")
+    files = SummaryFiles(store, settings, tmp_path / "summaries")
+    await files.outdated("main", "L1-0001")
     assert page.exists()
+    await files.forgotten("main", "L1-0001")  # but for that
+    assert not page.exists()
 
 
 async def test_a_summary_that_cannot_be_read_does_not_keep_the_others_back(

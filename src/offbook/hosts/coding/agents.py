@@ -46,7 +46,13 @@ def _of_codex(document: Document, environ: Mapping[str, str]) -> Session:
         return Session(codex.session_key(document.session_id))
     head = codex.head_of(path)
     key = codex.session_key(head.session_id)
-    return Session(key, path, lambda line: codex.message_of(line, head), head.is_sub_agent)
+    copies = codex.copies_of(head, lambda session_id: _recorded_rollout(session_id, codex_home(environ)))
+    return Session(key, path, lambda line: codex.message_of(line, head, copies), head.is_sub_agent)
+
+
+def _recorded_rollout(session_id: str, home: Path) -> Path | None:
+    path = rollout_of(session_id, home)
+    return None if path is None or codex.head_of(path).is_sub_agent else path
 
 
 def codex_home(environ: Mapping[str, str]) -> Path:

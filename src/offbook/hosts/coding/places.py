@@ -25,11 +25,34 @@ class ReadByAnother(OffbookError):
     """Another hook reads this transcript now."""
 
 
-class Place(Value, frozen=True):
-    """Behind a line: how many bytes and how many lines come before."""
+class Mark(Value, frozen=True):
+    """Behind a line: how many bytes and how many lines come before, and how that line ended."""
 
     offset: int = 0
     number: int = 0
+    length: int = 0
+    digest: str = ""
+    """Of the last `length` bytes before `offset`. "" in what an older version kept: it is not known."""
+
+
+class Place(Mark, frozen=True):
+    """How far it was read, and where to go on where the host has taken back what stood there."""
+
+    earlier: tuple[Mark, ...] = ()
+    """The oldest first, the closer the nearer: few of them, however long the transcript is."""
+
+    def begun_here(self) -> tuple[Mark, ...]:
+        """`earlier` for the places behind this one."""
+        here = Mark(offset=self.offset, number=self.number, length=self.length, digest=self.digest)
+        return thinned((*self.earlier, here)) if self.digest else self.earlier
+
+
+def thinned(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """Of those that are about as far from the newest one the oldest, which will be the next distance's in its turn."""
+    kept: dict[int, Mark] = {}
+    for mark in marks:
+        kept.setdefault((marks[-1].offset - mark.offset).bit_length(), mark)
+    return tuple(kept.values())
 
 
 class Places:

@@ -97,10 +97,10 @@ def yaml_value(text: str) -> str:
     return _NOT_PRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 
-def front_matter(fields: dict[str, str]) -> str:
-    """The values are YAML."""
+def front_matter(fields: dict[str, str], more: str = "") -> str:
+    """The values are YAML; `more` is lines of it."""
     lines = "".join(f"{name}: {value}\n" for name, value in fields.items())
-    return f"---\n{lines}---\n"
+    return f"---\n{lines}{more}---\n"
 
 
 def link(label: str, path: str, anchor: str = "") -> str:

@@ -26,6 +26,8 @@ LONGEST_SESSION_CHARS = 80
 LONGEST_KIND_CHARS = 40
 FIELDS = ("id", "kind", "status", "confidence", "first_seen", "last_seen", "times", "learnt_by")
 """Every page of ours has these."""
+OURS = frozenset((*FIELDS, "about", "replaced_by"))
+NO_SOURCE = "None is left."
 STATUSES: dict[str, LessonStatus] = {
     "learnt": "learnt",
     "accepted": "accepted",
@@ -41,6 +43,7 @@ _FURTHER = re.compile(r"[ \t]|- |#|$")
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7})(?: |$)", re.MULTILINE)
 """Left by a merge that is not finished."""
 _COMMENT = re.compile(r"\s+#.*")
+_SOURCE_LINE = re.compile(r"[-*+] +\[?\d+-\d\d-\d\d \d\d:\d\d UTC, session .*, message \d+(?:\]\(\S*\))?")
 
 
 class BrokenPage(Exception):
@@ -61,6 +64,8 @@ class ReadPage(Value, frozen=True):
     fields: dict[str, str]
     status: LessonStatus
     statement: str
+    own: str = ""
+    """The lines of fields that are a person's or their editor's, such as tags and aliases."""
 
 
 class Written(Value, frozen=True):
@@ -82,7 +87,8 @@ def is_lesson_file(name: str) -> bool:
     return _LESSON_FILE.fullmatch(name) is not None
 
 
-def lesson_page(lesson: Lesson, sources: Sequence[SourceLink]) -> str:
+def lesson_page(lesson: Lesson, sources: Sequence[SourceLink], own: str = "") -> str:
+    """`own`: lines that somebody has in its front matter, and keeps."""
     fields = {
         "id": yaml_value(lesson.id),
         "kind": yaml_value(lesson.kind),
@@ -95,9 +101,9 @@ def lesson_page(lesson: Lesson, sources: Sequence[SourceLink]) -> str:
         "about": yaml_value(lesson.about) if lesson.about else "",
         "replaced_by": yaml_value(lesson.replaced_by) if lesson.replaced_by else "",
     }
-    known = front_matter({name: value for name, value in fields.items() if value})
+    known = front_matter({name: value for name, value in fields.items() if value}, own)
     order = sorted(sources, key=lambda each: (each.source.at, each.source.session_id, each.source.seq))
-    lines = "\n".join(f"- {_source(each)}" for each in order) or "None is left."
+    lines = "\n".join(f"- {_source(each)}" for each in order) or NO_SOURCE
     return f"{known}\n{escaped(lesson.text)}\n\n{SOURCES}\n\n{lines}\n"
 
 
@@ -137,10 +143,14 @@ def read_page(text: str, lesson_id: str) -> ReadPage:
     status = STATUSES.get(fields.get("status", "").casefold())
     if status is None:
         raise BrokenPage(f"its `status` is none of {', '.join(STATUSES)}")
-    statement = unescaped(_before_sources(body))
+    above, below = _around_sources(body)
+    statement = unescaped(above)
     if not statement:
         raise BrokenPage("it has no statement")
-    return ReadPage(fields=fields, status=status, statement=statement)
+    lost = next((line for line in below if not _is_source(line.strip())), None)
+    if lost is not None:
+        raise BrokenPage(f"below `{SOURCES}` it says {lost[:60]!r}, which would be lost: write it above that heading")
+    return ReadPage(fields=fields, status=status, statement=statement, own=_own(head))
 
 
 def is_ours(text: str, lesson_id: str) -> bool:
@@ -192,6 +202,17 @@ def _fields(head: str) -> list[tuple[str, str]]:
     return found
 
 
+def _own(head: str) -> str:
+    """The fields that are not ours, with the lines below each."""
+    kept: list[str] = []
+    is_own = False
+    for line in head.split("\n")[1:]:
+        field = _FIELD.fullmatch(line.rstrip())
+        is_own = field[1] not in OURS if field is not None else is_own
+        kept += [f"{line}\n"] if is_own else []
+    return "".join(kept)
+
+
 def _value(text: str) -> str:
     if text.startswith('"'):
         try:
@@ -203,8 +224,13 @@ def _value(text: str) -> str:
     return _COMMENT.sub("", text).strip()
 
 
-def _before_sources(body: str) -> str:
-    """All but our list at the end; a person may have written headings of their own."""
+def _around_sources(body: str) -> tuple[str, list[str]]:
+    """All but our list at the end, and its lines; a person may have written headings of their own."""
     lines = body.split("\n")
     headings = [number for number, line in enumerate(lines) if line.rstrip() == SOURCES]
-    return "\n".join(lines[: headings[-1]] if headings else lines)
+    end = headings[-1] if headings else len(lines)
+    return "\n".join(lines[:end]), lines[end + 1 :]
+
+
+def _is_source(line: str) -> bool:
+    return line in ("", NO_SOURCE) or _SOURCE_LINE.fullmatch(line) is not None

@@ -6,7 +6,6 @@ holds both to it.
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -63,11 +62,11 @@ def _is_label(value: Any) -> bool:
 
 def moment(milliseconds: Any) -> datetime | None:
     """None for what is no time that a provider takes."""
-    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float) or not math.isfinite(milliseconds):
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
         return None
     try:
         found = _EPOCH + timedelta(milliseconds=int(milliseconds))
-    except OverflowError:
+    except (ValueError, OverflowError):  # NaN has no whole part; infinity and many digits fit into no time
         return None
     return found if EARLIEST <= found < AFTER_LATEST else None
 

@@ -6,6 +6,7 @@ from collections import Counter
 from uuid import UUID, uuid5
 
 from offbook.content import FILE_TYPES, IMAGE_TYPES, REASONING_TYPES, block_text, is_call, is_result, text_of
+from offbook.erasures import FORGOTTEN
 from offbook.portability.exported import ExportedMessage
 from offbook.portability.report import LeftOut
 from offbook.portability.summaries_folder import ORIGIN
@@ -32,6 +33,9 @@ class Leaving:
 def spoken(exported: ExportedMessage, leaving: Leaving) -> str | None:
     """The text of a message that is written; None for one that is not. What goes with it is counted as left."""
     message = exported.message
+    if exported.noise == FORGOTTEN:
+        leaving.leave("forgotten messages", "nothing is left of what they said")
+        return None
     if message.origin == ORIGIN:
         leaving.leave("imported summaries", "nobody said them: `--format summaries` writes them back")
         return None

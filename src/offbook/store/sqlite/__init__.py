@@ -316,6 +316,11 @@ class SqliteStore(SqliteFile):
     async def lineage(self, agent_id: str, places: Sequence[int], *, summaries: Sequence[str] = ()) -> Lineage:
         return await self._read(erase_reads.lineage, agent_id, places, summaries)
 
+    async def parts_in_use(self, agent_id: str, digests: Collection[str]) -> set[str]:
+        # Behind what is queued: who was cancelled has left, and what they sent is written all the same.
+        await self._write().submit(lambda _ledger: None)
+        return await self._read(erase_reads.parts_in_use, agent_id, digests)
+
     async def erase(
         self,
         agent_id: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
@@ -16,6 +16,17 @@ from offbook.types import AuditDraft, AuditEvent, AuditHead, Counts
 
 EVENTS_AT_A_TIME = 2_000
 MAKES_SUMMARIES = frozenset({"compress", "import"})
+
+
+class Parted(NamedTuple):
+    """An agent's chain before and after a moment."""
+
+    last_seq: int
+    """The last event that stays; 0 where none does."""
+    late: int
+    """How many stay and say a later time."""
+    early: list[int]
+    """What those say that go and say an earlier one."""
 
 
 @dataclass
@@ -97,11 +108,22 @@ def history_of(connection: apsw.Connection, agent_id: str, last_seq: int) -> His
     return history
 
 
-def last_event_by(connection: apsw.Connection, agent: int, at: int) -> int:
-    """The number of the last event at or before the moment: one after it may say an earlier time, where the clock was
-    set back, and then all up to that one were there."""
-    found: int | None = connection.execute("SELECT max(seq) FROM audit WHERE agent = ? AND at <= ?", (agent, at)).get
-    return found or 0
+def parted_at(connection: apsw.Connection, agent: int, at: int) -> Parted:
+    """Where the chain is cut: where the fewest events are on the wrong side of the moment by the time they say, and of
+    such places at the first. Where the clock only went forward there are none. Where it was wrong for a while, those
+    that say so are few: neither does one that says a time long ago keep all that came before it, nor one that says a
+    time to come take all that came after."""
+    last_seq = score = best = 0
+    for seq, said in connection.execute("SELECT seq, at FROM audit WHERE agent = ? ORDER BY seq", (agent,)):
+        score += 1 if said <= at else -1
+        if score > best:
+            last_seq, best = seq, score
+    bounds = (agent, last_seq, at)
+    late = connection.execute("SELECT count(*) FROM audit WHERE agent = ? AND seq <= ? AND at > ?", bounds).get
+    early: list[tuple[Any, ...]] = connection.execute(
+        "SELECT at FROM audit WHERE agent = ? AND seq > ? AND at <= ?", bounds
+    ).fetchall()
+    return Parted(last_seq, late, [said for (said,) in early])
 
 
 def forgotten_again(agent_id: str, history: History, erased: dict[str, set[int]]) -> Iterator[AuditEvent]:

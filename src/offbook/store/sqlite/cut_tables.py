@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -23,6 +24,9 @@ Rows = list[tuple[Any, ...]]
 EMBEDDING = "embedding"
 CROSS = "cross-search"
 """Notes of an agent that `worker` and `recollection` set."""
+LATER = "(at > ? OR at BETWEEN ? AND ?)"
+ABOUT = 60_000_000
+"""Microseconds between what is kept and the event that tells of it, generously."""
 BESIDE_MESSAGES = (("holds", "place"), ("supersessions", "old_place"), ("supersessions", "new_place"))
 OF_AN_AGENT = ("audit", "captures", "holds", "hold_counts", "supersessions", "agent_notes", "completions", "spending")
 COUNTED = {
@@ -36,12 +40,22 @@ COUNTED = {
 
 
 class Tables:
-    def __init__(self, connection: apsw.Connection, agent: int, name: str, at: int, history: History) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        agent: int,
+        name: str,
+        at: int,
+        history: History,
+        early: Sequence[int] = (),
+    ) -> None:
+        """`early`: times that events say which go although they say no later one than `at`."""
         self.connection = connection
         self.agent = agent
         self.name = name
         self.history = history
         self._at = at
+        self._early = (min(early) - ABOUT, max(early) + ABOUT) if early else (1, 0)
         rows: Any = connection.execute("SELECT key, session FROM sessions WHERE agent = ?", (agent,)).fetchall()
         self._sessions: dict[str, int] = dict(rows)
         self._gone = [self._sessions[key] for key in history.opened if key in self._sessions]
@@ -114,19 +128,26 @@ class Tables:
             self.connection.executemany(f"DELETE FROM {table} WHERE summary = ?", later)  # noqa: S608
 
     def cut_handed_out(self) -> None:
-        """Contexts, what turns were prepared with, and answers of models. What was paid for them stays paid."""
+        """Contexts, what turns were prepared with, and answers of models; where the clock was wrong, also those of
+        then that cannot be told from later ones. What was paid for them stays paid."""
         for session in self._sessions.values():
             first = self.connection.execute(
-                "SELECT generation, payload FROM contexts WHERE session = ? AND at > ? ORDER BY context LIMIT 1",
-                (session, self._at),
+                f"SELECT generation, payload FROM contexts WHERE session = ? AND {LATER} ORDER BY context LIMIT 1",  # noqa: S608
+                (session, self._at, *self._early),
             ).fetchone()
             if first is None:
                 continue
-            self.connection.execute("DELETE FROM contexts WHERE session = ? AND at > ?", (session, self._at))
+            self.connection.execute(
+                f"DELETE FROM contexts WHERE session = ? AND {LATER}",  # noqa: S608
+                (session, self._at, *self._early),
+            )
             generation = self._generation_before(session, *first)
             self.connection.execute("UPDATE sessions SET generation = ? WHERE session = ?", (generation, session))
         for table in ("turn_memories", "completions"):
-            self.connection.execute(f"DELETE FROM {table} WHERE agent = ? AND at > ?", (self.agent, self._at))  # noqa: S608
+            self.connection.execute(
+                f"DELETE FROM {table} WHERE agent = ? AND {LATER}",  # noqa: S608
+                (self.agent, self._at, *self._early),
+            )
 
     def _generation_before(self, session: int, generation: int, payload: bytes) -> int:
         """Of the first context that goes, which may be the one that began its generation."""

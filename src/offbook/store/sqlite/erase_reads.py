@@ -145,6 +145,11 @@ def _parts(connection: apsw.Connection, agent: int, places: set[int]) -> list[st
     return sorted(gone - stay)
 
 
+def parts_in_use(connection: apsw.Connection, agent_id: str, digests: Collection[str]) -> set[str]:
+    rows = connection.execute(_REFERRED_TO, (agent_number(connection, agent_id),))
+    return {one.sha256 for _, blobs in rows for one in _blobs.decode(blobs)}.intersection(digests)
+
+
 def _numbers(connection: apsw.Connection, query: str, places: Sequence[int], before: tuple[int, ...]) -> set[int]:
     found: set[int] = set()
     for marks, piece in in_pieces(places):

@@ -19,7 +19,7 @@ import msgspec
 from offbook.audit import counts_with, micros
 from offbook.errors import StoreCorrupt
 from offbook.store.sqlite.connection import open_writer, store_errors
-from offbook.store.sqlite.cut_events import History, forgotten_again, history_of, last_event_by
+from offbook.store.sqlite.cut_events import History, forgotten_again, history_of, parted_at
 from offbook.store.sqlite.cut_tables import Tables
 from offbook.types import AuditEvent, AuditHead, Value
 
@@ -78,7 +78,12 @@ def _cut(connection: apsw.Connection, at: datetime) -> Cut:
     unknown: list[str] = []
     rows: list[tuple[Any, ...]] = connection.execute("SELECT agent, name FROM agents ORDER BY agent").fetchall()
     for agent, name in rows:
-        last_seq = last_event_by(connection, agent, micros(at))
+        last_seq, late, early = parted_at(connection, agent, micros(at))
+        if late or early:
+            unknown.append(
+                f"agent {name}: what exactly was there, as the clock was wrong for a while (of the events that stay "
+                f"{late:,} say a later time, of those that went {len(early):,} an earlier one)"
+            )
         if last_seq == _newest_event(connection, agent):
             continue
         try:
@@ -88,7 +93,7 @@ def _cut(connection: apsw.Connection, at: datetime) -> Cut:
                 f"the audit chain of agent {name!r} cannot be followed ({type(error).__name__}: {error}): nothing was "
                 "cut; restore the backup without --at"
             ) from error
-        tables = Tables(connection, agent, name, micros(at), history)
+        tables = Tables(connection, agent, name, micros(at), history, early)
         agents.append(_cut_agent(tables, unknown) if last_seq else _remove_agent(tables))
     return Cut(at=at, agents=agents, unknown=unknown)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -13,7 +14,7 @@ from offbook.compression.spans import Stretch
 from offbook.continuity.learning.remains import remains_of
 from offbook.entries import PlacedMessage
 from offbook.erasures import FORGOTTEN_TEXT, ForgetReceipt, Lineage, Residue
-from offbook.errors import StoreCorrupt
+from offbook.errors import StoreBusy, StoreCorrupt
 from offbook.lessons import Lesson
 from offbook.lifecycle.erasure import folded
 from offbook.lifecycle.stretches import saying
@@ -27,6 +28,10 @@ from offbook.worker.relinking import relinked
 
 ERASER = Caller(name="offbook")
 """Who writes down again which message gives way to which: nobody asked for it."""
+
+DROPS, HELD_SECONDS = 100, 0.05
+"""How often, and how long apart, a large part is tried that a message on its way into the log has, too: it is known
+then whether that one has come, or was turned away."""
 
 
 class Plan(NamedTuple):
@@ -81,8 +86,18 @@ class Erasing:
         ]
 
     async def drop_parts(self, agent_id: str, digests: Sequence[str]) -> None:
-        for digest in digests:
-            await self._blobs.drop(agent_id, digest)
+        """But for those that messages refer to by now: the same may have been said again since it was planned."""
+        left = list(digests)
+        for _ in range(DROPS):
+            in_use = partial(self._store.parts_in_use, agent_id, left)
+            left = await self._blobs.drop(agent_id, left, in_use) if left else []
+            if not left:
+                return
+            await asyncio.sleep(HELD_SECONDS)
+        raise StoreBusy(
+            "a large part of what is forgotten is just being said again: it is gone from the log, and the next "
+            "maintenance does the rest"
+        )
 
     async def learnt_from(self, agent_id: str, lineage: Lineage) -> list[int]:
         """Where else the lessons that go were said: what is said there is learnt again."""

@@ -60,6 +60,8 @@ class Forgetting:
         self.elsewhere: list[Elsewhere] = []
         self.unfinished: set[str] = set()
         """Agents of which something was forgotten in the store, and not yet everywhere."""
+        self._words: dict[str, tuple[Known, tuple[Meant, int]]] = {}
+        """Of these, by receipt, as `_finish` needs them. They are nowhere else: who starts anew does without."""
         self.times: dict[str, int] = {}
         """How often something of an agent's was forgotten, where that is known already: hosts that keep words of theirs
         see by it that they should let go of them."""
@@ -109,13 +111,14 @@ class Forgetting:
         learnt_from = await self._erasing.learnt_from(agent_id, lineage)
         relinked = await self._erasing.replacing(agent_id, lineage)
         for id_ in lineage.summaries:
-            await self._parts.files.outdated(agent_id, id_)
+            await self._parts.files.forgotten(agent_id, id_)
         number, sealed = await self._erasing.erase(agent_id, plan, receipt, event)
         self.unfinished.add(agent_id)
         self.times[agent_id] = self.times.get(agent_id, 0) + 1
         receipt = msgspec.structs.replace(receipt, audit_seq=sealed.seq)
         log.info("forgotten", action="memory.forget", agent=agent_id, messages=len(what.places), receipt=receipt.id)
-        finished = await self._finish(agent_id, number, receipt, what.known, (meant, began.seq), relinked)
+        known, since = self._words[receipt.id] = what.known, (meant, began.seq)
+        finished = await self._finish(agent_id, number, receipt, known, since, relinked)
         self.unfinished.discard(agent_id)
         await self._parts.relearn(agent_id, learnt_from)
         return finished
@@ -128,7 +131,8 @@ class Forgetting:
         if left:
             self.unfinished.add(agent_id)
         for number, receipt in left:
-            await self._finish(agent_id, number, receipt, Known())
+            known, since = self._words.get(receipt.id, (Known(), None))
+            await self._finish(agent_id, number, receipt, known, since)
         self.unfinished.discard(agent_id)
         return len(left)
 
@@ -217,8 +221,9 @@ class Forgetting:
             receipt, reached=msgspec.structs.replace(receipt.reached, **counts), unfinished=None
         )
         missed += await self._erasing.late(agent_id, *since) if since is not None else []
-        receipt = await self._proven(agent_id, receipt, known, missed)
+        receipt = await self._proven(agent_id, receipt, known, missed, is_meant_known=since is not None)
         await self._store.set_receipt(agent_id, number, receipt)
+        self._words.pop(receipt.id, None)
         return receipt
 
     async def _erase_elsewhere(self, agent_id: str, wanted: Wanted) -> tuple[dict[str, int], list[Residue]]:
@@ -253,7 +258,13 @@ class Forgetting:
         await self._parts.indexes.commit(agent_id, at_once=True)
 
     async def _proven(
-        self, agent_id: str, receipt: ForgetReceipt, known: Known, missed: Sequence[Residue]
+        self,
+        agent_id: str,
+        receipt: ForgetReceipt,
+        known: Known,
+        missed: Sequence[Residue],
+        *,
+        is_meant_known: bool = True,
     ) -> ForgetReceipt:
         await self._store.purge()
         for _ in range(ROUNDS):
@@ -263,9 +274,11 @@ class Forgetting:
             await self._store.erase_stray(agent_id, stray)
             self._parts.forget_words(agent_id)
             await self._store.purge()
-        # Other messages were looked through when the probes were chosen, and those since then by what is meant.
-        residue, _ = await self._searching.search(agent_id, receipt, known, with_log=False, elsewhere=self._folders)
-        quick = [each for each in self.elsewhere if each.folder is not None]
+        # Other messages were looked through when the probes were chosen, and those since then by what is meant, as the
+        # backups were. Who started anew does not know it: then all is looked through, and what says it is told.
+        with_log = not is_meant_known and receipt.how == "matching"
+        residue, _ = await self._searching.search(agent_id, receipt, known, with_log=with_log, elsewhere=self._folders)
+        places = [each for each in self.elsewhere if each.folder is not None or not is_meant_known]
         wanted = Wanted(receipt.spans, self._searching.says(receipt.probes, known))
-        residue += await self._search_elsewhere(agent_id, wanted, quick)
-        return signed(msgspec.structs.replace(receipt, residue=[*missed, *residue]), self._key)
+        residue += await self._search_elsewhere(agent_id, wanted, places)
+        return signed(msgspec.structs.replace(receipt, residue=[*missed, *residue][:MOST_NAMED]), self._key)

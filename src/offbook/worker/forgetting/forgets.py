@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+import msgspec
 import structlog
 
 from offbook.care import Piece
 from offbook.erasures import ForgetReceipt
 from offbook.errors import OffbookError, StoreError
+from offbook.lifecycle.retention import SETTLED_AFTER, Clock, Look, looked
+from offbook.protocols import Store
 from offbook.settings import Settings
 from offbook.types import Caller, now
 from offbook.worker.forgetting.flow import Forgetting
@@ -21,6 +24,8 @@ RETENTION = Caller(name="offbook")
 """Who forgets by rule: nobody asked for it."""
 RETENTION_EVERY = timedelta(days=1)
 """It reads the whole log."""
+CLOCK = "retention-clock"
+"""The note of what was seen of the clock."""
 
 log = structlog.get_logger("offbook.worker")
 
@@ -28,6 +33,7 @@ log = structlog.get_logger("offbook.worker")
 class Forgets:
     def __init__(
         self,
+        store: Store,
         forgetting: Forgetting,
         settings: Settings,
         *,
@@ -38,6 +44,7 @@ class Forgets:
         """`without_models`: meanwhile none writes for the agent, so that whoever is at work is done soon. `take_edits`:
         what a person wrote into pages of the wiki, which would come into the log after it was forgotten there.
         `afterwards`: all of the agent's is looked at again."""
+        self._store = store
         self.forgetting = forgetting
         self._settings = settings
         self._without_models = without_models
@@ -82,11 +89,17 @@ class Forgets:
             return Piece(did={"finished": await self.forgetting.finish(agent_id)})
 
     async def retain(self, agent_id: str) -> Piece:
-        """Forget what is older than the agent's rule allows; without a rule nothing."""
+        """Forget what is older than the agent's rule allows; without a rule, or by a clock that leapt, nothing."""
         days = self._settings.for_agent(agent_id).archive.retention_days
         if days is None:
             return Piece()
-        meant = Meant(before=now() - timedelta(days=days))
+        at = now()
+        look = await self._look(agent_id, at, days)
+        if look.is_waiting_for is not None:
+            raise StoreError(_leapt(look, look.is_waiting_for))
+        if look.before is None:
+            return Piece()
+        meant = Meant(before=look.before, at=at)
         receipt = await self.forget(agent_id, meant, reason=f"kept for {days} days", by=RETENTION)
         if receipt.residue:
             where = ", ".join(sorted({one.where for one in receipt.residue})[:5])
@@ -98,6 +111,14 @@ class Forgets:
         for task in self._under_way:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def _look(self, agent_id: str, at: datetime, days: int) -> Look:
+        """At the clock, and noted: where nobody says anything, that is what there is to know of it."""
+        heard = await self._store.newest_audit_events(agent_id, limit=1, until=at - SETTLED_AFTER)
+        seen = _clock(await self._store.agent_note(agent_id, CLOCK))
+        look = looked(seen, heard[0].at if heard else None, at, days)
+        await self._store.set_agent_note(agent_id, CLOCK, msgspec.json.encode(look.clock).decode(), None)
+        return look
 
     async def _forget(self, agent_id: str, meant: Meant, *, reason: str, by: Caller, dry_run: bool) -> ForgetReceipt:
         if dry_run:
@@ -118,3 +139,19 @@ class Forgets:
         except OffbookError as error:
             # No reason to keep anything: what is left in the pages is found there, and told.
             log.warning("edits were not taken", action="forget.edits", agent=agent_id, detail=str(error))
+
+
+def _clock(note: str | None) -> Clock | None:
+    try:
+        return None if note is None else msgspec.json.decode(note, type=Clock)
+    except msgspec.MsgspecError:
+        return None  # as if it was never looked at
+
+
+def _leapt(look: Look, until: datetime) -> str:
+    says, left, until_then = (f"{each:%Y-%m-%d %H:%M} UTC" for each in (look.clock.last, look.clock.left, until))
+    return (
+        f"the clock says {says}, and before it said {left}: nothing is forgotten by rule until it has gone on like "
+        f"this for a day ({until_then}). Set it right if it is wrong; where the machine was off for so long there is "
+        "nothing to do"
+    )

@@ -10,11 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from offbook.content import internalise, said_in
-from offbook.entries import PlacedMessage
+from offbook.entries import Arrivals, PlacedMessage
 from offbook.erasures import FORGOTTEN, ForgottenSpan
 from offbook.errors import StoreCorrupt
 from offbook.lifecycle.erasure import Phrases, texts_of
 from offbook.lifecycle.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
+from offbook.lifecycle.retention import kept_from
 from offbook.lifecycle.stretches import Stretches, Window, windows_of, without_common
 from offbook.protocols import Blobs, Store
 from offbook.types import Message, Scope
@@ -35,6 +36,8 @@ class Meant(NamedTuple):
     """Of the rows, as the log of another copy has them."""
     before: datetime | None = None
     """Whatever was said before then, and is not pinned: retention by rule."""
+    at: datetime | None = None
+    """What the clock said when the rule was asked: who came later came by a wrong one."""
 
     @property
     def how(self) -> str:
@@ -77,16 +80,21 @@ Said = tuple[PlacedMessage, Message]
 async def pages_of(store: Store, blobs: Blobs, agent_id: str, *, after_event: int = 0) -> AsyncIterator[list[Said]]:
     """Every message of the agent that was not forgotten, in pages; or those that came after an event. Grows with
     history."""
+    async for arrivals in _arrivals(store, agent_id, after_event):
+        yield await _living(blobs, agent_id, arrivals.messages)
+
+
+async def _arrivals(store: Store, agent_id: str, after_event: int = 0) -> AsyncIterator[Arrivals]:
     after, is_end = after_event, False
     while not is_end:
         arrivals = await store.arrivals(agent_id, after_event=after, limit=PAGE)
         after, is_end = arrivals.through_event, arrivals.is_end
-        yield await _living(blobs, agent_id, arrivals.messages)
+        yield arrivals
 
 
 async def said_since(store: Store, blobs: Blobs, agent_id: str, meant: Meant, event: int) -> list[tuple[str, int]]:
-    """Session and number of what came after the event and is meant, too."""
-    is_wanted = await _wanted(store, agent_id, meant)
+    """Session and number of what came after the event and says what is meant, too."""
+    is_wanted = _saying(meant)
     late: list[tuple[str, int]] = []
     async for page in pages_of(store, blobs, agent_id, after_event=event):
         wanted = await asyncio.to_thread(_those, page, is_wanted)
@@ -149,10 +157,30 @@ async def _those_meant(store: Store, blobs: Blobs, agent_id: str, meant: Meant) 
             after = logged[-1].seq
             places = await store.places(scope, [one.seq for one in logged])
             yield await _living(blobs, agent_id, await store.messages_at(agent_id, places))
+    elif meant.matching is None and meant.before is not None:
+        async for page in _old(store, blobs, agent_id, meant.before, meant.at):
+            yield page
     else:
-        is_wanted = await _wanted(store, agent_id, meant)
+        is_wanted = _saying(meant)
         async for page in pages_of(store, blobs, agent_id):
             yield await asyncio.to_thread(_those, page, is_wanted)
+
+
+async def _old(
+    store: Store, blobs: Blobs, agent_id: str, before: datetime, at: datetime | None
+) -> AsyncIterator[list[Said]]:
+    """What the clock said is followed through all that came, also what was forgotten since."""
+    pinned = set(await store.pinned(agent_id, limit=1_000_000))
+    latest: datetime | None = None
+    async for arrivals in _arrivals(store, agent_id):
+        old: list[PlacedMessage] = []
+        for placed in arrivals.messages:
+            received_at = placed.logged.received_at
+            if kept_from(placed.logged.message.ts, received_at, latest) < before and placed.place not in pinned:
+                old.append(placed)
+            if at is None or received_at <= at:
+                latest = received_at if latest is None else max(latest, received_at)
+        yield await _living(blobs, agent_id, old)
 
 
 async def _pages_at(store: Store, blobs: Blobs, agent_id: str, places: Sequence[int]) -> AsyncIterator[list[Said]]:
@@ -198,19 +226,9 @@ async def _nothing() -> AsyncIterator[list[Said]]:
     yield
 
 
-async def _wanted(store: Store, agent_id: str, meant: Meant) -> Callable[[PlacedMessage, Message], bool]:
-    if meant.matching is not None:
-        phrased, also = Phrases(meant.matching), meant.hashes or frozenset()
-        return lambda placed, message: placed.logged.hash in also or phrased.are_said(message)
-    before = meant.before
-    pinned = set(await store.pinned(agent_id, limit=1_000_000))
-
-    def is_old(placed: PlacedMessage, message: Message) -> bool:
-        # Received, too: a history that was imported today was not kept for long.
-        said_at = message.ts or placed.logged.received_at
-        return before is not None and max(said_at, placed.logged.received_at) < before and placed.place not in pinned
-
-    return is_old
+def _saying(meant: Meant) -> Callable[[PlacedMessage, Message], bool]:
+    phrased, also = Phrases(meant.matching or ()), meant.hashes or frozenset()
+    return lambda placed, message: placed.logged.hash in also or phrased.are_said(message)
 
 
 async def _whole(blobs: Blobs, agent_id: str, placed: PlacedMessage) -> Message:

@@ -124,7 +124,12 @@ class LessonPages:
         if found == page_now:
             state.lessons[lesson.id] = [written(lesson)]
             return 0, lesson, None
-        wishes = judgements(read_page(found, lesson.id), lesson, page_now, before)
+        page = read_page(found, lesson.id)
+        page_now = lesson_page(lesson, _linked(lesson, places), page.own)
+        if found == page_now:
+            state.lessons[lesson.id] = [written(lesson)]
+            return 0, lesson, None
+        wishes = judgements(page, lesson, page_now, before)
         try:
             for verdict, text in wishes:
                 await self._judge(state.agent_id, lesson.id, verdict, text)
@@ -136,7 +141,7 @@ class LessonPages:
         judged = await self._store.lesson(state.agent_id, lesson.id)
         if judged is None:
             return len(wishes), None, None
-        return len(wishes), judged, Page(judged, lesson_page(judged, _linked(judged, places)), found)
+        return len(wishes), judged, Page(judged, lesson_page(judged, _linked(judged, places), page.own), found)
 
     async def _make_room(self, state: WikiState, path: Path, lesson_id: str, page_now: str) -> None:
         """Before the first page of a lesson is written: what somebody wrote under that name is theirs to keep."""

@@ -75,6 +75,36 @@ def test_only_what_is_new_is_recorded(tmp_path: Path, session: Session, places: 
     assert {key for key, _ in client.recorded} == {"claude-code:s"}
 
 
+def test_what_took_the_place_of_a_message_is_recorded(tmp_path: Path, session: Session, places: Places) -> None:
+    """Claude Code takes back what a stream that failed had begun."""
+    client, path = Recording(), tmp_path / "s.jsonl"
+    say(path, "a", "b")
+    run(client, session, places)
+    kept = path.read_text()
+    say(path, "taken-back")
+    run(client, session, places)
+    path.write_text(kept)
+    say(path, "an answer that is longer than what it stands for", "c")
+    assert run(client, session, places) == Captured(messages=2)
+    assert client.ids == ["a", "b", "taken-back", "an answer that is longer than what it stands for", "c"]
+    assert run(client, session, places) == Captured()
+
+
+def test_a_place_of_an_older_version_is_taken_up(tmp_path: Path, session: Session, places: Places) -> None:
+    client, path = Recording(), tmp_path / "s.jsonl"
+    say(path, "a")
+    run(client, session, places)
+    [file] = places_files(tmp_path)
+    file.write_text(json.dumps({"offset": path.stat().st_size, "number": 1}))
+    say(path, "b")
+    assert run(client, session, places) == Captured(messages=1)
+    assert client.ids == ["a", "b"]
+
+
+def places_files(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "home").rglob("*.json"))
+
+
 def test_what_our_hooks_injected_is_not_recorded(tmp_path: Path, session: Session, places: Places) -> None:
     added = {"type": "hook_additional_context", "content": ["<offbook-recall>"], "hookEvent": "UserPromptSubmit"}
     with (tmp_path / "s.jsonl").open("a") as file:

@@ -192,6 +192,47 @@ def test_headings_of_a_person_are_theirs() -> None:
     assert read_page(without, "lesson-0001").statement == "Ada likes tea."
 
 
+@pytest.mark.parametrize("note", ["Ask Ada about oolong.", "- Ask Ada about oolong.", "## Notes", "[[oolong]]"])
+def test_what_is_written_below_the_sources_is_not_lost(note: str) -> None:
+    page = page_of(lesson())
+    assert page.endswith("#s1-45)\n")
+    belows = [f"{page}{note}", f"{page}\n{note}\n", f"{page[:-1]} {note}\n"]
+    belows += [page.replace("## Sources\n", f"## Sources\n\n{note}\n")]
+    for below in belows:
+        with pytest.raises(BrokenPage, match="write it above that heading"):
+            read_page(below, "lesson-0001")
+        assert not is_ours(below, "lesson-0001")
+
+
+def test_what_editors_do_to_the_sources_is_no_edit() -> None:
+    page = page_of(lesson())
+    for changed in (
+        page.replace("- [", "* ["),
+        page.replace("- [", "-   ["),
+        f"{page}\n \n",
+        page.replace("\n-", "\n\n-"),
+    ):
+        assert wishes(changed, lesson(), lesson()) == []
+    assert read_page(lesson_page(lesson(), []), "lesson-0001").statement == "Ada likes tea."
+    assert read_page(lesson_page(lesson(), [SourceLink(source=SOURCE)]), "lesson-0001").statement == "Ada likes tea."
+
+
+OWN = 'tags:\n- tea\n- green\naliases: ["Ada\'s tea"]\n# mine\n\ncssclasses:\n'
+
+
+def test_fields_of_a_persons_own_stay() -> None:
+    now, then = lesson(about="Ada"), lesson("Ada likes green tea.", times=3)
+    page = page_of(now).replace("status: learnt\n", f"status: learnt\n{OWN}")
+    found = read_page(page, now.id)
+    assert found.own == OWN
+    again = lesson_page(then, [HERE], found.own)
+    assert read_page(again, now.id).own == OWN
+    assert lesson_page(then, [HERE], read_page(again, now.id).own) == again
+    assert yaml.safe_load(again.split("---\n")[1])["tags"] == ["tea", "green"]
+    assert wishes(page, now, now) == []
+    assert wishes(page.replace("Ada likes tea.", "Ada likes rum."), now, now) == [("edit", "Ada likes rum.")]
+
+
 def test_whose_page_it_is() -> None:
     assert is_ours(page_of(lesson()), "lesson-0001")
     assert not is_ours("# My own lesson\n", "lesson-0001")

@@ -59,6 +59,14 @@ def test_a_short_answer_is_archived_too(tmp_path: Path) -> None:
     assert write(history, tmp_path).records == 1
 
 
+def test_what_was_forgotten_is_no_word_of_anybody(tmp_path: Path) -> None:
+    history = History(sessions={"chat": [Message(role="user", content="Is the bread done?", ts=AT)]})
+    history.forgotten.add(("chat", 1))
+    written = write(history, tmp_path)
+    assert (written.files, written.records) == (0, 0)
+    assert [(each.what, each.count) for each in written.left_out] == [("forgotten messages", 1)]
+
+
 def test_no_message_gets_the_id_of_another(tmp_path: Path) -> None:
     history = History()
     history.add("chat", Message(role="user", content="first", ts=AT, id="other"))

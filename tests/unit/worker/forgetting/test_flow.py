@@ -25,6 +25,7 @@ from offbook.store.sqlite import SqliteStore
 from offbook.summaries import SourceSpan
 from offbook.types import EMBEDDED, AuditDraft, Message, now
 from offbook.verification import verify
+from offbook.worker.forgetting import erasing
 from offbook.worker.forgetting.flow import Forgetting
 from offbook.worker.forgetting.meant import Meant
 from tests.unit.small_memory import SMALL, assistant, caught_up, exchange, talk, user
@@ -279,6 +280,85 @@ async def test_a_large_part_goes_unless_a_message_that_stays_has_it_too(tmp_path
     assert files_with(tmp_path) == []
 
 
+async def test_a_large_part_that_was_said_again_before_it_was_dropped_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as (memory, store):
+        await memory.on_message(memory.scope("before"), [user(LARGE)])
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "purge", failing)
+            with pytest.raises(RuntimeError):
+                await memory.forget("main", session_id="before")
+        await memory.on_message(memory.scope("after"), [user(LARGE)])
+        (run,) = (await memory.maintain("main", tasks=["forgetting"])).runs
+        assert run.did == {"finished": 1}
+        (line,) = (await memory.log(memory.scope("after"))).messages
+        assert line.message.content == LARGE
+        assert await faults(tmp_path, store) == []
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+async def test_a_large_part_waits_for_a_message_on_its_way_into_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
+    monkeypatch.setattr(erasing, "HELD_SECONDS", 0.01)
+    async with opened(tmp_path) as (memory, store):
+        await memory.on_message(memory.scope("before"), [user(LARGE)])
+        is_on_its_way, was_tried, append, drop = asyncio.Event(), asyncio.Event(), store.append, BlobFiles.drop
+
+        async def slow(*given: Any, **named: Any) -> Any:
+            is_on_its_way.set()
+            await was_tried.wait()
+            if not is_taken:
+                raise StoreBusy("send it again")
+            return await append(*given, **named)
+
+        async def tried(*given: Any) -> list[str]:
+            held = await drop(*given)
+            was_tried.set()
+            return held
+
+        monkeypatch.setattr(store, "append", slow)
+        monkeypatch.setattr(BlobFiles, "drop", tried)
+        sending = asyncio.create_task(memory.on_message(memory.scope("after"), [user(LARGE)]))
+        await is_on_its_way.wait()
+        await memory.forget("main", session_id="before")
+        await asyncio.wait([sending])
+        assert (sending.exception() is None) == is_taken
+        lines = (await memory.log(memory.scope("after"))).messages
+        assert [line.message.content for line in lines] == [LARGE] * is_taken
+        assert len([path for path in Home(tmp_path).blobs.rglob("*") if path.is_file()]) == is_taken
+        assert await faults(tmp_path, store) == []
+
+
+async def test_a_large_part_that_is_held_for_long_is_left_to_maintenance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasing, "HELD_SECONDS", 0.0)
+    async with opened(tmp_path) as (memory, _):
+        await memory.on_message(memory.scope("before"), [user(LARGE)])
+        async with memory._intake.entries(memory.scope("after"), [user(LARGE)]):
+            with pytest.raises(StoreBusy, match="the next maintenance does the rest"):
+                await memory.forget("main", session_id="before")
+        (run,) = (await memory.maintain("main", tasks=["forgetting"])).runs
+        assert run.did == {"finished": 1}
+        assert not [path for path in Home(tmp_path).blobs.rglob("*") if path.is_file()]
+
+
+async def test_pages_of_summaries_go_also_where_no_files_are_wanted_any_more(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"summary_target_tokens": 110}
+    async with opened(tmp_path, **fields) as (memory, _):
+        for number in range(40):
+            said = f"Decision {number}: we always ship from {WORD} port {number} on E{number}."
+            await memory.on_message(memory.scope("chat"), [user(said)])
+        await caught_up(memory)
+    pages = [path for path in Home(tmp_path).summaries.rglob("*.md") if WORD in path.read_text()]
+    assert len(pages) > 1
+    async with opened(tmp_path, **fields, summary_files=False) as (memory, _):
+        assert_gone(await memory.forget("main", matching=WORD))
+    assert not any(path.exists() for path in pages)
+
+
 async def test_entries_and_sessions_are_forgotten_as_they_are_named(tmp_path: Path) -> None:
     async with opened(tmp_path) as (memory, store):
         await talk(memory, 3, session="one")
@@ -369,6 +449,25 @@ async def test_what_broke_off_after_the_log_is_finished_at_the_next_start(
         assert await faults(tmp_path, store) == []
         await caught_up(memory)
     assert files_with(tmp_path) == []
+
+
+@pytest.mark.parametrize("how", [{"matching": WORD}, {"session_id": "chat"}])
+async def test_what_was_said_again_before_the_next_start_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, str]
+) -> None:
+    async with opened(tmp_path) as (memory, _):
+        await memory.on_message(memory.scope("chat"), [user(f"Remember that {FACT}.")])
+        with monkeypatch.context() as patched:
+            patched.setattr(Forgetting, "_finish", failing)
+            with pytest.raises(RuntimeError):
+                await memory.forget("main", **how)
+        await memory.on_message(memory.scope("again"), [user(f"I said that {FACT}.")])
+    async with opened(tmp_path) as (_, store):
+        async with asyncio.timeout(60):
+            while not (receipt := (await store.receipts("main"))[0][1]).signature:
+                await asyncio.sleep(0.05)
+    # Where one session was meant, another may say the same.
+    assert [one.where for one in receipt.residue] == ["message 1 of again"] * ("matching" in how)
 
 
 async def failing(*_: Any, **__: Any) -> Any:

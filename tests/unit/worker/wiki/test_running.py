@@ -630,6 +630,43 @@ async def test_another_kind_is_told_and_the_status_is_taken_when_it_is_written_b
     assert (await wiki.run("main")).waits == []
 
 
+async def test_words_below_the_sources_stay_and_are_named_until_they_are_above(house: House) -> None:
+    await talk(house.store)
+    id_ = await learn(house.store)
+    wiki = house.wiki()
+    await house.settle(wiki)
+    note = "Ask Ada about oolong.\n"
+    page = await edited_page(house, lambda text: f"{text}\n{note}")
+    await learn(house.store, "Ada likes black tea.", times=4)
+    await house.settle(wiki)
+    assert page.read_text().endswith(note)
+    (named,) = (await wiki.run("main")).waits or []
+    assert "write it above that heading" in named
+    assert house.judged == []
+    await edited_page(house, lambda text: text.removesuffix(note).replace("## Sources", f"{note}\n## Sources"))
+    assert (await house.settle(wiki))["edits taken"] == 1
+    assert house.judged == [(id_, "edit", "Ada likes tea.\n\nAsk Ada about oolong.")]
+    assert "oolong" in page.read_text()
+
+
+async def test_tags_of_a_persons_own_stay_in_a_page_that_is_written_again(house: House) -> None:
+    await talk(house.store)
+    await learn(house.store)
+    wiki = house.wiki()
+    await house.settle(wiki)
+    tags = "tags:\n  - tea\n"
+    page = await edited_page(house, lambda text: text.replace("---\n\n", f"{tags}---\n\n", 1))
+    assert await house.settle(wiki) == {}
+    await learn(house.store, "Ada likes black tea.", times=4)
+    assert await house.settle(wiki) == {"lessons": 1}
+    assert "black" in page.read_text()
+    assert tags in page.read_text()
+    await edited_page(house, lambda text: text.replace("black", "white"))
+    assert (await house.settle(wiki))["edits taken"] == 1
+    assert tags in page.read_text()
+    assert await house.settle() == {}
+
+
 async def test_a_broken_page_is_left_alone_and_told_once(house: House) -> None:
     await talk(house.store)
     await learn(house.store)
