@@ -47,15 +47,27 @@ def _without_the_text(call: Block) -> Block:
         return call
     holder = next((kind for kind in HOLDERS if isinstance(call.get(kind), dict)), None)
     fields = call if holder is None else call[holder]
+    changed = _emptied(fields, levels=2 if first_of(fields, NAME_KEYS) == CALLS_ANOTHER else 1)
+    if changed is None:
+        return call
+    return changed if holder is None else {**call, holder: changed}
+
+
+def _emptied(fields: Block, levels: int) -> Block | None:
+    """Without the text in what is given, or in what is given on. None where there is none."""
     key = next((key for key in ARGUMENT_KEYS if key in fields), None)
     given = None if key is None else _object_in(fields[key])
-    if key is None or given is None or given.get("confirm") is not True or not isinstance(given.get("matching"), str):
-        return call
-    emptied: Any = {**given, "matching": FORGOTTEN_TEXT}
-    if isinstance(fields[key], str):  # as OpenAI has it
-        emptied = msgspec.json.encode(emptied).decode()
-    changed = {**fields, key: emptied}
-    return changed if holder is None else {**call, holder: changed}
+    if key is None or given is None:
+        return None
+    emptied: Any = None
+    if levels > 1:
+        emptied = _emptied(given, levels - 1)
+    elif given.get("confirm") is True and isinstance(given.get("matching"), str):
+        emptied = {**given, "matching": FORGOTTEN_TEXT}
+    if emptied is None:
+        return None
+    is_text = isinstance(fields[key], str)  # as OpenAI has it
+    return {**fields, key: msgspec.json.encode(emptied).decode() if is_text else emptied}
 
 
 def _tool_called(call: Block) -> str:
@@ -64,7 +76,7 @@ def _tool_called(call: Block) -> str:
     if name != CALLS_ANOTHER:
         return _bare(name)
     given = _object_in(first_of(fields, ARGUMENT_KEYS))
-    return str(given.get("id", "")).rpartition(":")[2] if given is not None else ""
+    return _bare(str(given.get("id", "")).rpartition(":")[2]) if given is not None else ""
 
 
 def _object_in(arguments: Any) -> dict[str, Any] | None:

@@ -85,8 +85,9 @@ class House:
     def start(self) -> None:
         self.daemon = self._started()
 
-    def client(self, name: str) -> Client:
-        return Client(self.daemon.socket_endpoint, agent_id=name, home=self.home / "client", client=name)
+    def client(self, name: str, worker: str = "") -> Client:
+        home = self.home / "client"
+        return Client(self.daemon.socket_endpoint, agent_id=name, home=home, client=f"{name}{worker}")
 
     def async_client(self, name: str) -> AsyncClient:
         return AsyncClient(self.daemon.socket_endpoint, agent_id=name, home=self.home / "client", client=name)
@@ -547,7 +548,8 @@ async def test_an_agent_of_pydantic_ai_goes_on_for_ever(house: House, is_process
 
 # ── a host that keeps only words, and makes its messages anew for each turn ──
 
-Asking = Callable[[str, list[tuple[str, str]], str], str]
+Asking = Callable[[str, list[tuple[str, str]], str], tuple[str, str]]
+"""The answer, and what the model was given for it."""
 
 
 def words_of(number: int) -> str:
@@ -558,11 +560,11 @@ def graph_of_words(made: Any, memory: Client, first: int) -> Asking:
     model = ScriptedChat(number=first)
     agent, _ = made(model, memory, None)
 
-    def asked(session_id: str, rows: list[tuple[str, str]], text: str) -> str:
+    def asked(session_id: str, rows: list[tuple[str, str]], text: str) -> tuple[str, str]:
         run: Any = {"configurable": {"thread_id": session_id}}
         answer = agent.invoke({"messages": [*rows, ("user", text)]}, run)["messages"][-1].content
         assert text in model.prompts[-1]
-        return str(answer)
+        return str(answer), model.prompts[-1]
 
     return asked
 
@@ -576,16 +578,26 @@ def pydantic_of_words(is_processor: bool, memory: Client, first: int) -> Asking:
         FunctionModel(model), instructions="You are brief.", tools=[measure], capabilities=[capability]
     )
 
-    def asked(session_id: str, rows: list[tuple[str, str]], text: str) -> str:
+    def asked(session_id: str, rows: list[tuple[str, str]], text: str) -> tuple[str, str]:
         history: list[ModelMessage] = [
             ModelRequest([UserPromptPart(words)]) if role == "user" else PydanticResponse([TextPart(words)])
             for role, words in rows
         ]
         output = agent.run_sync(text, conversation_id=session_id, message_history=history).output
         assert text in model.prompts[-1]
-        return output
+        return output, model.prompts[-1]
 
     return asked
+
+
+def said_in_turn(number: int, words: str, answer: str) -> list[tuple[str, str]]:
+    calls = calls_of(number)
+    return [
+        ("user", words),
+        *(("assistant", call_id) for call_id in calls),
+        *(("tool", call_id) for call_id in calls),
+        ("assistant", answer),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -605,17 +617,45 @@ def test_a_history_that_is_made_anew_is_recorded_once(house: House, name: str, m
             asked = made(memory, numbers[0])
             for number in numbers:
                 words = words_of(number)
-                answer = asked("words", rows, words)
+                answer, _ = asked("words", rows, words)
                 rows += [("user", words), ("assistant", answer)]
-                expected.append(("user", words))
-                expected += [("assistant", call_id) for call_id in calls_of(number)]
-                expected += [("tool", call_id) for call_id in calls_of(number)]
-                expected.append(("assistant", answer))
+                expected += said_in_turn(number, words, answer)
             assert memory.flush()
     if name.endswith("processor"):
         expected.pop()  # it does not see the last answer before the next request
     with house.client(name) as reader:
         lines = reader.log("words", limit=1_000)["messages"]
+    assert [said for line in lines for said in said_by(line)] == expected
+
+
+@pytest.mark.parametrize("turns", ["ABBBA", "ABABAB"])
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("langgraph-workers", partial(graph_of_words, hooked)),
+        ("pydantic-ai-workers", partial(pydantic_of_words, False)),
+    ],
+)
+def test_workers_that_share_a_conversation_know_what_the_others_said(
+    house: House, name: str, made: Any, turns: str
+) -> None:
+    name += turns  # an agent of its own: nothing else comes to its mind
+    rows: list[tuple[str, str]] = []
+    expected: list[tuple[str, str]] = []
+    with ExitStack() as clients:
+        memories = {worker: clients.enter_context(house.client(name, worker)) for worker in "AB"}
+        numbers = {"A": 0, "B": 100}
+        workers = {worker: made(memories[worker], numbers[worker]) for worker in "AB"}
+        for turn, worker in enumerate(turns):
+            words = f"Question {turn}?"
+            answer, prompt = workers[worker]("words", rows, words)
+            said = [text for _, text in [*rows, ("user", words)]]
+            assert [line for line in prompt.splitlines() if line in said] == said, prompt
+            rows += [("user", words), ("assistant", answer)]
+            expected += said_in_turn(numbers[worker], words, answer)
+            numbers[worker] += 1
+            assert memories[worker].flush()
+        lines = memories["A"].log("words", limit=1_000)["messages"]
     assert [said for line in lines for said in said_by(line)] == expected
 
 

@@ -21,6 +21,19 @@ def calls(name: str, given: Any) -> list[dict[str, Any]]:
         {"type": "tool_use", "id": "c", "name": f"mcp__offbook__{name}", "input": given},
         {"type": "function", "id": "c", "function": {"name": name, "arguments": json.dumps(given)}},
         {"type": "function_call", "call_id": "c", "name": name, "arguments": json.dumps(given)},
+        # The host's tool that calls others.
+        {"type": "toolCall", "id": "c", "name": "tool_call", "arguments": {"id": f"core:{name}", "args": given}},
+        {
+            "type": "toolCall",
+            "id": "c",
+            "name": "tool_call",
+            "arguments": {"id": f"mcp:offbook__{name}", "args": given},
+        },
+        {
+            "type": "function",
+            "id": "c",
+            "function": {"name": "tool_call", "arguments": json.dumps({"id": name, "args": given})},
+        },
     ]
 
 

@@ -59,26 +59,32 @@ def delivered(invocation: Invocation, *, with_rejected: bool = False, everything
     home = invocation.home.folder
     with invocation.client() as client:
         client.ping()  # nobody there is exit status 3, not an outbox that stays as it is
+        own = _own_names(invocation, client.endpoint)
         report = deliver_outboxes(
             home,
             client.endpoint,
             token=invocation.token,
             with_rejected=with_rejected,
             everything=everything,
-            own=_own_names(invocation, client.endpoint),
+            own=own,
         )
         whose = None if everything else client.endpoint
         report["ended"] = sum(
-            Ends(home, host).tell(client, seconds=ENDS_SECONDS, endpoint=whose) for host in hosts_with_ends(home)
+            Ends(home, host).tell(client, seconds=ENDS_SECONDS, endpoint=whose, own=own)
+            for host in hosts_with_ends(home)
         )
     return report
 
 
 def _own_names(invocation: Invocation, asked: Endpoint) -> frozenset[str]:
     """Of the provider of the data folder, where that is the one that is asked: it has a socket and a port."""
+    from offbook.errors import SettingsError
     from offbook.settings import load
 
-    server = load(invocation.home.folder, environ=invocation.environ).settings.server
+    try:
+        server = load(invocation.home.folder, environ=invocation.environ).settings.server
+    except SettingsError:
+        return frozenset()  # `offbook config` says what is wrong; what waits does not wait for that
     scheme = "https" if server.tls_cert else "http"
     hosts = dict.fromkeys(("127.0.0.1", "localhost", "[::1]", server.host)) if server.port else {}
     names = {f"unix://{invocation.home.socket}", *(f"{scheme}://{host}:{server.port}" for host in hosts)}

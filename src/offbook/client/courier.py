@@ -12,7 +12,7 @@ from offbook.client.answers import value_of
 from offbook.client.outbox import Outbox
 from offbook.client.segment import Queued
 from offbook.client.transport import AnswerLost, Transport
-from offbook.errors import PROBLEM_TYPE_PREFIX, ProviderRefused
+from offbook.errors import PROBLEM_TYPE_PREFIX, ProviderError, ProviderRefused
 from offbook.types import Receipt
 
 BATCH_RECORDS = 200
@@ -20,7 +20,7 @@ BATCH_BYTES = 4 * 1024 * 1024
 DELIVERY_TIMEOUT_SECONDS = 30.0
 LOSSES_OF_A_LARGE_RECORD = 5
 HELD_BYTES = 4 * 1024 * 1024
-"""So much may lie before what other lanes send while one is held: it is read at each attempt, in 20 to 40 ms."""
+"""So much may lie before what other lanes send while one is held: nothing behind it leaves the disk."""
 
 FORBIDDEN = 403
 OF_THE_MESSAGE = frozenset({400, 409, 413, 415, 422})
@@ -76,6 +76,13 @@ class Batch(NamedTuple):
         ) and record.lane_ordinal == newest.lane_ordinal + 1
 
 
+class Refused(NamedTuple):
+    """A lane that may not be written to."""
+
+    lane: str
+    refusal: ProviderRefused
+
+
 _envelope = msgspec.json.Decoder(Envelope)
 
 
@@ -120,6 +127,8 @@ class Courier:
         self._outbox = outbox
         self._transport = transport
         self._losses = (0, 0)
+        self._taken = 0
+        self._most_beside_held = BATCH_RECORDS
 
     async def deliver_some(self, limit_records: int = BATCH_RECORDS) -> None:
         """A batch or more. A lane that may not be written to is held, all of it, so that its order stays; its refusal
@@ -127,30 +136,51 @@ class Courier:
         held: dict[str, ProviderRefused] = {}
         room_bytes: int | None = None
         most = min(limit_records, BATCH_RECORDS)
-        while records := self._outbox.peek(BATCH_RECORDS if held else most, BATCH_BYTES, held):
-            if held and self._outbox.passed_bytes > HELD_BYTES:
-                room_bytes = self._outbox.waiting_bytes - (self._outbox.passed_bytes - HELD_BYTES)
+        while records := self._outbox.peek(self._most_beside_held if held else most, BATCH_BYTES, held):
+            too_much_bytes = self._outbox.passed_bytes - HELD_BYTES
+            taken_before = self._taken
+            refused = await (self._bring_beside_held(records) if held else self._bring(records))
+            if held and too_much_bytes > 0 and self._taken > taken_before:
+                # Only now, for it may be everybody who is refused, as by a proxy on the way, and then all can wait.
+                room_bytes = self._outbox.waiting_bytes - too_much_bytes
                 held.clear()
-                continue
-            try:
-                for batch in batches(records):
-                    await self._deliver(batch)
+            elif refused is None:
                 if not held:
                     return
-            except ProviderRefused as refusal:
-                if not concerns_lane(refusal) or self._outbox.lane_count <= 1:
-                    raise
-                # What was not taken is the oldest that is left.
-                refused = self._outbox.peek(BATCH_RECORDS, BATCH_BYTES, held)
-                if room_bytes is not None and not held:
-                    self._make_room(refused, refusal.detail, room_bytes)
-                held[refused[0].lane] = refusal
+            elif room_bytes is not None and not held and self._outbox.waiting_bytes > room_bytes:
+                self._make_room(refused.refusal.detail, room_bytes)
+            else:
+                held[refused.lane] = refused.refusal
         if held:
             raise next(iter(held.values()))
 
-    def _make_room(self, refused: list[Queued], reason: str, room_bytes: int) -> None:
-        """Too much lies there for a lane that is held: its oldest records make way, to where they can be sent from
-        again."""
+    async def _bring(self, records: list[Queued]) -> Refused | None:
+        """Deliver these, or those before the first of a lane that may not be written to."""
+        for batch in batches(records):
+            try:
+                await self._deliver(batch)
+            except ProviderRefused as refusal:
+                if not concerns_lane(refusal) or self._outbox.lane_count <= 1:
+                    raise
+                return Refused(batch.records[0].lane, refusal)
+        return None
+
+    async def _bring_beside_held(self, records: list[Queued]) -> Refused | None:
+        """What is held makes each attempt fail, so how much others get at a time is counted here: half as much after
+        a failure of their own, twice as much after a success."""
+        try:
+            refused = await self._bring(records)
+        except ProviderError:
+            self._most_beside_held = max(1, len(records) // 2)
+            raise
+        if refused is None:
+            self._most_beside_held = min(BATCH_RECORDS, 2 * self._most_beside_held)
+        return refused
+
+    def _make_room(self, reason: str, room_bytes: int) -> None:
+        """Others pass, and too much lies there for a lane that is held: its oldest records make way, to where they can
+        be sent from again."""
+        refused = self._outbox.peek(BATCH_RECORDS, BATCH_BYTES)
         for record in refused:
             if record.lane != refused[0].lane or self._outbox.waiting_bytes <= room_bytes:
                 break
@@ -176,6 +206,7 @@ class Courier:
             if not self._is_lost_for_good(newest):
                 raise
             return self._reject(newest, f"sent {LOSSES_OF_A_LARGE_RECORD} times: {error.detail}")
+        self._taken += len(batch.records)
         return self._outbox.advance(newest.ordinal)
 
     async def _send(self, batch: Batch) -> None:

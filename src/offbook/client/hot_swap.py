@@ -101,6 +101,7 @@ class HotSwapSession(SessionShapes):
         self._asking: asyncio.Task[Outcome] | None = None
         self._telling: set[asyncio.Task[None]] = set()
         self._awaits_start = False
+        self._has_read_log = False
         self._forgets: int | None = None
         self._holds_forgotten = False
         self._rest_until = 0.0
@@ -157,8 +158,12 @@ class HotSwapSession(SessionShapes):
 
     async def recorded(self, most: int) -> list[Message]:
         """The newest messages that the provider has of this session. None of them where it has not answered yet, or
-        does not now."""
-        return [] if self._awaits_start else await self._questions.recorded(most, START_SECONDS)
+        does not now. The first time belongs to a session's beginning, and may take as long."""
+        if self._awaits_start:
+            return []
+        seconds = self._deadline_seconds if self._has_read_log else max(START_SECONDS, self._deadline_seconds)
+        self._has_read_log = True
+        return await self._questions.recorded(most, seconds)
 
     async def messages(self) -> list[Message]:
         """What to give the model. Call it between two messages: a swap that is due happens here."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Container
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -19,6 +19,7 @@ import msgspec
 from offbook.client.outbox_folder import Lane, OutboxBusy, OutboxFolder
 from offbook.client.outbox_intake import Intake, OutboxClosed, OutboxElsewhere, Peeked
 from offbook.client.segment import Queued, Segment, queued_of
+from offbook.client.way_marks import Mark, WayMarks
 
 __all__ = ["Outbox", "OutboxBusy", "OutboxClosed", "OutboxElsewhere", "Queued"]
 
@@ -40,7 +41,8 @@ class Outbox(Intake):
         """
         _opened.add(self)
         self.passed_bytes = 0
-        """What `peek` last read in vain: records of a lane that is held, and those that went ahead of it."""
+        """What `peek` last left lying: records of a lane that is held, and those that went ahead of it."""
+        self._marks = WayMarks()
         super().__init__(folder, max_bytes=max_bytes, segment_bytes=segment_bytes, endpoint=endpoint)
 
     # ── delivering ──
@@ -64,7 +66,7 @@ class Outbox(Intake):
             self._save()
             self._retire(found.finished)
 
-    def peek(self, limit_records: int, limit_bytes: int, held: Container[str] = ()) -> list[Queued]:
+    def peek(self, limit_records: int, limit_bytes: int, held: Iterable[str] = ()) -> list[Queued]:
         """The oldest records that wait, at least one if any does. Only `advance` takes them away.
 
         Those of lanes that are `held` stay where they are. Raises OSError where they cannot be read now.
@@ -75,16 +77,21 @@ class Outbox(Intake):
             segments, offset, waiting = list(self._segments), self._offset, self._waiting
         found: list[Queued] = []
         self._peeked.clear()
-        self.passed_bytes, is_ahead = 0, False
+        lanes, mark = frozenset(held), None
+        segments, offset, self.passed_bytes, is_ahead = self._marks.start(lanes, segments, offset)
         for segment in segments:
             try:
                 for line, end in segment.lines(offset):
                     queued = queued_of(line)
                     awaits = queued is not None and self._state.awaits(queued)
-                    if queued is None or not awaits or queued.lane in held:
+                    if queued is None or not awaits or queued.lane in lanes:
                         is_ahead = is_ahead or awaits
                         self.passed_bytes += len(line)
+                        if lanes and not found:
+                            mark = Mark(lanes, segment, end, is_ahead)
                         continue
+                    if mark and not found:
+                        self._marks.put(mark)
                     limit_bytes -= len(queued.record)
                     if found and (limit_bytes < 0 or len(found) >= limit_records):
                         return found
@@ -95,6 +102,8 @@ class Outbox(Intake):
                     return found
                 raise
             offset = 0
+        if mark and not found:
+            self._marks.put(mark)
         if not found and waiting and not is_ahead:
             self._give_up(waiting)
         return found

@@ -45,8 +45,11 @@ def open_outbox(home: Path, client: str, *, endpoint: Endpoint, max_bytes: int =
     raise OutboxBusy(f"all {OUTBOXES_PER_CLIENT} outboxes of {client!r} are held by other processes")
 
 
-def folders_that_wait(home: Path, client: str = "", endpoint: Endpoint | None = None) -> list[Path]:
-    """The outboxes with something in them, of one client or of all; with `endpoint` only what may go there."""
+def folders_that_wait(
+    home: Path, client: str = "", endpoint: Endpoint | None = None, own: Collection[str] = ()
+) -> list[Path]:
+    """The outboxes with something in them, of one client or of all; with `endpoint` (and `own`, its other names) only
+    what may go there."""
     waiting: list[Path] = []
     for folder in sorted((home / "outbox").glob("*")):
         name, tilde, number = folder.name.partition("~")
@@ -56,7 +59,7 @@ def folders_that_wait(home: Path, client: str = "", endpoint: Endpoint | None = 
         if not files.segment_paths():
             continue
         meant = files.endpoint()
-        if endpoint is not None and meant not in ("", str(endpoint)):
+        if endpoint is not None and not is_meant_for(endpoint, meant, own):
             _tell_once(folder, f"what waits in {folder} is meant for {meant}, not for {endpoint}")
             continue
         waiting.append(folder)
@@ -168,7 +171,7 @@ def deliver_outboxes(
     folders = set(folders_that_wait(home))
     if with_rejected:
         folders |= {path.parent for path in (home / "outbox").glob("*/rejected.*")}
-    others = [folder for folder in sorted(folders) if not _is_meant_for(where, folder, own)]
+    others = [folder for folder in sorted(folders) if not is_meant_for(where, OutboxFolder(folder).endpoint(), own)]
     elsewhere = [] if everything else others
     report = asyncio.run(_deliver_folders(sorted(folders - set(elsewhere)), where, token, with_rejected))
     report["elsewhere"] = [
@@ -179,9 +182,8 @@ def deliver_outboxes(
     return report
 
 
-def _is_meant_for(endpoint: Endpoint, folder: Path, own: Collection[str]) -> bool:
+def is_meant_for(endpoint: Endpoint, meant: str, own: Collection[str] = ()) -> bool:
     """Also where nobody said for whom. A socket has as many names as there are links to its folder."""
-    meant = OutboxFolder(folder).endpoint()
     if meant in ("", str(endpoint), *own):
         return True
     path = meant.removeprefix("unix://")

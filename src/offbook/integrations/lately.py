@@ -8,20 +8,22 @@ unknown, the message is looked for among those that were recorded last, by who s
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+import msgspec
+
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.content import render
 from offbook.types import Message
 
 LATELY = 256
-"""How many messages are compared, of those that were recorded and of those that are given, the newest of each: what a
-turn costs does not grow with its session."""
+"""How many messages are compared, of those that were recorded, here and by all, and of those that are given, the newest
+of each: what a turn costs does not grow with its session."""
 LEAST_ALIKE = 2
 """Messages that must be the same before others count as older than all that is compared: one alone ("OK") says
 nothing."""
@@ -69,11 +71,16 @@ class Lately:
         with self._changing:
             known = [self._names.get(one) or (one if session.knows(one) else None) for one in ids]
             unknown = [at for at, name in enumerate(known) if name is None and ids[at] not in self._older]
-            compared = self._compared(session, known, unknown, message_at)
-            laid = Laid({}) if compared is None else laid_beside(compared, list(self._told))
+            laid = self._laid(session, known, unknown, message_at)
             for at in unknown:
-                if at >= laid.older and at not in laid.names:
-                    self._record(session, message_at(at))
+                name = laid.names.get(at)
+                if name is None:
+                    if at >= laid.older:
+                        self._record(session, message_at(at))
+                # Another process recorded it: the log has it and stores an id once, what this session gives the model
+                # has it not.
+                elif not session.knows(name):
+                    session.add(msgspec.structs.replace(message_at(at), id=name))
             names = {one: name for one, name in zip(ids, known, strict=True) if name is not None and name != one}
             # Only of what is given now: such a host has other ids the next time.
             self._names = names | {ids[at]: name for at, name in laid.names.items()}
@@ -83,41 +90,48 @@ class Lately:
     def ids(self) -> frozenset[str]:
         return frozenset(one.id for one in self._told)
 
-    def _compared(
+    def _laid(
         self,
         session: BlockingHotSwapSession,
         known: Sequence[str | None],
         unknown: Sequence[int],
         message_at: Callable[[int], Message],
-    ) -> list[Told] | None:
-        """None where all that is unknown is new. What is asked last always is: who says the same again, says it
+    ) -> Laid:
+        """Nothing where all that is unknown is new. What is asked last always is: who says the same again, says it
         twice."""
         end = len(known)
         if unknown and unknown[-1] == end - 1 and message_at(end - 1).role != "assistant":
             end -= 1
         unknown = [at for at in unknown if at < end]
         if not unknown:
-            return None
+            return Laid({})
         newest = known[unknown[0] - 1] if unknown[0] and not any(known[unknown[0] :]) else None
         if self._ends_with(newest):
-            return None
-        self._look_back(session)
-        if not self._told or self._ends_with(newest):
-            return None
+            return Laid({})
+        is_first = not self._has_asked
+        if is_first:
+            self._look_back(session)
+            if not self._told or self._ends_with(newest):
+                return Laid({})
         first = end - LATELY  # what comes before is not looked at, but counted
         compared = {at for at in unknown if at >= first}
-        return [_told(message_at(at)) if at in compared else Told(name or "") for at, name in enumerate(known[:end])]
+        given = [_told(message_at(at)) if at in compared else Told(name or "") for at, name in enumerate(known[:end])]
+        laid = laid_beside(given, list(self._told))
+        if not is_first and any(at >= laid.older and at not in laid.names for at in unknown):
+            self._look_back(session)  # before it is taken for new: another process may have answered the last turn
+            laid = laid_beside(given, list(self._told))
+        return laid
 
     def _ends_with(self, message_id: str | None) -> bool:
         return message_id is not None and bool(self._told) and self._told[-1].id == message_id
 
     def _look_back(self, session: BlockingHotSwapSession) -> None:
-        """Once, what the provider has from before: of a host that was started again, or another process."""
-        if not self._has_asked:
-            self._has_asked = True
-            here = self.ids()
-            before = [_told(one) for one in session.recorded(LATELY) if one.id is not None and one.id not in here]
-            self._told.extendleft(reversed(before[max(0, len(before) + len(here) - LATELY) :]))
+        """What the provider has: of a host that was started again, or of another process."""
+        self._has_asked = True
+        log = [_told(one) for one in session.recorded(LATELY) if one.id is not None]
+        together = brought_together(log, list(self._told)[-LATELY:])
+        # Room for all of both: they may have nothing in common, and nobody can tell which of them are newer.
+        self._told = deque(together, maxlen=max(LATELY, len(together)))
 
     def _record(self, session: BlockingHotSwapSession, message: Message) -> None:
         is_new = message.id is None or not session.knows(message.id)
@@ -142,6 +156,27 @@ def _told(message: Message) -> Told:
     """Who said what, in whatever blocks."""
     said = f"{message.role}\n{render(message)}".encode("utf-8", "surrogatepass")
     return Told(message.id or "", blake2b(said, digest_size=16).digest(), message.role)
+
+
+def brought_together(log: Sequence[Told], own: Sequence[Told]) -> list[Told]:
+    """The log's messages in its order, which is that of all processes, and those of ours that it has not: behind what
+    they stood behind, and the newest, which are still on their way, at the end.
+
+    Ours are as they were said: of what was redacted the log has other words.
+    """
+    there, said = {one.id for one in log}, {one.id: one for one in own}
+    behind: defaultdict[str, list[Told]] = defaultdict(list)
+    last = ""
+    for one in own:
+        if one.id in there:
+            last = one.id
+        else:
+            behind[last].append(one)
+    newest = behind.pop(last, [])
+    together = behind.pop("", [])
+    for one in log:
+        together += [said.get(one.id, one), *behind.get(one.id, ())]
+    return together + newest
 
 
 def laid_beside(given: Sequence[Told], recorded: Sequence[Told]) -> Laid:

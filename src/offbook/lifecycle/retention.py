@@ -1,8 +1,9 @@
 """What is old enough to be forgotten by rule: decisions over a clock that may be wrong.
 
 What is forgotten so is gone for good, and a clock may leap: a battery is empty, somebody sets the wrong year. It is
-believed where it has gone on for about a day without a leap, by what was written down of it. So a machine that was off
-for months, or whose clock was wrong, waits a day and then goes on by itself. One that is wrong for longer is believed.
+believed where it has gone on for about a day without a leap, by what was written down of it. Where it leapt ahead, what
+it said before is believed: a machine that is on for an hour a week leaps each time, and forgets a week late. A clock
+that is wrong for more than a day is believed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ SHARE = 4
 """A leap that is not noticed makes at most this part of the days too few."""
 SET_BACK = timedelta(hours=1)
 """As far back is no leap: it was corrected."""
+LONG_OFF = timedelta(days=90)
+"""Few machines are: a clock that leaps further is worth a word."""
 HOST_AHEAD = timedelta(days=1)
 """As much later than it came here a message may say it was said: hosts have clocks and zones of their own."""
 
@@ -44,9 +47,10 @@ class Look(NamedTuple):
 
     @property
     def is_waiting_for(self) -> datetime | None:
-        """When the clock is believed again that leapt; None: it did not."""
-        is_leap = self.before is None and self.clock.left is not None
-        return self.clock.since + SETTLED_AFTER if is_leap else None
+        """When the clock is believed again that leapt and may be wrong; None: there is nothing to be told."""
+        since, last, left = self.clock.since, self.clock.last, self.clock.left
+        is_odd = left is not None and not timedelta() <= since - left <= LONG_OFF
+        return since + SETTLED_AFTER if is_odd and last - since < SETTLED_AFTER else None
 
 
 def looked(seen: Clock | None, heard: datetime | None, at: datetime, days: int) -> Look:
@@ -61,10 +65,14 @@ def looked(seen: Clock | None, heard: datetime | None, at: datetime, days: int) 
     elif seen is not None and -SET_BACK <= at - seen.last <= leap:
         clock = Clock(since=seen.since, last=at, left=seen.left)
     else:
-        clock = Clock(since=at, last=at, left=heard if seen is None else seen.last)
-    if seen is None or at - clock.since < SETTLED_AFTER:
+        clock = Clock(since=at, last=at, left=None if seen is None else seen.last)
+    if seen is None:
         return Look(clock, None)
-    return Look(clock, min(seen.last, at - timedelta(days=days)))
+    if at - clock.since >= SETTLED_AFTER:
+        return Look(clock, min(seen.last, at - timedelta(days=days)))
+    # Since then more time has passed than that: a clock that is ahead by mistake goes back, and then nothing goes.
+    is_ahead = at - seen.last > leap
+    return Look(clock, seen.last - timedelta(days=days) if is_ahead else None)
 
 
 def kept_from(said_at: datetime | None, received_at: datetime, latest: datetime | None) -> datetime:

@@ -8,7 +8,7 @@ edited question or a reply asked for again is a second child of one parent, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,8 @@ NOT_TAKEN = {
     ),
     "memories.json": ("lists of memories", "Claude made them from the conversations; Offbook makes its own"),
 }
+_Alike = dict[str, list[str]]
+"""Conversations without ids that begin alike: by their keys the digests of what is said in them."""
 _KEPT_FIELDS = ("type", "text", "thinking", "id", "name", "input", "tool_use_id", "content", "is_error")
 
 
@@ -52,11 +54,14 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
     for name in others:
         report.leave(*NOT_TAKEN.get(name, ("other files of the export", "only conversations are taken from it")))
     taken: dict[str, tuple[datetime | None, Conversation]] = {}
+    unnamed: dict[str, _Alike] = {}
     for element, head in heads(path, elements, field="chat_messages", kind=list, report=report, give=GIVE):
         if not head["chat_messages"]:
             report.leave("empty conversations", "nothing is said in them")
             continue
-        key = _key(head, taken)
+        key = _key(head, unnamed)
+        if key is None:
+            continue
         reading = partial(_messages, element, key, report)
         conversation = Conversation(owner(key), key, memoryview(element.raw).nbytes, reading)
         begun_at = time_of(head.get("created_at"))
@@ -65,16 +70,29 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
     return [each for _, each in sorted(taken.values(), key=lambda pair: pair[0].timestamp() if pair[0] else 0.0)]
 
 
-def _key(head: dict[str, Any], taken: Container[str]) -> str:
+def _key(head: dict[str, Any], unnamed: dict[str, _Alike]) -> str | None:
     """By its id. Where neither it nor a message has one, by when and how it begins: the next export may hold more of
-    it. Else by all that is said: so were those always known whose messages have ids."""
+    it. Else by all that is said: so were those always known whose messages have ids. None where one that is taken
+    already says all of it."""
     named, said = text_or_none(head.get("uuid")), head["chat_messages"]
     has_ids = any(text_or_none(each.get("uuid")) for each in dictionaries(said))
-    if named is None and head.get("created_at") and not has_ids:
-        begun = f"claude:{digest_of(str(head['created_at']), str(said[0]))}"
-        if begun not in taken:  # two may begin alike
-            return begun
-    return bounded(f"claude:{named or digest_of(*map(str, said))}")
+    whole = bounded(f"claude:{named or digest_of(*map(str, said))}")
+    if named is not None or has_ids or not head.get("created_at"):
+        return whole
+    begun = f"claude:{digest_of(str(head['created_at']), str(said[0]))}"
+    alike = unnamed.setdefault(begun, {})
+    digests = [digest_of(str(each)) for each in said]
+    same = next((key for key, taken in alike.items() if _goes_on(taken, digests)), None)
+    if same is not None and len(alike[same]) > len(digests):
+        return None
+    key = same or (whole if alike else begun)  # two may begin alike
+    alike[key] = digests
+    return key
+
+
+def _goes_on(one: list[str], other: list[str]) -> bool:
+    """Whether one is the other, or the beginning of it: two exports of one conversation."""
+    return all(mine == theirs for mine, theirs in zip(one, other, strict=False))
 
 
 def _messages(element: Element, key: str, report: ImportReport, damaged: Damaged) -> Iterator[Ready]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 from uuid import UUID
@@ -55,7 +55,7 @@ def _begins_turn(kind: Any, payload: dict[str, Any], forked: datetime) -> bool:
         turn = UUID(payload["turn_id"])
     except (KeyError, ValueError, AttributeError, TypeError):
         return False
-    return turn.version == 7 and datetime.fromtimestamp((turn.int >> 80) / 1000, UTC) >= forked
+    return turn.version == 7 and turn.int >> 80 >= forked.timestamp() * 1000
 
 
 def _digest(said: Said) -> bytes | None:

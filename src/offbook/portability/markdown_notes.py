@@ -19,8 +19,11 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 FRONT_MATTER, COMMENTS = "front matter", "comments"
 _COMMENT_BEGINS, _COMMENT_ENDS = "<!--", "-->"
 _FRONT = re.compile(r"(?:---|\+\+\+)[ \t]*")
-_FIELD = re.compile(r"[^\s#-][^:]*:(?:[ \t].*)?")
-_UNDER_A_FIELD = (" ", "\t", "-")
+_FIELD = re.compile(r"[^\s#-][^:]*:(?:[ \t].*)?|[\"']?[^\W\d][\w.-]*[\"']?:(?!//).+")
+"""`key: value`; without the space where the key is one word, and the line neither an address nor a time of day."""
+_FLOW = re.compile(r"[^:]*:[ \t]*[\[{]")
+_UNDER_A_FIELD = (" ", "\t", "-", "]", "}")
+_DOCUMENT_ENDS = "..."
 
 
 class Note(NamedTuple):
@@ -32,11 +35,12 @@ class Note(NamedTuple):
 def notes(text: str, leave: Callable[[str], None] = lambda what: None) -> Iterator[Note]:
     """`leave` is told what is no note and says something: `FRONT_MATTER`, `COMMENTS`."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    begin = _front_matter(lines)
+    second_mark = _second_mark(lines)
+    begin = second_mark if _is_front_matter(lines[: max(0, second_mark - 1)]) else 0
     if begin:
         leave(FRONT_MATTER)
     last_end = next((number for number in range(len(lines), 0, -1) if _COMMENT_ENDS in lines[number - 1]), 0)
-    reading = _Reading(last_end, leave)
+    reading = _Reading(last_end, second_mark, leave)
     for number, line in enumerate(lines[begin:], begin + 1):
         yield from reading.line(number, line)
     yield from reading.told()
@@ -44,10 +48,11 @@ def notes(text: str, leave: Callable[[str], None] = lambda what: None) -> Iterat
 
 class _Reading:
     """Where the reader is: under which headings, in which block, inside which fence or comment. `last_end` is the last
-    line with an end of a comment."""
+    line with an end of a comment; `rule` is a line that underlines no heading, whatever stands above it."""
 
-    def __init__(self, last_end: int, leave: Callable[[str], None]) -> None:
+    def __init__(self, last_end: int, rule: int, leave: Callable[[str], None]) -> None:
         self._last_end = last_end
+        self._rule = rule
         self._leave = leave
         self._in_comment = False
         self._headings: dict[int, str] = {}
@@ -89,7 +94,7 @@ class _Reading:
         return "".join(kept)
 
     def _bare(self, number: int, line: str) -> Iterator[Note]:
-        if len(self._block) == 1 and not self._in_item() and (under := _UNDERLINE.fullmatch(line)):
+        if self._may_be_heading(number) and (under := _UNDERLINE.fullmatch(line)):
             _put(self._headings, 1 if under[1][0] == "=" else 2, self._block[0].strip())
             self._block = []
         elif (heading := _HEADING.fullmatch(line)) and not (self._block and _is_indented(line)):
@@ -105,6 +110,10 @@ class _Reading:
             self._block.append("")  # what follows indented is still of this item
         else:
             yield from self.told()
+
+    def _may_be_heading(self, number: int) -> bool:
+        """Whether the block is one if this line underlines it."""
+        return len(self._block) == 1 and not self._in_item() and number != self._rule
 
     def _in_item(self) -> bool:
         return bool(self._block) and _ITEM.match(self._block[0]) is not None
@@ -159,22 +168,29 @@ def _body(block: list[str]) -> str:
     return "\n".join([block[0][width:].rstrip(), *rest]).strip()
 
 
-def _front_matter(lines: list[str]) -> int:
-    """How many lines it has; 0 where there is none, or where it does not end."""
-    if not lines or not _FRONT.fullmatch(lines[0]):
+def _second_mark(lines: list[str]) -> int:
+    """The line that ends the front matter, if it is some, that the first line begins; 0 where there is none."""
+    if not _FRONT.fullmatch(lines[0]):
         return 0
     mark = lines[0].strip()
-    end = next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == mark), 0)
-    return end if mark != "---" or _are_fields(lines[1 : end - 1]) else 0
+    return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == mark), 0)
+
+
+def _is_front_matter(lines: list[str]) -> bool:
+    """Of the lines before the second mark. A page may begin with a rule as well: notes between two rules are notes."""
+    return bool(lines) and (lines[0].strip() != "---" or _are_fields(lines[1:]))
 
 
 def _are_fields(lines: list[str]) -> bool:
-    """Whether a page is described here. A page may begin with a rule as well: notes between two rules are notes."""
-    if not lines or not lines[0].strip():
-        return False
+    """Whether a page is described here: the first line that says something is a field, and so is each that stands
+    under none."""
     described = [line for line in lines if line.strip() and not line.startswith("#")]
-    return (
-        bool(described)
-        and _FIELD.fullmatch(described[0]) is not None
-        and all(line.startswith(_UNDER_A_FIELD) or _FIELD.fullmatch(line) for line in described)
-    )
+    open_brackets = 0
+    for number, line in enumerate(described):
+        is_field = _FIELD.fullmatch(line) is not None
+        is_under = number > 0 and (line.startswith(_UNDER_A_FIELD) or line.rstrip() == _DOCUMENT_ENDS)
+        if not (is_field or is_under or open_brackets > 0):
+            return False
+        if open_brackets > 0 or (is_field and _FLOW.match(line)):  # a list may go on where a line begins
+            open_brackets += sum(line.count(mark) for mark in "[{") - sum(line.count(mark) for mark in "]}")
+    return bool(described)

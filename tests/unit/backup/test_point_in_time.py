@@ -33,6 +33,7 @@ from ..small_memory import caught_up, exchange, small_memory, user
 from .conftest import LARGE
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+AHEAD = range(5000, 5010)
 AS_IT_WAS = {
     "messages": "SELECT a.name, s.key, m.* FROM messages m JOIN sessions s ON s.session = m.session "
     "JOIN agents a ON a.agent = s.agent ORDER BY m.place",
@@ -339,7 +340,7 @@ async def left_in(path: Path) -> tuple[int, int]:
     """Messages and contexts; and it is without a fault."""
     store = SqliteStore(path)
     scope = Scope(agent_id="main", session_id="chat")
-    messages = len(await store.messages(scope, after_seq=0, limit=10))
+    messages = len(await store.messages(scope, after_seq=0, limit=50))
     assert [fault async for fault in verify(store, "main")] == []
     await store.close()
     return messages, len(rows_of(path)["contexts"])
@@ -352,6 +353,10 @@ async def left_in(path: Path) -> tuple[int, int]:
         ([0, 1, 700, 800, -9999, 900, 901], 2, (2, 2)),  # for a while behind: what came before was not
         ([0, 700, -9999, 800], 2, (1, 1)),  # as many say this as that: the first
         ([0, 1, 2, 3, 1, 2, 3, 4], 9, (8, 8)),
+        ([*AHEAD, *range(8)], 4, (15, 5)),  # ahead from the beginning, then set right: what came by then was there
+        ([*AHEAD, *range(8)], 9, (18, 18)),
+        ([*AHEAD, 0, 1, 2, 3, -9999, 5, 6], 3, (14, 4)),
+        ([*range(6, 16), *range(1, 9)], 5, (15, 5)),  # by hours only
     ],
 )
 async def test_a_clock_that_was_wrong_for_a_while_is_told_and_decides_nothing(
@@ -367,10 +372,11 @@ async def test_a_clock_that_was_wrong_for_a_while_is_told_and_decides_nothing(
     assert cut_after(path, NOON + timedelta(hours=at)).agents == [], "done twice it changes nothing"
 
 
+@pytest.mark.parametrize("hours", [[0, 1, -9999, 2], [0, 1, 2, -9999, -9998, 3, 4]])
 async def test_a_moment_that_only_a_wrong_clock_names_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hours: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await said_by(tmp_path / "offbook.db", [0, 1, -9999, 2], monkeypatch)
+    await said_by(tmp_path / "offbook.db", hours, monkeypatch)
     manifest = Manifest(1, "0", 1, NOON, agents=[], files=[], missing=[])
     with pytest.raises(InvalidInput, match="only events of a wrong clock say an earlier time"):
         cut_unpacked(tmp_path, manifest, NOON - timedelta(hours=5))

@@ -182,6 +182,16 @@ def test_the_socket_and_the_port_of_the_folders_provider_are_one(
     assert [set(own) for own in found] == [names if is_own else set()]
 
 
+def test_what_waits_does_not_wait_for_settings_that_can_be_read(
+    run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.folder.mkdir(parents=True, exist_ok=True)
+    (home.folder / "config.toml").write_text("server = 5\n")
+    monkeypatch.setattr(clients, "deliver_outboxes", lambda *_, **__: NOTHING)
+    monkeypatch.setattr(clients.Client, "ping", lambda self: {})
+    assert run("flush").exit_code == 0
+
+
 @pytest.mark.parametrize("is_everything", [False, True])
 def test_what_is_meant_for_another_provider_is_told_and_goes_here_only_when_asked(
     is_everything: bool, run: Run, home: Home, monkeypatch: pytest.MonkeyPatch

@@ -552,6 +552,21 @@ async def test_what_was_recorded_is_told_where_the_provider_is_there() -> None:
     assert await another.recorded(2) == []  # what it began with is not known yet
 
 
+async def test_what_was_recorded_is_waited_for_at_the_beginning_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def recorded(most: int, seconds: float) -> list[Message]:
+        waited.append(seconds)
+        return []
+
+    session = session_of(FakeMemory(), deadline_seconds=0.25)
+    await session.start()
+    monkeypatch.setattr(session._questions, "recorded", recorded)
+    for _ in range(3):
+        await session.recorded(2)
+    assert waited == [2.0, 0.25, 0.25]
+
+
 async def test_without_a_provider_a_session_starts_empty_and_remembers_later() -> None:
     memory = FakeMemory()
     before = Message(role="user", content="long ago", id="long-ago")

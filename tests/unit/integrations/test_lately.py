@@ -7,6 +7,7 @@ import weakref
 from itertools import pairwise
 from typing import cast
 
+import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -18,11 +19,14 @@ from offbook.types import Message
 
 
 class FakeSession:
-    """What a session is here: a log, and the ids that this process knows of it."""
+    """What a session is here: a log, which others may add to, and what this process has of it for the model."""
 
     def __init__(self, log: list[Message] | None = None) -> None:
         self.log = log if log is not None else []
+        self.slot = list(self.log)
         self.known = {one.id for one in self.log}
+        self.waiting: list[Message] | None = None
+        """What was said and has not arrived, where it is to wait."""
         self.asked = 0
 
     def knows(self, message_id: str) -> bool:
@@ -31,7 +35,10 @@ class FakeSession:
     def add(self, message: Message) -> Message:
         if message.id not in self.known:
             self.known.add(message.id)
-            self.log.append(message)
+            self.slot.append(message)
+            arrives = self.log if self.waiting is None else self.waiting
+            if message.id not in {one.id for one in self.log}:
+                arrives.append(redacted(message))
         return message
 
     def recorded(self, most: int) -> list[Message]:
@@ -42,19 +49,20 @@ class FakeSession:
 class Host:
     """Keeps words, "user" or "assistant" by their turn, and gives them other ids each time."""
 
-    def __init__(self, session: FakeSession) -> None:
+    def __init__(self, session: FakeSession, name: str = "") -> None:
         self.session = session
         self.lately = Lately()
+        self.name = name
         self.turn = 0
 
     def gives(self, *said: str, ids: list[str] | None = None) -> Taken:
         self.turn += 1
-        named = ids or [f"{self.turn}.{at}" for at in range(len(said))]
+        named = ids or [f"{self.name}{self.turn}.{at}" for at in range(len(said))]
         messages = [message(text, name) for text, name in zip(said, named, strict=True)]
         return self.lately.take(cast(BlockingHotSwapSession, self.session), named, messages.__getitem__)
 
     def answers(self, text: str) -> None:
-        self.lately.add(cast(BlockingHotSwapSession, self.session), message(text, f"answer {self.turn}"))
+        self.lately.add(cast(BlockingHotSwapSession, self.session), message(text, f"{self.name}answer {self.turn}"))
 
 
 def message(text: str, name: str) -> Message:
@@ -62,8 +70,16 @@ def message(text: str, name: str) -> Message:
     return Message(role="assistant" if text.isupper() else "user", content=text, id=name)
 
 
+def redacted(message: Message) -> Message:
+    return msgspec.structs.replace(message, content=str(message.content).replace("4711", "***"))
+
+
 def words(session: FakeSession) -> list[str]:
     return [str(one.content) for one in session.log]
+
+
+def shown(session: FakeSession) -> list[str]:
+    return [str(one.content) for one in session.slot]
 
 
 def test_what_is_said_is_recorded_once_however_often_it_is_given() -> None:
@@ -96,6 +112,56 @@ def test_a_host_that_is_started_again_knows_what_the_provider_has() -> None:
     taken = after.gives("one", "ONE", "two", "TWO", "three")
     assert words(after.session) == ["one", "ONE", "two", "TWO", "three"]
     assert taken.names == {"101.0": "1.0", "101.1": "1.1", "101.2": "1.2", "101.3": "answer 1"}
+
+
+@pytest.mark.parametrize("turns", ["ABBBA", "ABABAB", "AABCBAC"])
+def test_workers_that_take_turns_record_all_once_and_show_all(turns: str) -> None:
+    log: list[Message] = []
+    workers = {name: Host(FakeSession(log), name) for name in "ABC"}
+    said: list[str] = []
+    for number, name in enumerate(turns):
+        said.append(f"question {number}")
+        workers[name].gives(*said)
+        assert shown(workers[name].session) == said
+        workers[name].answers(f"ANSWER {number}")
+        said.append(f"ANSWER {number}")
+        assert words(workers[name].session) == said
+
+
+def test_a_worker_that_was_away_for_long_knows_what_others_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lately, "LATELY", 10)
+    log: list[Message] = []
+    workers = {name: Host(FakeSession(log), name) for name in "AB"}
+    said: list[str] = []
+    for number, name in enumerate("AAAAAA" + "B" * 10 + "AB"):
+        said.append(f"question {number}")
+        workers[name].gives(*said)
+        workers[name].answers(f"ANSWER {number}")
+        said.append(f"ANSWER {number}")
+        assert [one.content for one in log] == said
+
+
+def test_what_has_not_arrived_is_known_beside_what_has() -> None:
+    log: list[Message] = []
+    here, there = Host(FakeSession(log), "here"), Host(FakeSession(log), "there")
+    here.gives("one")
+    here.answers("ONE")
+    there.gives("one", "ONE", "two")
+    there.answers("TWO")
+    here.session.waiting = []
+    here.gives("one", "ONE", "two", "TWO", "three")
+    here.gives("one", "ONE", "two", "TWO", "three", "THREE", "four")
+    assert [str(one.content) for one in here.session.waiting] == ["three", "THREE", "four"]
+    assert shown(here.session) == ["one", "ONE", "two", "TWO", "three", "THREE", "four"]
+
+
+def test_what_the_provider_has_otherwise_is_known_as_it_was_said() -> None:
+    host = Host(FakeSession())
+    host.gives("my key is 4711")
+    host.answers("OK")
+    for _ in range(2):
+        host.gives("my key is 4711", "OK", "go on", "YES", "and now?")
+    assert words(host.session) == ["my key is ***", "OK", "go on", "YES", "and now?", "and now?"]
 
 
 def test_what_the_host_leaves_out_or_the_provider_has_otherwise_is_in_nobodys_way() -> None:
@@ -180,6 +246,18 @@ def test_nothing_is_lost_or_doubled_whatever_is_said(said: list[str], data: st.D
                 host.turn = end * 100
             host.gives(*said[:end])
         assert words(host.session) == said[:end]
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["a", "b", "A", "B"]), max_size=12), st.data())
+def test_nothing_is_lost_or_doubled_whoever_it_is_said_to(said: list[str], data: st.DataObject) -> None:
+    log: list[Message] = []
+    workers = [Host(FakeSession(log), name) for name in "XY"]
+    for end in range(1, len(said) + 1):
+        host = data.draw(st.sampled_from(workers))
+        host.gives(*said[:end])
+        assert words(host.session) == said[:end]
+        assert shown(host.session) == said[:end]
 
 
 @given(st.text("abc", max_size=8), st.text("abc", max_size=8))

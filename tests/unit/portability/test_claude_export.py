@@ -178,3 +178,24 @@ def test_what_has_ids_is_known_as_it_was(tmp_path: Path) -> None:
     assert ids(write_json(tmp_path / "conversations.json", [whole])) == {
         "claude:" + digest_of(*map(str, whole["chat_messages"])): ["a"]
     }
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(["hi", "one"], ["hi", "one"]), (["hi"], ["hi", "one"]), (["hi", "one"], ["hi"])],
+)
+def test_a_conversation_in_two_files_is_one_with_all_that_is_said(
+    tmp_path: Path, first: list[str], second: list[str]
+) -> None:
+    [alone] = ids(write_json(tmp_path / "alone.json", [bare("hi")]))
+    write_json(tmp_path / "both" / "a" / "conversations.json", [bare(*first)])
+    write_json(tmp_path / "both" / "b" / "conversations.json", [bare(*second)])
+    found = read("claude", tmp_path / "both")
+    assert {key: texts(told) for key, told in found.sessions.items()} == {alone: ["hi", "one"]}
+
+
+def test_those_that_begin_alike_are_two_in_two_files_as_well(tmp_path: Path) -> None:
+    write_json(tmp_path / "a" / "conversations.json", [bare("hi", "one"), bare("hi", "two")])
+    write_json(tmp_path / "b" / "conversations.json", [bare("hi", "two", "three"), bare("hi", "one")])
+    found = read("claude", tmp_path).sessions
+    assert sorted(texts(told) for told in found.values()) == [["hi", "one"], ["hi", "two", "three"]]

@@ -232,6 +232,12 @@ def test_what_a_fork_says_itself_is_never_taken_for_a_copy(tmp_path: Path) -> No
     assert texts(read("codex", tmp_path).sessions[f"codex:{FORK}"]) == ["go on", "After the fork", "One", "Two"]
 
 
+def test_a_turn_may_be_named_after_a_year_that_no_calendar_has(tmp_path: Path) -> None:
+    far = line("event_msg", {"type": "task_started", "turn_id": "ffffffff-ffff-7000-8000-000000000000"})
+    a_fork(tmp_path, *at("2026-05-02T10:00:01Z", far, said("user", "go on")))
+    assert texts(read("codex", tmp_path).sessions[f"codex:{FORK}"]) == ["go on"]
+
+
 @pytest.mark.parametrize("forked_from", [FORK, 7, None, "", "../" + PARENT, "no-such-session"])
 def test_a_fork_of_nothing_that_is_there_is_stored_whole(tmp_path: Path, forked_from: Any) -> None:
     write(tmp_path, meta(), said("user", "One"))

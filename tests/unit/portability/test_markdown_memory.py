@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from offbook.portability import markdown_memory
+from offbook.portability.wires import digest_of
 from tests.unit.portability.reading_files import read, texts
 
 NOON_ON_A_DAY = 1_767_268_800
@@ -101,3 +102,9 @@ def test_notes_between_two_rules_are_notes(tmp_path: Path) -> None:
     found = read("markdown", write(tmp_path / "hr.md", "---\n\n# Facts\n- the boat is blue\n\n---\n\n- it is red\n"))
     assert texts(found.only) == ["Facts: the boat is blue", "Facts: it is red"]
     assert found.left_out() == {}
+
+
+@pytest.mark.parametrize("front", ["title: x", "\ntitle: x", "title:x", "tags: [\na\n]", "no field at all"])
+def test_a_note_is_known_by_the_same_id_whatever_stands_between_the_marks(tmp_path: Path, front: str) -> None:
+    found = read("markdown", write(tmp_path / "a.md", f"---\n{front}\n---\n\nBody."))
+    assert (found.only[-1]["id"], found.only[-1]["content"]) == (digest_of("a.md", "Body."), "Body.")

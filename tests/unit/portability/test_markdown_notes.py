@@ -116,6 +116,14 @@ FIELDS = [
     "# made by hand\ntitle: x\n\ntags:\n- a\n- b",
     "tags:\n  - a\n\tb\nMy key: |\n  text",
     '"a key": {b: c}\nempty:',
+    "\ntitle: x",
+    "\n\n# made by hand\n\ntitle: x\n",
+    "title:x",
+    "'title':x\nog:title: y\nlast-edited:2026-05-10T12:00",
+    "tags: [\n  a,\n  b\n]\nauthor: {\n  name: Ann\n}",
+    "tags: [\na,\n[b, c],\nd\n]\ntitle: x",
+    "tags: [a,\nb]\ntitle: x",
+    "title: x\n...",
 ]
 
 
@@ -125,12 +133,31 @@ def test_fields_and_what_stands_under_them_are_front_matter(front: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "between", ["\n# Facts\n- tea\n", "# Facts\n- tea\n", "- tea", "\nnote: tea\n", "tea\nb: c", "tea\n"]
+    "between",
+    [
+        "\n# Facts\n- tea\n",
+        "# Facts\n- tea\n",
+        "- tea",
+        "tea\nb: c",
+        "tea\n",
+        "b: c\ntea",
+        "b: [c]\ntea",
+        "]\ntea",
+        "https://tea.example\n",
+        "12:30 tea\n",
+        "drink this:tea\n",
+    ],
 )
 def test_a_page_may_begin_with_a_rule(between: str) -> None:
     told, left = read(f"---\n{between}\n---\n\nmilk")
     assert "tea" in told[0]
     assert (told[-1], left) == ("milk", [])
+
+
+def test_the_rule_that_ends_notes_at_the_top_underlines_no_heading() -> None:
+    assert list(notes("---\ntea\n---\n\nmilk")) == [Note((), "tea", 2), Note((), "milk", 5)]
+    assert list(notes("---\n\ntea\n---\nmilk\n---\nhot")) == [Note((), "tea", 3), Note(("milk",), "hot", 7)]
+    assert read("---\n```\n---\n```\ntea") == (["```\n---\n```\ntea"], [])
 
 
 def test_an_empty_page_between_two_rules() -> None:

@@ -7,7 +7,7 @@ empties the outbox next (a hook of any session, `offbook flush`) tells it. Told 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +18,7 @@ import msgspec
 from offbook.client.clients import Client
 from offbook.client.courier import concerns_messages
 from offbook.client.endpoint import Endpoint
-from offbook.client.outboxes import folders_that_wait, waiting_in
+from offbook.client.outboxes import folders_that_wait, is_meant_for, waiting_in
 from offbook.client.outgoing import encoded
 from offbook.errors import ProviderError, ProviderRefused
 from offbook.home import make_private, write_private
@@ -57,11 +57,13 @@ class Ends:
         with suppress(OSError):
             self._file(client, session_id).unlink()
 
-    def tell(self, client: Client, *, seconds: float, endpoint: Endpoint | None = None) -> int:
-        """How many the provider has heard of. With `endpoint` only what is meant for it; none while messages wait
-        behind which they would have to come. Raises OSError."""
+    def tell(
+        self, client: Client, *, seconds: float, endpoint: Endpoint | None = None, own: Collection[str] = ()
+    ) -> int:
+        """How many the provider has heard of. With `endpoint` (and `own`, its other names) only what is meant for it;
+        none while messages wait behind which they would have to come. Raises OSError."""
         until, told = time.monotonic() + seconds, 0
-        for path, end in self._waiting(endpoint):
+        for path, end in self._waiting(endpoint, own):
             if time.monotonic() > until:
                 break
             try:
@@ -75,14 +77,14 @@ class Ends:
             path.unlink(missing_ok=True)
         return told
 
-    def _waiting(self, endpoint: Endpoint | None) -> Iterator[tuple[Path, End]]:
+    def _waiting(self, endpoint: Endpoint | None, own: Collection[str]) -> Iterator[tuple[Path, End]]:
         paths = sorted(self._folder.glob(f"*{_SUFFIX}"))
-        if not paths or any(map(waiting_in, folders_that_wait(self._home, self._host, endpoint))):
+        if not paths or any(map(waiting_in, folders_that_wait(self._home, self._host, endpoint, own))):
             return
         for path in paths:
             with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):  # such a file goes with its age
                 end = msgspec.json.decode(path.read_bytes(), type=End)
-                if endpoint is None or end.endpoint == str(endpoint):
+                if endpoint is None or is_meant_for(endpoint, end.endpoint, own):
                     yield path, end
 
     def _file(self, client: Client, session_id: str) -> Path:

@@ -112,18 +112,37 @@ def parted_at(connection: apsw.Connection, agent: int, at: int) -> Parted:
     """Where the chain is cut: where the fewest events are on the wrong side of the moment by the time they say, and of
     such places at the first. Where the clock only went forward there are none. Where it was wrong for a while, those
     that say so are few: neither does one that says a time long ago keep all that came before it, nor one that says a
-    time to come take all that came after."""
+    time to come take all that came after. Where it was ahead from the beginning they may be many, and nothing would
+    be left: then it is cut by what was said since."""
     last_seq = score = best = 0
     for seq, said in connection.execute("SELECT seq, at FROM audit WHERE agent = ? ORDER BY seq", (agent,)):
         score += 1 if said <= at else -1
         if score > best:
             last_seq, best = seq, score
+    last_seq = last_seq or _last_since_set_right(connection, agent, at)
     bounds = (agent, last_seq, at)
     late = connection.execute("SELECT count(*) FROM audit WHERE agent = ? AND seq <= ? AND at > ?", bounds).get
     early: list[tuple[Any, ...]] = connection.execute(
         "SELECT at FROM audit WHERE agent = ? AND seq > ? AND at <= ?", bounds
     ).fetchall()
     return Parted(last_seq, late, [said for (said,) in early])
+
+
+def _last_since_set_right(connection: apsw.Connection, agent: int, at: int) -> int:
+    """Of a chain that begins with later times: the last event by the moment, where more than one say, each after the
+    other, that the clock was set back to stay. 0 where only one does, or where the clock went on afterwards from where
+    it had been: then it was behind for a while, and nothing was there yet."""
+    last_seq = said_last = witnesses = highest = ahead = 0
+    following: int | None = None
+    for seq, said in connection.execute("SELECT seq, at FROM audit WHERE agent = ? ORDER BY seq", (agent,)):
+        if said > at:
+            highest = max(highest, said)
+            following = said if following is None else following
+        elif not witnesses or said >= said_last:
+            last_seq, said_last, witnesses = seq, said, witnesses + 1
+            ahead, following = highest, None
+    is_to_stay = following is None or following < ahead
+    return last_seq if witnesses > 1 and is_to_stay else 0
 
 
 def forgotten_again(agent_id: str, history: History, erased: dict[str, set[int]]) -> Iterator[AuditEvent]:

@@ -52,17 +52,26 @@ class Pages:
         self._wiki = wiki
 
     async def count(self, agent_id: str, wanted: Wanted) -> int:
-        if not wanted.spans and not wanted.lessons:
+        if not _has_words(wanted):
             return 0
-        return await self._wiki.pages_holding(agent_id, wanted.spans, wanted.lessons)
+        pages = await self._wiki.pages_holding(agent_id, wanted.spans, wanted.lessons)
+        return pages + await self._wiki.pages_saying(agent_id, wanted.says, beside=wanted.lessons)
 
     async def erase(self, agent_id: str, wanted: Wanted) -> int:
-        if not wanted.spans and not wanted.lessons:
+        """Pages of what is gone, and whatever else of it a person wrote into pages of lessons that stay."""
+        if not _has_words(wanted):
             return 0
-        return await self._wiki.forgotten(agent_id, wanted.spans, wanted.lessons)
+        is_held = wanted.spans or wanted.lessons
+        pages = await self._wiki.forgotten(agent_id, wanted.spans, wanted.lessons) if is_held else 0
+        return pages + await self._wiki.pages_saying(agent_id, wanted.says, is_removed=True)
 
     def outside(self, _agent_id: str) -> list[str]:
         return []
 
     async def search(self, _agent_id: str, _wanted: Wanted) -> list[Residue]:
         return []
+
+
+def _has_words(wanted: Wanted) -> bool:
+    """Also where no message says it."""
+    return bool(wanted.spans or wanted.lessons or (wanted.meant is not None and wanted.meant.matching))

@@ -89,17 +89,20 @@ class Forgets:
             return Piece(did={"finished": await self.forgetting.finish(agent_id)})
 
     async def retain(self, agent_id: str) -> Piece:
-        """Forget what is older than the agent's rule allows; without a rule, or by a clock that leapt, nothing."""
+        """Forget what is older than the agent's rule allows; without a rule nothing."""
         days = self._settings.for_agent(agent_id).archive.retention_days
         if days is None:
             return Piece()
         at = now()
         look = await self._look(agent_id, at, days)
+        done = (
+            Piece() if look.before is None else await self._retained(agent_id, Meant(before=look.before, at=at), days)
+        )
         if look.is_waiting_for is not None:
             raise StoreError(_leapt(look, look.is_waiting_for))
-        if look.before is None:
-            return Piece()
-        meant = Meant(before=look.before, at=at)
+        return done
+
+    async def _retained(self, agent_id: str, meant: Meant, days: int) -> Piece:
         receipt = await self.forget(agent_id, meant, reason=f"kept for {days} days", by=RETENTION)
         if receipt.residue:
             where = ", ".join(sorted({one.where for one in receipt.residue})[:5])
@@ -151,7 +154,7 @@ def _clock(note: str | None) -> Clock | None:
 def _leapt(look: Look, until: datetime) -> str:
     says, left, until_then = (f"{each:%Y-%m-%d %H:%M} UTC" for each in (look.clock.last, look.clock.left, until))
     return (
-        f"the clock says {says}, and before it said {left}: nothing is forgotten by rule until it has gone on like "
-        f"this for a day ({until_then}). Set it right if it is wrong; where the machine was off for so long there is "
-        "nothing to do"
+        f"the clock says {says}, and before it said {left}: nothing more is forgotten by rule until it has gone on "
+        f"like this for a day ({until_then}). Set it right if it is wrong; where it was wrong before, or the machine "
+        "was off for so long, there is nothing to do"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from offbook.lifecycle.wiki.lesson_page import (
     judgements,
     lesson_file,
     lesson_page,
+    page_without,
     read_page,
     written,
 )
@@ -213,6 +214,27 @@ def _write_all(folder: AgentFolder, pages: Sequence[Page]) -> list[Page]:
             write_page(path, page.text, folder.wiki)
             wrote.append(page)
     return wrote
+
+
+def pages_saying(
+    folder: AgentFolder, says: Callable[[str], bool], *, beside: Collection[str] = (), is_removed: bool
+) -> int:
+    """How many pages of lessons, but for those `beside`, say it in fields of a person's own. `is_removed`: they are
+    written again without."""
+    count = 0
+    for name in sorted(folder.lessons_there()):
+        path, id_ = folder.lessons / name, name.removesuffix(".md")
+        try:
+            text = None if id_ in beside else read_text(path)
+            left = None if text is None else page_without(text, id_, says)
+        except BrokenPage:
+            continue  # theirs to mend: whoever looks through the files tells of it
+        if left is None or left == text:
+            continue
+        count += 1
+        if is_removed:
+            write_page(path, left, folder.wiki)
+    return count
 
 
 def _moved_aside(path: Path, lesson_id: str, page_now: str, knows_lessons: bool) -> str | None:

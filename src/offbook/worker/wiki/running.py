@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from heapq import nlargest
@@ -40,7 +40,7 @@ from offbook.settings import Settings
 from offbook.worker.threads import to_the_end
 from offbook.worker.wiki.cold import ColdPages
 from offbook.worker.wiki.files import INDEX, AgentFolder, removed, written
-from offbook.worker.wiki.lessons import Judge, LessonPages, LessonPass
+from offbook.worker.wiki.lessons import Judge, LessonPages, LessonPass, pages_saying
 from offbook.worker.wiki.logs import MESSAGES_AT_A_TIME, LogPages, event_hash
 from offbook.worker.wiki.state import Cold, Places, WikiState, read_state, write_state
 
@@ -150,6 +150,15 @@ class Wiki:
             await self._write_indexes(wiki, state)
             await self._save(wiki)
             return len(pages) + cold + lessons
+
+    async def pages_saying(
+        self, agent_id: str, says: Callable[[str], bool], *, beside: Sequence[str] = (), is_removed: bool = False
+    ) -> int:
+        """How many pages of lessons, but for those `beside`, say it where a person wrote fields of their own: nothing
+        in the store tells which. `is_removed`: it goes from there. Also where the wiki is off now."""
+        async with self._working(agent_id) as wiki:
+            look = partial(pages_saying, wiki.folder, says, beside=beside, is_removed=is_removed)
+            return await to_the_end(look)
 
     # ── steps ──
 

@@ -140,6 +140,14 @@ def test_what_is_meant_for_another_provider_waits_for_it_or_for_flush(tmp_path: 
     assert ends.tell(client.as_client, seconds=5.0) == 1
 
 
+def test_a_provider_is_the_same_under_another_of_its_names(tmp_path: Path) -> None:
+    ends, client = Ends(tmp_path, "codex"), Told()
+    name = f"unix://{tmp_path}/offbook.sock"
+    ends.keep(Told(endpoint=name).as_client, "s", None)
+    assert ends.tell(client.as_client, seconds=5.0, endpoint=client.endpoint) == 0
+    assert ends.tell(client.as_client, seconds=5.0, endpoint=client.endpoint, own={name}) == 1
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff", b"{", b"[]", b'{"endpoint":1,"body":{}}'])
 def test_a_broken_file_is_in_nobodys_way(tmp_path: Path, content: bytes) -> None:
     ends, client = Ends(tmp_path, "codex"), Told()

@@ -21,6 +21,7 @@ from offbook.lifecycle.wiki.lesson_page import (
     is_ours,
     judgements,
     lesson_page,
+    page_without,
     read_page,
     written,
 )
@@ -231,6 +232,42 @@ def test_fields_of_a_persons_own_stay() -> None:
     assert yaml.safe_load(again.split("---\n")[1])["tags"] == ["tea", "green"]
     assert wishes(page, now, now) == []
     assert wishes(page.replace("Ada likes tea.", "Ada likes rum."), now, now) == [("edit", "Ada likes rum.")]
+
+
+@pytest.mark.parametrize(
+    ("own", "left"),
+    [
+        ('aliases: ["Geheimweg 77"]\ntags: [tea]\n', "tags: [tea]\n"),
+        ("tags: [tea]\naliases:\n- Geheimweg 77\n- Ada\n# mine\n", "tags: [tea]\naliases:\n- Ada\n# mine\n"),
+        ("aliases:\n  - Ada\n  - the GEHEIMWEG 77 parcel\n", "aliases:\n  - Ada\n"),
+        ("# Geheimweg 77\ntags: [tea]\n", "tags: [tea]\n"),
+        ("note: >\n  Geheimweg\n  77\ntags: [tea]\n", "tags: [tea]\n"),
+        ("where:\n- name: Geheimweg 77\n  is: secret\ntags: [tea]\n", "tags: [tea]\n"),
+        ("where:\n- Geheimweg 77:\n  - secret\ntags: [tea]\n", "tags: [tea]\n"),
+        ("Geheimweg: 77\nnote: |\n  [\n  Ada\n", "note: |\n  [\n  Ada\n"),
+    ],
+)
+@pytest.mark.parametrize("before", ["status: learnt\n", "learnt_by: rules\n"])
+def test_of_fields_of_a_persons_own_those_go_that_say_what_is_forgotten(own: str, left: str, before: str) -> None:
+    def says(text: str) -> bool:
+        return "geheimweg 77" in " ".join(text.casefold().replace(":", " ").split())
+
+    page, without = (page_of(lesson()).replace(before, f"{before}{each}") for each in (own, left))
+    assert page_without(page, "lesson-0001", says) == without
+    assert yaml.safe_load(without.split("---\n")[1])["id"] == "lesson-0001"
+    edited = page.replace("Ada likes tea.", "Ada likes rum.").replace("\n", "\r\n") + "\nmine"
+    assert page_without(edited, "lesson-0001", says).endswith(
+        f"{without.split('---')[2]}\nmine".replace("tea.", "rum.")
+    )
+    assert page_without(without, "lesson-0001", says) == without
+    with pytest.raises(BrokenPage):
+        page_without(page, "lesson-0002", says)
+
+
+def test_what_we_write_into_a_page_is_not_taken_out_there() -> None:
+    page = page_of(lesson(about="Ada"))
+    assert page_without("\ufeff" + page, "lesson-0001", lambda _: True) == "\ufeff" + page
+    assert page_without(page.replace("about: Ada\n", "about: Ada\n  # mine\ntags: [a]\n"), "lesson-0001", bool) == page
 
 
 def test_whose_page_it_is() -> None:

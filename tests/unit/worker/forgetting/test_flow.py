@@ -424,7 +424,64 @@ async def test_other_memory_is_as_it_was(tmp_path: Path) -> None:
         assert [line.message for line in (await memory.log(memory.scope("chat"), limit=1_000)).messages] == after
 
 
+async def beside_a_lesson(memory: Memory, folder: Path, *own: str) -> Path:
+    """The page of a lesson that has nothing to do with it, with lines of a person's own."""
+    await memory.on_message(memory.scope("aunt"), [user("My uncle Otto lives in Bern.")])
+    await caught_up(memory)
+    await memory.maintain("main", tasks=["lessons", "wiki"])
+    (page,) = folder.glob("wiki/main/lessons/lesson-0001.md")
+    page.write_text(page.read_text().replace("status: ", "\n".join([*own, "status: "])))
+    return page
+
+
+async def test_what_a_person_wrote_beside_a_lesson_goes_too(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (memory, _):
+        page = await beside_a_lesson(memory, tmp_path, 'aliases: ["Vault Code 7741"]', "tags: [family]")
+        await memory.on_message(memory.scope("chat"), [user("The vault code 7741 is not for telling.")])
+        await caught_up(memory)
+        foreseen = await memory.forget("main", matching="vault code 7741", dry_run=True)
+        receipt = await memory.forget("main", matching="vault code 7741")
+        assert_gone(receipt)
+        assert receipt.reached.pages == foreseen.reached.pages
+        for _ in range(2):
+            assert "Vault" not in page.read_text()
+            assert "Otto" in page.read_text()
+            assert "tags: [family]" in page.read_text()
+            await memory.maintain("main", tasks=["lessons", "wiki"])
+
+
+async def test_what_only_a_person_wrote_beside_a_lesson_goes_too(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (memory, _):
+        page = await beside_a_lesson(memory, tmp_path, f"aliases: [{FACT}]")
+        assert (await memory.forget("main", matching=WORD, dry_run=True)).reached.pages == 1
+        receipt = await memory.forget("main", matching=WORD)
+        assert_gone(receipt)
+        assert receipt.reached.pages == 1
+        assert "aliases" not in page.read_text()
+
+
 # ── what breaks in, and off ──
+
+
+async def test_what_a_person_wrote_beside_a_lesson_goes_also_where_it_broke_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as (memory, store):
+        page = await beside_a_lesson(memory, tmp_path, f"aliases: [{WORD}]")
+        await memory.on_message(memory.scope("chat"), [user(f"Remember that {FACT}.")])
+        await caught_up(memory)
+        with monkeypatch.context() as patched:
+            patched.setattr(Forgetting, "_finish", failing)
+            with pytest.raises(RuntimeError):
+                await memory.forget("main", matching=WORD)
+        assert WORD in page.read_text()
+    async with opened(tmp_path) as (memory, store):
+        async with asyncio.timeout(60):
+            while not (receipt := (await store.receipts("main"))[0][1]).signature:
+                await asyncio.sleep(0.05)
+        assert_gone(receipt)
+        assert WORD not in page.read_text()
+    assert files_with(tmp_path) == []
 
 
 async def test_what_broke_off_after_the_log_is_finished_at_the_next_start(

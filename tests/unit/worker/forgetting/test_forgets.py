@@ -146,7 +146,7 @@ async def test_by_rule_goes_what_is_too_old(ruled: Memory, wall: Wall) -> None:
     assert await left(ruled) == [f"It was said on day {days}." for days in (100, 200, 300)]
 
 
-async def test_a_clock_that_leaps_forgets_nothing_and_is_told(ruled: Memory, wall: Wall) -> None:
+async def test_a_clock_that_leaps_far_forgets_nothing_and_is_told(ruled: Memory, wall: Wall) -> None:
     wall.at += DAY
     await say(ruled, "It was said just now.")
     wall.at += 400 * DAY
@@ -171,11 +171,23 @@ async def test_after_months_without_it_goes_on_by_itself_a_day_later(
         await say(ruled, "We are back.")
     for seconds in (0, 5, 30):
         wall.at += timedelta(seconds=seconds)
-        with pytest.raises(StoreError, match="where the machine was off for so long there is nothing to do"):
+        with pytest.raises(StoreError, match="the machine was off for so long, there is nothing to do"):
             await forgotten(ruled)
     wall.at += DAY
     assert await forgotten(ruled) == {"forgotten": 1}
     assert await left(ruled) == ([] if is_silent else ["We are back."])
+
+
+async def test_where_it_runs_for_an_hour_a_week_it_forgets_a_week_late(ruled: Memory, wall: Wall) -> None:
+    for week in range(1, 53):
+        wall.at += 7 * DAY
+        await say(ruled, f"It was said in week {week}.")
+        assert await forgotten(ruled) == {}
+        wall.at += timedelta(hours=1)
+        assert await forgotten(ruled) == {}
+    wall.at += 7 * DAY  # after 53 weeks; the last look was after 52, which is 364 days and some hours
+    assert await forgotten(ruled) == {"forgotten": 1}
+    assert len(await left(ruled)) == 52
 
 
 async def test_what_came_by_a_clock_that_was_set_back_is_not_old(ruled: Memory, wall: Wall) -> None:

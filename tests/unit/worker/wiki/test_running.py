@@ -917,6 +917,35 @@ async def test_where_there_is_no_wiki_nothing_is_made_by_forgetting(house: House
     assert not house.folder.exists()
 
 
+async def test_what_a_person_wrote_beside_a_lesson_is_forgotten_where_it_says_it(house: House) -> None:
+    def says(text: str) -> bool:
+        return "kumquat" in text
+
+    assert await house.wiki().pages_saying("main", says, is_removed=True) == 0
+    assert not house.folder.exists()
+    await talk(house.store)
+    for key in ("tea", "rum", "gin"):
+        await learn(house.store, f"Ada likes {key}.", key)
+    wiki = house.wiki()
+    await house.settle(wiki)
+    first, second, third = sorted(house.page("lessons").glob("lesson-*.md"))
+    for page in (first, second, third):
+        page.write_text(page.read_text().replace("---\n\n", "tags: [kumquat]\naliases: [Ada]\n---\n\n", 1))
+    third.write_text(third.read_text().replace("---\n", "", 1))  # theirs to mend
+    second.write_text(second.read_text() + "below the sources\n")
+    mine = house.page("lessons/kumquat.md")
+    mine.write_text("kumquat")
+    was = {page: page.read_text() for page in (first, second, third, mine)}
+    house.with_settings(wiki=WikiSettings(enabled=False))
+    assert await wiki.pages_saying("main", says) == 2
+    assert await wiki.pages_saying("main", says, beside=["lesson-0002"]) == 1
+    assert {page: page.read_text() for page in was} == was
+    assert await house.wiki().pages_saying("main", says, is_removed=True) == 2
+    without = {page: was[page].replace("tags: [kumquat]\n", "") for page in (first, second)}
+    assert {page: page.read_text() for page in was} == was | without
+    assert await wiki.pages_saying("main", says, is_removed=True) == 0
+
+
 async def test_noise_is_shown_as_such(house: House) -> None:
     await add(house.store, on_day("HEARTBEAT_OK"), noise="heartbeat")
     await add(house.store, on_day("[forgotten]"), noise=FORGOTTEN)
