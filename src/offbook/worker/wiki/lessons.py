@@ -222,7 +222,8 @@ def pages_saying(
     """How many pages of lessons, but for those `beside`, say it in fields of a person's own. `is_removed`: they are
     written again without."""
     count = 0
-    for name in sorted(folder.lessons_there()):
+    # A file may stand where the folder should: nothing can be written then, and there is nothing to forget.
+    for name in sorted(folder.lessons_there()) if folder.lessons.is_dir() else ():
         path, id_ = folder.lessons / name, name.removesuffix(".md")
         try:
             text = None if id_ in beside else read_text(path)
