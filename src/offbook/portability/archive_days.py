@@ -14,8 +14,8 @@ from offbook.portability.exchange_ids import AGENT, USER, Said, bases, exchange_
 from offbook.portability.fields import key_of, moment_of, owner_in
 from offbook.portability.file_kinds import kind_of_file
 from offbook.portability.formats import FORMATS, Owner
-from offbook.portability.report import ImportReport
-from offbook.portability.wires import decoded, is_unknown_time, iso
+from offbook.portability.report import ImportReport, is_unknown_time
+from offbook.portability.wires import decoded, iso
 
 FOLDER = "archive"
 DAY_FILE = re.compile(r"(\d{4}-\d{2}-\d{2})\.json")

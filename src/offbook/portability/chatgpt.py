@@ -25,7 +25,6 @@ from offbook.portability.wires import (
     dictionaries,
     dictionary,
     digest_of,
-    is_unknown_time,
     ready,
     text_or_none,
     time_of,
@@ -66,7 +65,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         size = memoryview(element.raw).nbytes
         reading = partial(_messages, element, report)
         begun_at = time_of(head.get("create_time"))
-        report.unknown_times(is_unknown_time(head.get("create_time"), begun_at))
+        report.note_time(head.get("create_time"), begun_at)
         taken[key] = (begun_at, Conversation(owner(key), key, size, reading))
     return [each for _, each in sorted(taken.values(), key=lambda pair: pair[0].timestamp() if pair[0] else 0.0)]
 
@@ -86,7 +85,7 @@ def _messages(element: Element, report: ImportReport, damaged: Damaged) -> Itera
         message = dictionary(node.message)
         where = f"{element.where} message {node_id}"
         said_at = time_of(message.get("create_time"))
-        report.unknown_times(is_unknown_time(message.get("create_time"), said_at))
+        report.note_time(message.get("create_time"), said_at)
         at = said_at or at  # most have none: not before the one that they follow
         try:
             found = _wire(node_id, node, message, calls, report.leave)

@@ -18,16 +18,7 @@ from offbook.portability.folders import files_under
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.json_lines import Line, json_lines, readable
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import (
-    bounded,
-    decoded,
-    dictionary,
-    digest_of,
-    is_unknown_time,
-    ready,
-    text_or_none,
-    time_of,
-)
+from offbook.portability.wires import bounded, decoded, dictionary, digest_of, ready, text_or_none, time_of
 
 SIDE_CHAIN = "what a sub-agent did; what it answered stands in the session that asked it"
 COPIED = "copied from a session that is imported itself"
@@ -82,7 +73,7 @@ def _messages(
             report.leave(*told)
         elif told.wire["id"] not in seen:
             seen.add(told.wire["id"])
-            report.unknown_times(is_unknown_time(found.fields.get("timestamp"), told.at))
+            report.note_time(found.fields.get("timestamp"), told.at)
             yield told
             first = {}
     if number and not has_types:

@@ -24,7 +24,6 @@ from offbook.portability.wires import (
     dictionaries,
     dictionary,
     digest_of,
-    is_unknown_time,
     ready,
     text_or_none,
     time_of,
@@ -65,7 +64,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         reading = partial(_messages, element, key, report)
         conversation = Conversation(owner(key), key, memoryview(element.raw).nbytes, reading)
         begun_at = time_of(head.get("created_at"))
-        report.unknown_times(is_unknown_time(head.get("created_at"), begun_at))
+        report.note_time(head.get("created_at"), begun_at)
         taken[key] = (begun_at, conversation)
     return [each for _, each in sorted(taken.values(), key=lambda pair: pair[0].timestamp() if pair[0] else 0.0)]
 
@@ -109,7 +108,7 @@ def _messages(element: Element, key: str, report: ImportReport, damaged: Damaged
     at = time_of(whole.get("created_at"))
     for number, message in enumerate(shown, 1):
         said_at = time_of(message.get("created_at"))
-        report.unknown_times(is_unknown_time(message.get("created_at"), said_at))
+        report.note_time(message.get("created_at"), said_at)
         at = said_at or at
         message_id = text_or_none(message.get("uuid")) or digest_of(key, str(number))
         where = f"{element.where} message {message_id}"

@@ -22,7 +22,7 @@ from offbook.portability.folders import files_under
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.json_lines import Line, json_lines, readable
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import bounded, dictionary, digest_of, is_unknown_time, ready, text_or_none, time_of
+from offbook.portability.wires import bounded, dictionary, digest_of, ready, text_or_none, time_of
 
 SUB_AGENT = "what a sub-agent did; what it answered stands in the session that asked it"
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
@@ -148,7 +148,7 @@ def _messages(
             report.leave(*told)
         elif told.wire["id"] not in seen:
             seen.add(told.wire["id"])
-            report.unknown_times(is_unknown_time(_said_at(found, head), told.at))
+            report.note_time(_said_at(found, head), told.at)
             yield told
     if number and not is_known:
         damaged(

@@ -24,7 +24,7 @@ from offbook.portability.fields import moment_of, owner_in
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.openclaw.database import FAULTS, connected, is_in_use, told_fault
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import decoded, dictionary, is_unknown_time, iso
+from offbook.portability.wires import decoded, dictionary, iso
 
 NAME = "continuity.db"
 COLUMNS = ("id", "date", "exchange_index", "user_text", "agent_text", "metadata", "topic_tags", "thread_id")
@@ -57,7 +57,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
     try:
         with closing(_opened(file)) as connection:
             _leave_the_rest(connection, report)
-            for found in _found(connection, file, unnamed, report.unknown_times):
+            for found in _found(connection, file, unnamed, report.note_time):
                 if isinstance(found, Found):
                     sizes[found.key] += found.ready.size_bytes
                 elif found is None:
@@ -101,7 +101,10 @@ def _leave_the_rest(connection: apsw.Connection, report: ImportReport) -> None:
 
 
 def _found(
-    connection: apsw.Connection, file: Path, unnamed: str, unknown_times: Callable[[int], None] = lambda count: None
+    connection: apsw.Connection,
+    file: Path,
+    unnamed: str,
+    note_time: Callable[[Any, datetime | None], None] = lambda given, understood: None,
 ) -> Iterator[Found | Damage | None]:
     """Both sides of every exchange in order; None for one without text."""
     archives = _Archives(file.absolute().parent / FOLDER, unnamed)
@@ -113,7 +116,7 @@ def _found(
             yield Damage(where, "has no time")
             continue
         metadata = _metadata(row)
-        unknown_times(is_unknown_time(metadata.get("timestamp"), moment_of(metadata.get("timestamp"))))
+        note_time(metadata.get("timestamp"), moment_of(metadata.get("timestamp")))
         meta = {name: row[column] for name, column in _META.items() if isinstance(row[column], str) and row[column]}
         for sender, column, flag in ((USER, "user_text", "hasUser"), (AGENT, "agent_text", "hasAgent")):
             text = row[column]

@@ -20,7 +20,7 @@ from offbook.portability.lcm_parts import Part, content_and_labels
 from offbook.portability.openclaw.database import FAULTS, connected, is_in_use, told_fault
 from offbook.portability.openclaw.keys import is_incognito
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import bounded, is_unknown_time, ready, text_or_none, time_of
+from offbook.portability.wires import bounded, ready, text_or_none, time_of
 
 NAME = "lcm.db"
 ROWS_AT_A_TIME = 500
@@ -161,7 +161,7 @@ def _of_stretch(
             seen.add(own_id)
             meta |= {"title": title, "hostSessionId": stretch.session_id, "lcmMessageId": message_id}
             at = time_of(created_at)
-            report.unknown_times(is_unknown_time(created_at, at))
+            report.note_time(created_at, at)
             yield ready(own_id, role, content, at=at, where=where, labels=labels, meta=meta)
             title = None
 

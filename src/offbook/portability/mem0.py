@@ -18,16 +18,7 @@ from offbook.portability.documents import FAULTS, LARGEST_BYTES
 from offbook.portability.file_kinds import kind_of_file
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import (
-    bounded,
-    decoded,
-    dictionary,
-    digest_of,
-    is_unknown_time,
-    ready,
-    text_or_none,
-    time_of,
-)
+from offbook.portability.wires import bounded, decoded, dictionary, digest_of, ready, text_or_none, time_of
 
 ORIGIN = "memory:mem0"
 HOLDERS = ("results", "memories", "data")
@@ -90,8 +81,8 @@ def _take(fields: Any, where: str, sessions: dict[str, list[_Memory]], report: I
         report.problem(where, "a memory without a text")
         return
     updated_at, created_at = time_of(fields.get("updated_at")), time_of(fields.get("created_at"))
-    report.unknown_times(is_unknown_time(fields.get("updated_at"), updated_at))
-    report.unknown_times(is_unknown_time(fields.get("created_at"), created_at))
+    report.note_time(fields.get("updated_at"), updated_at)
+    report.note_time(fields.get("created_at"), created_at)
     sessions.setdefault(key, []).append(_Memory(text, updated_at or created_at, fields, where))
 
 

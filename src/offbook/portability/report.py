@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 import msgspec
 
 NAMED_AT_MOST = 1_000
 """Problems that are told one by one; all are counted."""
-
-
 UNKNOWN_TIME = "neither ISO 8601 nor a number since 1970; what was said is taken, as of the time beside it or of now"
 
 
@@ -75,9 +76,12 @@ class ImportReport(msgspec.Struct, kw_only=True, rename="camel"):
                 return
         self.left_out.append(LeftOut(what=what, why=why, count=count))
 
+    def note_time(self, given: Any, understood: datetime | None) -> None:
+        self.unknown_times(int(is_unknown_time(given, understood)))
+
     def unknown_times(self, count: int) -> None:
         if count:
-            self.leave("times that are not understood", UNKNOWN_TIME, int(count))  # True is no number in JSON
+            self.leave("times that are not understood", UNKNOWN_TIME, count)
 
     def agent(self, agent_id: str) -> AgentReport:
         for known in self.agents:
@@ -88,3 +92,8 @@ class ImportReport(msgspec.Struct, kw_only=True, rename="camel"):
 
     def total(self, name: str) -> int:
         return sum(getattr(agent, name) for agent in self.agents)
+
+
+def is_unknown_time(given: Any, understood: datetime | None) -> bool:
+    """A time that is missing is told by nobody, one that is lost should be."""
+    return understood is None and given is not None and given != ""

@@ -17,7 +17,7 @@ from offbook.portability.conversations import Conversation, Damage, Damaged, Rea
 from offbook.portability.fields import moment_of
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import decoded, dictionaries, dictionary, is_unknown_time, iso
+from offbook.portability.wires import decoded, dictionaries, dictionary, iso
 
 INDEX = "index.json"
 ORIGIN = "memory:summaries"
@@ -122,7 +122,8 @@ def _page(file: Path, level: str, number: str, entry: dict[str, Any] | None, rep
     known = dict(entry) if entry is not None else {**commented, "id": number, "level": level}
     said = {**commented, **known}
     times = {name: moment_of(said.get(name)) for name in _TIMES}
-    report.unknown_times(sum(is_unknown_time(said.get(name), at) for name, at in times.items()))
+    for name, time in times.items():
+        report.note_time(said.get(name), time)
     at = next((time for time in times.values() if time is not None), None)
     return Page(file, level, number, known, at or datetime.fromtimestamp(int(status.st_mtime), UTC), status.st_size)
 

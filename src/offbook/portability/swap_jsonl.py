@@ -20,7 +20,7 @@ from offbook.portability.file_kinds import kind_of_file
 from offbook.portability.formats import FORMATS, Owner
 from offbook.portability.openclaw.events import LONGEST_EVENT_BYTES
 from offbook.portability.report import ImportReport
-from offbook.portability.wires import decoded, digest_of, is_unknown_time, iso
+from offbook.portability.wires import decoded, digest_of, iso
 from offbook.types import Role
 
 NAME = "swap.jsonl"
@@ -100,7 +100,7 @@ def _leave(line: Line, report: ImportReport) -> None:
         report.leave("embeddings", "of another model: made anew")
     if line.pinned:
         report.leave("pins", "pin what matters with `offbook pin`")
-    report.unknown_times(is_unknown_time(line.ts, moment_of(line.ts)))
+    report.note_time(line.ts, moment_of(line.ts))
 
 
 def _messages(file: Path, key: str, unnamed: str, session: _Session, damaged: Damaged) -> Iterator[Ready]:

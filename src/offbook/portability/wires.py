@@ -83,11 +83,6 @@ def milliseconds(value: Any) -> Any:
     return value / 1000 if is_microseconds else value
 
 
-def is_unknown_time(given: Any, understood: datetime | None) -> bool:
-    """For a report: a time that is missing is told by nobody, one that is lost should be."""
-    return understood is None and given is not None and given != ""
-
-
 def decoded(raw: bytes | str | msgspec.Raw) -> Any:
     """JSON, also such as holds half of a character or NaN, as other programs write it. Raises ValueError or
     RecursionError."""

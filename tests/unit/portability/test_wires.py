@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offbook.portability.formats import FORMATS
-from offbook.portability.wires import bounded, digest_of, is_unknown_time, ready, time_of
+from offbook.portability.report import is_unknown_time
+from offbook.portability.wires import bounded, digest_of, ready, time_of
 from offbook.scope import checked_key
 
 
