@@ -8,11 +8,10 @@ from time import perf_counter_ns
 
 import apsw
 
-from offbook.audit import message_hash, micros
-from offbook.ingest import fingerprint
-from offbook.store.sqlite.connection import migrations
-from offbook.store.sqlite.places import place_of
-from offbook.types import Entry, Message, now
+from offbook.log.audit_chain import fingerprint, message_hash, micros
+from offbook.log.sqlite.connection import migrations
+from offbook.log.sqlite.row_ids import place_of
+from offbook.model.types import Entry, Message, now
 
 _INSERT = """
 INSERT INTO messages (place, session, seq, id, role, content, ts, received_at, chars, chars_through, fingerprint, hash)

@@ -26,10 +26,10 @@ from benchmarks.working_day import MODEL_SECONDS
 from offbook.client.clients import AsyncClient
 from offbook.client.hot_swap import TROUBLES, HotSwapSession
 from offbook.client.placement import placed
-from offbook.settings import MemoryCompaction
-from offbook.tokens import CHARS_PER_TOKEN, estimate_tokens
-from offbook.turns import PreparedTurn
-from offbook.types import Message, now
+from offbook.model.settings.sections import MemoryCompaction
+from offbook.model.turn import PreparedTurn
+from offbook.model.types import Message, now
+from offbook.models.tokens import CHARS_PER_TOKEN, estimate_tokens
 
 TITLE = "What of a long conversation's prompts comes from the cache of a model's provider, by where memory stands"
 

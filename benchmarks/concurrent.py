@@ -19,7 +19,7 @@ from benchmarks.run import Run
 from benchmarks.samples import percentile
 from benchmarks.texts import KILOBYTE, text
 from benchmarks.trials.reckoning import all_faults, logged_ids
-from offbook.types import Scope
+from offbook.model.types import Scope
 
 TITLE = "64 writers at once, one 1 KB message a request, each durable before its answer"
 

@@ -19,7 +19,7 @@ from benchmarks.results import Bar, Cell, Findings, Section
 from benchmarks.run import Run
 from benchmarks.samples import flat, middle_ratio, percentile
 from benchmarks.trials.conserved import cover_faults
-from offbook.types import CompressedContext
+from offbook.model.types import CompressedContext
 
 TITLE = "`getCompressedContext` over the socket, in a short and in a very long session, no summarizer reachable"
 

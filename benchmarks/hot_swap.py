@@ -34,9 +34,9 @@ from benchmarks.working_day import (
 )
 from offbook.client.clients import AsyncClient
 from offbook.client.hot_swap import HotSwapSession
-from offbook.content import render
-from offbook.tokens import CHARS_PER_TOKEN
-from offbook.types import Message
+from offbook.model.content import render
+from offbook.model.types import Message
+from offbook.models.tokens import CHARS_PER_TOKEN
 
 TITLE = "An agent of thousands of turns in a window of 200,000 tokens: hot swap against compacting by itself"
 

@@ -20,20 +20,21 @@ import uvloop
 from numpy.typing import NDArray
 
 from benchmarks.run import Run
-from offbook.entries import StoredVector
-from offbook.home import Home
-from offbook.ingest import prepare
+from offbook.ingest.entries import prepare
+from offbook.log.sqlite.row_ids import place_of
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.home import Home
+from offbook.model.memory_entry import StoredVector
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding
+from offbook.model.types import AuditDraft, Entry, Message, Role, Scope, SessionGaps, now
+from offbook.models.embedder import open_embedder
 from offbook.models.minilm import DIMENSIONS, fingerprint
-from offbook.models.opening import open_embedder
-from offbook.retrieval.index.agent_index import FORMAT, AgentIndex
-from offbook.retrieval.index.rows import Said
-from offbook.retrieval.index.vectors import quantised
-from offbook.retrieval.passages import LONGEST_WHOLE_CHARS, passages
-from offbook.retrieval.words import terms
-from offbook.settings import Embedding, Settings
-from offbook.store.sqlite import SqliteStore
-from offbook.store.sqlite.places import place_of
-from offbook.types import AuditDraft, Entry, Message, Role, Scope, SessionGaps, now
+from offbook.search.index.agent_index import FORMAT, AgentIndex
+from offbook.search.index.rows import Said
+from offbook.search.index.vectors import quantised
+from offbook.search.results import LONGEST_WHOLE_CHARS, passages
+from offbook.search.words import terms
 from offbook.worker.embedders import ACTIVE
 from offbook.worker.indexes import folder_name
 

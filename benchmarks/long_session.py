@@ -26,18 +26,17 @@ from benchmarks.exchange import BlockingConnection
 from benchmarks.large_memory import Language
 from benchmarks.provider import running_in
 from benchmarks.run import Run
-from offbook.compression.drafts import EXTRACTIVE_VERSION, chunk_draft, merge_draft
-from offbook.compression.levels import due, next_merge
-from offbook.compression.spans import Cutter, Stretch
-from offbook.home import Home
-from offbook.ingest import prepare
-from offbook.settings import Settings
-from offbook.standing import Standings, said_text
-from offbook.store.blobs import BlobFiles
-from offbook.store.sqlite import SqliteStore
-from offbook.summaries import Summary, SummaryDraft
-from offbook.tokens import estimate_tokens
-from offbook.types import AuditDraft, Entry, Message, Scope, SessionGaps
+from offbook.context.cover import Cutter, Stretch, due, next_merge
+from offbook.context.pending_messages import Standings, said_text
+from offbook.context.summary_drafts import EXTRACTIVE_VERSION, chunk_draft, merge_draft
+from offbook.ingest.entries import prepare
+from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.home import Home
+from offbook.model.settings import Settings
+from offbook.model.summary import Summary, SummaryDraft
+from offbook.model.types import AuditDraft, Entry, Message, Scope, SessionGaps
+from offbook.models.tokens import estimate_tokens
 
 AGENT = "main"
 SCOPE = Scope(agent_id=AGENT, session_id="long")

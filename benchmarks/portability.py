@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from tests.acceptance.daemon import Daemon
-from tests.unit.portability.openclaw_state import AT_MS, State, add_events, head, said
+from tests.unit.contrib.importers.openclaw_state import AT_MS, State, add_events, head, said
 
 from benchmarks.exports import LOG, Same, compared, told
 from benchmarks.forgetting import LONGEST_SECONDS, peak_mb, settle, timed

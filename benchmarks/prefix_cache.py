@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from benchmarks.prompt_prefix import CACHED_PRICE
 from offbook.client.slot import MESSAGE_TOKENS
-from offbook.compression.provider_shapes import to_anthropic, to_openai
-from offbook.tokens import estimate_tokens
-from offbook.types import Message
+from offbook.context.provider_shapes import to_anthropic, to_openai
+from offbook.model.types import Message
+from offbook.models.tokens import estimate_tokens
 
 LEAST_TOKENS = 1_024
 STEP_TOKENS = 128

@@ -8,7 +8,7 @@ from itertools import pairwise
 from benchmarks.quality.data import SETS, load
 from benchmarks.results import Bar, Cell, Findings
 from benchmarks.run import Run
-from offbook.compression.prompts import (
+from offbook.context.summary_prompts import (
     Remembered,
     chunk_prompt,
     memory_room,
@@ -17,10 +17,10 @@ from offbook.compression.prompts import (
     shared_share,
     visible,
 )
-from offbook.protocols import Prompt
-from offbook.settings import Settings
-from offbook.tokens import estimate_tokens
-from offbook.types import Message
+from offbook.model.settings import Settings
+from offbook.model.types import Message
+from offbook.models.protocols import Prompt
+from offbook.models.tokens import estimate_tokens
 
 TITLE = "The share of a backfill's prompts that its call before had just sent, in the same order, from the start"
 

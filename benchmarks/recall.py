@@ -20,10 +20,11 @@ from benchmarks.provider import cpu_seconds, running_in
 from benchmarks.results import Bar, Cell, Findings, Section
 from benchmarks.run import Run
 from benchmarks.samples import percentile
-from offbook.embedded import open_memory
-from offbook.memory import Memory
-from offbook.retrieval import ranking
-from offbook.settings import Embedding, Settings
+from offbook.api.embedded import open_memory
+from offbook.api.memory import Memory
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding
+from offbook.search import ranking
 
 TITLE = "`recall` (limit 5) of one agent's memory, end to end, the query's embedding included"
 

@@ -10,10 +10,10 @@ import uvloop
 
 from benchmarks.run import Run
 from benchmarks.texts import text
-from offbook.home import Home
-from offbook.ingest import prepare
-from offbook.store.sqlite import SqliteStore
-from offbook.types import AuditDraft, Entry, Message, Scope, SessionGaps
+from offbook.ingest.entries import prepare
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.home import Home
+from offbook.model.types import AuditDraft, Entry, Message, Scope, SessionGaps
 
 AGENT = "main"
 SESSIONS = 20

@@ -17,7 +17,7 @@ from benchmarks.facts_kept import load
 from benchmarks.quality.data import SETS
 from benchmarks.results import Bar, Cell, Findings, Section
 from benchmarks.run import Run, Skipped
-from offbook.tokens import estimate_tokens
+from offbook.models.tokens import estimate_tokens
 
 TITLE = "The estimate of tokens against cl100k_base, o200k_base and Claude's published vocabulary"
 

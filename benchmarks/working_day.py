@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from benchmarks.large_memory import Language
 from offbook.client.slot import tokens_of
-from offbook.compression.digest import Said, analyse, digest, written
-from offbook.content import render
-from offbook.settings import Compaction, MemoryCompaction
-from offbook.tokens import CHARS_PER_TOKEN
-from offbook.types import Message
+from offbook.context.digest import Said, analyse, digest, written
+from offbook.model.content import render
+from offbook.model.settings.sections import Compaction, MemoryCompaction
+from offbook.model.types import Message
+from offbook.models.tokens import CHARS_PER_TOKEN
 
 WINDOW = 200_000
 THRESHOLD = MemoryCompaction().threshold

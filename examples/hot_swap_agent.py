@@ -29,9 +29,9 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from offbook import AsyncClient, HotSwapSession
-from offbook.client.swap_events import SwapEvent
-from offbook.home import home_folder
-from offbook.summaries import Ledger
+from offbook.client.swap_question import SwapEvent
+from offbook.model.home import home_folder
+from offbook.model.summary import Ledger
 
 INSTRUCTIONS = "You help somebody who restores a small boat. Answer in two or three short sentences."
 CONVERSATION = """
@@ -97,11 +97,11 @@ class ModelServer(NamedTuple):
 @contextmanager
 def local_server(weights: Path | None, window: int) -> Iterator[ModelServer]:
     """llama.cpp in a process of its own, as the provider runs it for its summaries."""
-    from offbook.models.summarizers import gguf
+    from offbook.models.summarizers import llama
 
     if find_spec("xllamacpp") is None:
         sys.exit("No model server was given and llama.cpp is not installed: run `pip install 'offbook[local]'`.")
-    path = weights or gguf.find(home_folder(os.environ) / "models")
+    path = weights or llama.find(home_folder(os.environ) / "models")
     if path is None:
         sys.exit("There is no model: give --gguf PATH, or run `offbook model install --summarizer`.")
     key = secrets.token_urlsafe(16)

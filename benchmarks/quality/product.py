@@ -11,11 +11,11 @@ from pathlib import Path
 
 from benchmarks.quality.data import A_TURN, Conversation, Session, Turn
 from benchmarks.quality.metric import MOST, Returned, Score, scored
-from offbook.embedded import open_memory
-from offbook.entries import MemoryEntry, Recollection
-from offbook.memory import Memory
-from offbook.settings import Settings
-from offbook.types import Message
+from offbook.api.embedded import open_memory
+from offbook.api.memory import Memory
+from offbook.model.memory_entry import MemoryEntry, Recollection
+from offbook.model.settings import Settings
+from offbook.model.types import Message
 
 POLL_SECONDS = 0.02
 LONGEST_WAIT_SECONDS = 1_800.0

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from benchmarks.quality.data import A_TURN, Conversation
 from benchmarks.quality.metric import MOST, Returned
-from offbook.protocols import Embedder
-from offbook.retrieval.passages import passages
-from offbook.retrieval.query import read_query
-from offbook.retrieval.substance import is_boilerplate, is_denial, is_memory_question
-from offbook.retrieval.words import terms
+from offbook.models.protocols import Embedder
+from offbook.search.query import read_query
+from offbook.search.results import passages
+from offbook.search.substance import is_boilerplate, is_denial, is_memory_question
+from offbook.search.words import terms
 
 Floats = NDArray[np.float64]
 Answer = list[Returned]

@@ -16,9 +16,9 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from offbook.models import opening
-from offbook.protocols import Embedder
-from offbook.settings import Embedding
+from offbook.model.settings.sections import Embedding
+from offbook.models import embedder as opening
+from offbook.models.protocols import Embedder
 
 KEY_BYTES = 16
 AT_ONCE = 64

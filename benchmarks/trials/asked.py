@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import msgspec
 
 from benchmarks.exchange import Connection, request
-from offbook.memory import Memory
-from offbook.summaries import Expansion, Replay, SummaryPage, Swap
-from offbook.surfaces.wire import SHAPES
-from offbook.types import CompressedContext, LogLine, Message, Receipt, Scope
+from offbook.api.memory import Memory
+from offbook.api.requests import SHAPES
+from offbook.model.summary import Expansion, Replay, SummaryPage, Swap
+from offbook.model.types import CompressedContext, LogLine, Message, Receipt, Scope
 
 LONGEST_AWAY_SECONDS = 60.0
 RETRY_SECONDS = 0.02

@@ -21,8 +21,9 @@ from benchmarks.provider import kill, spawn, wait_for_ping_beside, working_folde
 from benchmarks.trials.asked import Inside, Remote, settle
 from benchmarks.trials.histories import history_of
 from benchmarks.trials.lives import Life, Tally, reckon_summaries, some_at_once
-from offbook.embedded import open_memory
-from offbook.settings import Embedding, Settings, StoreSettings
+from offbook.api.embedded import open_memory
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding, StoreSettings
 
 BATCH = 100
 """Histories that share a data folder and settings."""

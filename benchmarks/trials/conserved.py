@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import msgspec
 
-from offbook.compression.tail import SEPARATOR, shown
-from offbook.compression.validity import faults
-from offbook.conformance.cover import partition_faults
-from offbook.content import tool_results
-from offbook.summaries import Replay, SourceLine, SummaryView, Swap
-from offbook.types import CompressedContext, LogLine, Message, Scope
+from offbook.context.tail import SEPARATOR, shown
+from offbook.context.validity import faults
+from offbook.contrib.conformance.cover import partition_faults
+from offbook.model.content import tool_results
+from offbook.model.summary import Replay, SourceLine, SummaryView, Swap
+from offbook.model.types import CompressedContext, LogLine, Message, Scope
 
 _canonical = msgspec.json.Encoder(order="deterministic")
 

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from benchmarks.texts import text
-from offbook.types import Message
+from offbook.model.types import Message
 
 PNG = base64.b64encode(b"\x89PNG" + bytes(600)).decode()
 NOISE = (

@@ -23,8 +23,8 @@ from benchmarks.trials.conserved import (
     tree_faults,
 )
 from benchmarks.trials.histories import History, Step, sized
-from offbook.summaries import SourceLine, SummaryView
-from offbook.types import LogLine, Message, Scope, now
+from offbook.model.summary import SourceLine, SummaryView
+from offbook.model.types import LogLine, Message, Scope, now
 
 AGENTS = 4
 AT_ONCE = 25

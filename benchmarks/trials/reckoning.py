@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.trials.requests import Acknowledgement, Planned, content_of
-from offbook.home import Home
-from offbook.log_reading import LogReader
-from offbook.store.blobs import BlobFiles
-from offbook.store.sqlite import SqliteStore
-from offbook.types import LoggedMessage, Scope
-from offbook.verification import verify
+from offbook.log.blobs import BlobFiles
+from offbook.log.reading import LogReader
+from offbook.log.sqlite.store import SqliteStore
+from offbook.log.verification import verify
+from offbook.model.home import Home
+from offbook.model.types import LoggedMessage, Scope
 
 MESSAGES_AT_A_TIME = 1_000
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from benchmarks.exchange import request
 from benchmarks.texts import KILOBYTE, LARGE_CHARS, text
-from offbook.types import Scope
+from offbook.model.types import Scope
 
 Kind = Literal["single", "batch", "large", "large batch"]
 KINDS: tuple[Kind, ...] = ("single", "batch", "large", "large batch")

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.exchange import Answer, Connection
 from benchmarks.trials.requests import Acknowledgement, Planned, Planner
-from offbook.types import Scope
+from offbook.model.types import Scope
 
 ANSWER_SECONDS = 30.0
 RETRY_SECONDS = 0.02

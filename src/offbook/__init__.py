@@ -12,14 +12,14 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # type checkers know the name; `typing` would be nearly all of what this import costs
 if TYPE_CHECKING:
+    from offbook.api.embedded import open_memory
+    from offbook.api.memory import Memory
     from offbook.client.blocking_hot_swap import BlockingHotSwapSession
     from offbook.client.clients import AsyncClient, Client
     from offbook.client.hot_swap import HotSwapSession
     from offbook.client.placement import placed
-    from offbook.embedded import open_memory
-    from offbook.errors import OffbookError
-    from offbook.memory import Memory
-    from offbook.types import CompressedContext, Message, Receipt, Scope
+    from offbook.model.errors import OffbookError
+    from offbook.model.types import CompressedContext, Message, Receipt, Scope
 
     __version__: str
 
@@ -43,14 +43,14 @@ _HOMES = {
     "AsyncClient": "offbook.client.clients",
     "BlockingHotSwapSession": "offbook.client.blocking_hot_swap",
     "Client": "offbook.client.clients",
-    "CompressedContext": "offbook.types",
+    "CompressedContext": "offbook.model.types",
     "HotSwapSession": "offbook.client.hot_swap",
-    "Memory": "offbook.memory",
-    "Message": "offbook.types",
-    "OffbookError": "offbook.errors",
-    "Receipt": "offbook.types",
-    "Scope": "offbook.types",
-    "open_memory": "offbook.embedded",
+    "Memory": "offbook.api.memory",
+    "Message": "offbook.model.types",
+    "OffbookError": "offbook.model.errors",
+    "Receipt": "offbook.model.types",
+    "Scope": "offbook.model.types",
+    "open_memory": "offbook.api.embedded",
     "placed": "offbook.client.placement",
 }
 
@@ -60,7 +60,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name == "__version__":
-        return import_module("offbook.version").VERSION
+        return import_module("offbook.model.home").VERSION
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'offbook' has no attribute {name!r}")

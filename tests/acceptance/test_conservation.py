@@ -7,7 +7,7 @@ from benchmarks.provider import working_folder
 from benchmarks.trials.conservation import in_process, killed, killed_seeds
 from benchmarks.trials.conserved import log_faults, shown_faults
 
-from offbook.types import CompressedContext, LogLine, Message, Part, Scope, Span, now
+from offbook.model.types import CompressedContext, LogLine, Message, Part, Scope, Span, now
 
 BATCHES = [range(200, 220), range(600, 640)]
 """Of the 10,000 of `python -m benchmarks --only conservation`; these have three and four levels of summaries."""

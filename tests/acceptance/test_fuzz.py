@@ -10,10 +10,10 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, assume, settings
 
-from offbook.content import depth
-from offbook.surfaces.nulls import without_nulls
-from offbook.surfaces.openapi import openapi_document
-from offbook.surfaces.wire import SHAPES
+from offbook.api.nulls import without_nulls
+from offbook.api.openapi import openapi_document
+from offbook.api.requests import SHAPES
+from offbook.model.content import depth
 from tests.acceptance.daemon import Daemon, message, running
 
 EXAMPLES_PER_VERB = 40

@@ -15,7 +15,7 @@ import pytest
 
 from offbook.client.clients import Client
 from tests.acceptance.daemon import Daemon, running
-from tests.unit.portability.openclaw_state import AT_MS, State, said
+from tests.unit.contrib.importers.openclaw_state import AT_MS, State, said
 
 OFFBOOK = str(Path(sys.executable).with_name("offbook"))
 MESSAGES = 4_000

@@ -46,11 +46,11 @@ from pydantic_ai.messages import ModelResponse as PydanticResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from offbook import AsyncClient, Client, Message
-from offbook.content import text_of, tool_calls, tool_results
-from offbook.integrations.langchain import HotSwapMiddleware
-from offbook.integrations.langgraph import HotSwapHook, OffbookStore, hot_swap_hook
-from offbook.integrations.openai_agents import OffbookSession
-from offbook.integrations.pydantic_ai import HotSwap
+from offbook.contrib.frameworks.langchain import HotSwapMiddleware
+from offbook.contrib.frameworks.langgraph import HotSwapHook, OffbookStore, hot_swap_hook
+from offbook.contrib.frameworks.openai_agents import OffbookSession
+from offbook.contrib.frameworks.pydantic_ai import HotSwap
+from offbook.model.content import text_of, tool_calls, tool_results
 from tests.acceptance.daemon import Daemon, running
 from tests.acceptance.test_tutorial import REPOSITORY, Step, pattern, steps
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from .daemon import Daemon, bearer, message, running
-from .test_cli import offbook, told
+from tests.acceptance.daemon import Daemon, bearer, message, running
+from tests.acceptance.test_cli import offbook, told
 
 SECONDS = 60.0
 

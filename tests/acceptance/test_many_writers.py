@@ -12,7 +12,7 @@ from benchmarks.trials.reckoning import logged_ids, reckon
 from benchmarks.trials.requests import Planned
 from benchmarks.trials.writers import Load, writers_in
 
-from offbook.types import Scope
+from offbook.model.types import Scope
 from tests.acceptance.daemon import Daemon
 
 CONNECTIONS = 32

@@ -22,8 +22,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from offbook.api.mcp.prompts import NOTHING_YET
 from offbook.cli.mcp import BY_HAND
-from offbook.surfaces.mcp.prompts import NOTHING_YET
 from tests.acceptance.daemon import Daemon, assert_problem, bearer, running
 from tests.host.installing import NPM_OPTIONS, installed
 

@@ -13,7 +13,7 @@ from typing import Any
 import openai
 import pytest
 
-from offbook.tokens import estimate_tokens
+from offbook.models.tokens import estimate_tokens
 from tests.acceptance.daemon import running
 from tests.acceptance.proxied import KEY, PATIENCE_SECONDS, WINDOW, Setup, distinct, proxied, until, user
 from tests.acceptance.scripted_api import MODEL, Api, Says, Sends, events, whole

@@ -13,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from offbook.backup import write_backup
-from offbook.embedded import open_parts
-from offbook.home import Home
-from offbook.memory import Memory
-from offbook.settings import Embedding, Settings
-from offbook.store.blobs import BlobFiles
-from offbook.store.sqlite import SqliteStore
-from offbook.types import Message, Scope
-from offbook.verification import verify
+from offbook.api.embedded import open_parts
+from offbook.api.memory import Memory
+from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite.store import SqliteStore
+from offbook.log.verification import verify
+from offbook.model.home import Home
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding
+from offbook.model.types import Message, Scope
+from offbook.transfer.backup import write_backup
 
 pytestmark = pytest.mark.slow
 

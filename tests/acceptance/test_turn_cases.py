@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.frames import frame, strip_frames
-from offbook.settings import Embedding, Settings, TurnSettings
-from offbook.tokens import estimate_tokens
-from offbook.turns import PreparedTurn, TurnTokens
-
-from .turn_cases import Answer, Case, Expect, Kind, answered, read_cases
+from offbook.ingest.frames import frame, strip_frames
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding, TurnSettings
+from offbook.model.turn import PreparedTurn, TurnTokens
+from offbook.models.tokens import estimate_tokens
+from tests.acceptance.turn_cases import Answer, Case, Expect, Kind, answered, read_cases
 
 LEAST: dict[Kind, int] = {
     "hostile": 60,

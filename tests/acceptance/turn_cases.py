@@ -16,14 +16,13 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from offbook.embedded import open_parts
-from offbook.home import Home
-from offbook.memory import Memory
-from offbook.settings import Settings
-from offbook.turns import Intent, PreparedTurn
-from offbook.types import Content, Message, Role, Value, now
-
-from ..unit.small_memory import caught_up
+from offbook.api.embedded import open_parts
+from offbook.api.memory import Memory
+from offbook.model.home import Home
+from offbook.model.settings import Settings
+from offbook.model.turn import Intent, PreparedTurn
+from offbook.model.types import Content, Message, Role, Value, now
+from tests.unit.small_memory import caught_up
 
 FOLDER = Path(__file__).parent.parent / "data" / "turns"
 Kind = Literal["hostile", "sparse", "contradictory", "multilingual", "budget", "isolation"]

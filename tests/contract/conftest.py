@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from offbook.protocols import Store
-from offbook.store.sqlite import SqliteStore
+from offbook.log.sqlite.store import SqliteStore
+from offbook.log.store import Store
 
 OpenStore = Callable[[], Store]
 

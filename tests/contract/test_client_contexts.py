@@ -14,9 +14,9 @@ from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.client.clients import AsyncClient, Client
 from offbook.client.hot_swap import HotSwapSession
 from offbook.client.slot import orphan_in
-from offbook.compression.validity import faults
-from offbook.errors import ProviderRefused
-from offbook.types import Message
+from offbook.context.validity import faults
+from offbook.model.errors import ProviderRefused
+from offbook.model.types import Message
 from tests.acceptance.daemon import Daemon, running
 
 

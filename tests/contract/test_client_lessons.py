@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+from offbook.api.embedded import open_memory
 from offbook.client.clients import AsyncClient, Client
-from offbook.embedded import open_memory
-from offbook.errors import ProviderRefused
-from offbook.lessons import LESSONS_SESSION, LessonDraft
-from offbook.settings import Embedding, Lessons, Settings
-from offbook.types import AuditDraft, Message, now
+from offbook.model.errors import ProviderRefused
+from offbook.model.lesson import LESSONS_SESSION, LessonDraft
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding, Lessons
+from offbook.model.types import AuditDraft, Message, now
 from tests.acceptance.daemon import Daemon, assert_problem, running
 from tests.contract.test_http import assert_as_documented, validator
 

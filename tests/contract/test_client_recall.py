@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from offbook.client.clients import AsyncClient, Client
-from offbook.errors import ProviderRefused
+from offbook.model.errors import ProviderRefused
 from tests.acceptance.daemon import Daemon, running
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from offbook.client.clients import AsyncClient, Client
-from offbook.errors import ProviderRefused
-from offbook.turns import ContinuityState, PreparedTurn
+from offbook.model.errors import ProviderRefused
+from offbook.model.turn import ContinuityState, PreparedTurn
 from tests.acceptance.daemon import Daemon, running
 
 FERRY = "My name is Nina, I am a nurse in Graz, and the ferry to the island is called Aurora."

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from offbook.cli.conformance import command
 from offbook.cli.root import root
 from offbook.client.endpoint import Endpoint
-from offbook.conformance import CHECKS, PROMISES, run
-from offbook.conformance.check import Check
-from offbook.errors import ProviderRefused, ProviderUnavailable
+from offbook.contrib.conformance import CHECKS, PROMISES, run
+from offbook.contrib.conformance.check import Check
+from offbook.model.errors import ProviderRefused, ProviderUnavailable
 from tests.acceptance.daemon import Daemon, running
 from tests.contract.broken_provider import TOKEN, BrokenProvider, serving
 

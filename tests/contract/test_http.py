@@ -14,9 +14,9 @@ import pytest
 import schemathesis
 from prometheus_client.parser import text_string_to_metric_families
 
-from offbook.home import BoundToken, Home, token_digest
-from offbook.surfaces.openapi import openapi_document
-from offbook.surfaces.wire import SHAPES
+from offbook.api.openapi import openapi_document
+from offbook.api.requests import SHAPES
+from offbook.model.home import BoundToken, Home, token_digest
 from tests.acceptance.daemon import Daemon, Reply, assert_problem, bearer, message, running
 
 PATHS = ["/v1/ping", "/v1/openapi.json", "/metrics", "/v1/noSuchVerb", "/"]

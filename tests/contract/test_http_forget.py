@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from offbook import AsyncClient, Client
-from offbook.errors import ProviderRefused
-from offbook.home import BoundToken, Home, token_digest
+from offbook.model.errors import ProviderRefused
+from offbook.model.home import BoundToken, Home, token_digest
 from tests.acceptance.daemon import Daemon, assert_problem, message, running
 from tests.contract.test_http import assert_as_documented
 

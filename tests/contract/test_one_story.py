@@ -17,7 +17,7 @@ from mcp import ClientSession
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
 from offbook import Client, open_memory
-from offbook.types import Message
+from offbook.model.types import Message
 from tests.acceptance.daemon import Daemon, running
 from tests.acceptance.scripted_api import MODEL, Api, Says
 from tests.acceptance.test_proxy import proxied

@@ -13,22 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offbook.audit import GENESIS, chain_faults
-from offbook.errors import StoreError
-from offbook.ingest import fingerprint
-from offbook.protocols import PARENT_NOTE, ExaminedMessage, Store
-from offbook.types import (
-    AuditDraft,
-    BlobRef,
-    CaptureClaim,
-    Counts,
-    Entry,
-    Mark,
-    Message,
-    Scope,
-    SessionGaps,
-)
-from offbook.verification import verify
+from offbook.log.audit_chain import GENESIS, chain_faults, fingerprint
+from offbook.log.store import PARENT_NOTE, ExaminedMessage, Store
+from offbook.log.verification import verify
+from offbook.model.errors import StoreError
+from offbook.model.status import CaptureClaim, Counts
+from offbook.model.types import AuditDraft, BlobRef, Entry, Mark, Message, Scope, SessionGaps
 
 OpenStore = Callable[[], Store]
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -501,7 +491,7 @@ batches = st.lists(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 async def test_any_history_is_kept_once_and_in_order(tmp_path_factory: pytest.TempPathFactory, history) -> None:  # type: ignore[no-untyped-def]
-    from .conftest import OPENERS
+    from tests.contract.conftest import OPENERS
 
     for opener in OPENERS.values():
         store = opener(tmp_path_factory.mktemp("any"))()

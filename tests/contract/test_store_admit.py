@@ -12,14 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offbook.errors import StoreError
-from offbook.lessons import Lesson, LessonSource
-from offbook.protocols import Store
-from offbook.records import FOLLOWS_REFUSED, Admission, Followed, PlacedEntry, SessionOpening, SessionPart
-from offbook.types import AuditDraft, Entry, Mark, Scope
-
-from .test_store import CHAT, NOON, add, entry, texts
-from .test_store_compression import THEIRS, WORK, draft, no_faults, span
+from offbook.log.store import Store
+from offbook.model.errors import StoreError
+from offbook.model.lesson import Lesson, LessonSource
+from offbook.model.record import FOLLOWS_REFUSED, Admission, Followed, PlacedEntry, SessionOpening, SessionPart
+from offbook.model.types import AuditDraft, Entry, Mark, Scope
+from tests.contract.test_store import CHAT, NOON, add, entry, texts
+from tests.contract.test_store_compression import THEIRS, WORK, draft, no_faults, span
 
 OpenStore = Callable[[], Store]
 EVENT = AuditDraft(verb="import", actor="test", session_id="chat")
@@ -158,7 +157,7 @@ async def test_agents_and_sessions_are_apart(store: Store) -> None:
 async def test_in_whatever_pieces_it_comes_it_is_the_same(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int], overlap: int
 ) -> None:
-    from offbook.store.sqlite import SqliteStore
+    from offbook.log.sqlite.store import SqliteStore
 
     parts: list[SessionPart] = [OPENING]
     for seq in range(1, 6):

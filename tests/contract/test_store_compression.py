@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offbook.errors import StoreError
-from offbook.protocols import Store
-from offbook.summaries import (
+from offbook.log.store import Store
+from offbook.log.verification import verify
+from offbook.model.errors import StoreError
+from offbook.model.summary import (
     Completion,
     Dropped,
     HandedContext,
@@ -30,10 +31,8 @@ from offbook.summaries import (
     SummaryText,
     Usage,
 )
-from offbook.types import AuditDraft, Message, Part, Scope, now
-from offbook.verification import verify
-
-from .test_store import CHAT, NOON, add, entry
+from offbook.model.types import AuditDraft, Message, Part, Scope, now
+from tests.contract.test_store import CHAT, NOON, add, entry
 
 OpenStore = Callable[[], Store]
 WORK = Scope(agent_id="main", session_id="work")
@@ -859,7 +858,7 @@ stretches = st.tuples(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 async def test_what_is_kept_never_overlaps_and_is_found(tmp_path_factory: pytest.TempPathFactory, history) -> None:  # type: ignore[no-untyped-def]
-    from .conftest import OPENERS
+    from tests.contract.conftest import OPENERS
 
     for opener in OPENERS.values():
         folder: Path = tmp_path_factory.mktemp("summaries")

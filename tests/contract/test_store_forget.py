@@ -11,20 +11,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.entries import Supersession
-from offbook.erasures import FORGOTTEN, FORGOTTEN_TEXT, ForgetReceipt, ForgottenSpan, Lineage, Reached
-from offbook.errors import StoreCorrupt, StoreError
-from offbook.lessons import LessonDraft
-from offbook.protocols import Blobs, Store
-from offbook.store.blobs import BlobFiles
-from offbook.summaries import Completion, SummaryDraft, Usage
-from offbook.turns import TurnMemory
-from offbook.types import AuditDraft, BlobRef, Mark, Scope
-
-from .test_store import CHAT, NOON, add, entry, texts
-from .test_store_compression import MADE, SWAP, THEIRS, WORK, context, draft, no_faults, span, talk, verbs
-from .test_store_lessons import keep
-from .test_store_recall import vector
+from offbook.log.blobs import BlobFiles
+from offbook.log.store import Blobs, Store
+from offbook.model.errors import StoreCorrupt, StoreError
+from offbook.model.lesson import LessonDraft
+from offbook.model.memory_entry import Supersession
+from offbook.model.receipt import FORGOTTEN, FORGOTTEN_TEXT, ForgetReceipt, ForgottenSpan, Lineage, Reached
+from offbook.model.summary import Completion, SummaryDraft, Usage
+from offbook.model.turn import TurnMemory
+from offbook.model.types import AuditDraft, BlobRef, Mark, Scope
+from tests.contract.test_store import CHAT, NOON, add, entry, texts
+from tests.contract.test_store_compression import MADE, SWAP, THEIRS, WORK, context, draft, no_faults, span, talk, verbs
+from tests.contract.test_store_lessons import keep
+from tests.contract.test_store_recall import vector
 
 OpenStore = Callable[[], Store]
 SECRET = "xyzzy-plugh-42"

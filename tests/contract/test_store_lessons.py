@@ -12,13 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offbook.errors import StoreError
-from offbook.lessons import Lesson, LessonDraft
-from offbook.protocols import Store
-from offbook.types import AuditDraft, Scope
-
-from .test_store import CHAT, NOON, add, entry
-from .test_store_compression import THEIRS, WORK, no_faults, talk, verbs
+from offbook.log.store import Store
+from offbook.model.errors import StoreError
+from offbook.model.lesson import Lesson, LessonDraft
+from offbook.model.types import AuditDraft, Scope
+from tests.contract.test_store import CHAT, NOON, add, entry
+from tests.contract.test_store_compression import THEIRS, WORK, no_faults, talk, verbs
 
 OpenStore = Callable[[], Store]
 HOUR = timedelta(hours=1)

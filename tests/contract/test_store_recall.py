@@ -11,14 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offbook.audit import GENESIS
-from offbook.entries import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
-from offbook.errors import StoreError
-from offbook.protocols import Store
-from offbook.types import AuditDraft, Scope, now
-from offbook.verification import verify
-
-from .test_store import CHAT, NOON, add, entry
+from offbook.log.audit_chain import GENESIS
+from offbook.log.store import Store
+from offbook.log.verification import verify
+from offbook.model.errors import StoreError
+from offbook.model.memory_entry import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
+from offbook.model.types import AuditDraft, Scope, now
+from tests.contract.test_store import CHAT, NOON, add, entry
 
 OpenStore = Callable[[], Store]
 WORK = Scope(agent_id="main", session_id="work")
@@ -547,7 +546,7 @@ steps = st.lists(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 async def test_counts_of_holds_are_those_of_the_rows(tmp_path_factory: pytest.TempPathFactory, history) -> None:  # type: ignore[no-untyped-def]
-    from .conftest import OPENERS
+    from tests.contract.conftest import OPENERS
 
     for opener in OPENERS.values():
         folder: Path = tmp_path_factory.mktemp("holds")

@@ -13,13 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offbook.errors import StoreError
-from offbook.protocols import Store
-from offbook.turns import TurnMemory, TurnPart
-from offbook.types import Scope
-
-from .test_store import CHAT, NOON
-from .test_store_compression import THEIRS, WORK, no_faults, talk, verbs
+from offbook.log.store import Store
+from offbook.model.errors import StoreError
+from offbook.model.turn import TurnMemory, TurnPart
+from offbook.model.types import Scope
+from tests.contract.test_store import CHAT, NOON
+from tests.contract.test_store_compression import THEIRS, WORK, no_faults, talk, verbs
 
 OpenStore = Callable[[], Store]
 HOUR = timedelta(hours=1)
@@ -238,7 +237,7 @@ keeps = st.tuples(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 async def test_at_each_time_it_is_the_last_that_was_kept(tmp_path_factory: pytest.TempPathFactory, history) -> None:  # type: ignore[no-untyped-def]
-    from .conftest import OPENERS
+    from tests.contract.conftest import OPENERS
 
     for opener in OPENERS.values():
         folder: Path = tmp_path_factory.mktemp("turns")

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from offbook.embedded import open_memory
-from offbook.memory import Memory
-from offbook.settings import Embedding, Settings
-from offbook.types import Message, Scope
+from offbook.api.embedded import open_memory
+from offbook.api.memory import Memory
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding
+from offbook.model.types import Message, Scope
 
 SMALL: dict[str, Any] = {
     "chunk_tokens": 120,

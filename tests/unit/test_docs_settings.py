@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from offbook.errors import SettingsError
-from offbook.settings import RESERVED_VARIABLES, SHORT_NAMES, catalogue, load
+from offbook.model.errors import SettingsError
+from offbook.model.settings import RESERVED_VARIABLES, SHORT_NAMES, catalogue, load
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from offbook.cli.options import UTF8, Invocation, json_option, pass_invocation
-from offbook.errors import OffbookError
+from offbook.model.errors import OffbookError
 
 if TYPE_CHECKING:
-    from offbook.continuity.agents_md import Found
+    from offbook.context.agents_md import Found
 
     State = Found | Literal["missing"]
 
@@ -60,7 +60,7 @@ def command(invocation: Invocation, path: str, write: bool, check: bool) -> None
     PATH is the agent's workspace or a file in it; this folder where it is left out.
     """
     from offbook.cli.output import print_json, printable
-    from offbook.continuity.agents_md import SECTION
+    from offbook.context.agents_md import SECTION
 
     if write and check:
         raise click.UsageError("--check changes nothing: leave out --check or --write")
@@ -115,7 +115,7 @@ def _target(file: Path) -> Path:
 
 def _read(file: Path) -> tuple[State, str]:
     """How it stands with the section, and the text, from which the bytes can be made again."""
-    from offbook.continuity.agents_md import found_in
+    from offbook.context.agents_md import found_in
 
     if file.exists() and not file.is_file():
         raise OffbookError(f"{file} is no file: name the agent's workspace, or its {FILE}")
@@ -131,7 +131,7 @@ def _read(file: Path) -> tuple[State, str]:
 
 def _write(file: Path, text: str) -> None:
     """The file with the section, all at once, where it really is and with the permissions it has."""
-    from offbook.continuity.agents_md import with_section
+    from offbook.context.agents_md import with_section
 
     target = _target(file)
     content = with_section(text).encode("utf-8", "surrogateescape")

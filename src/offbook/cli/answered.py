@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from offbook.client.answers import known_fields
-from offbook.errors import ProviderUnavailable
+from offbook.model.errors import ProviderUnavailable
 
 if TYPE_CHECKING:
     from offbook import Client

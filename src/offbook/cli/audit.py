@@ -13,8 +13,9 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, moment, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.store.sqlite import SqliteStore
-    from offbook.types import AuditHead, AuditReport, Fault
+    from offbook.log.sqlite.store import SqliteStore
+    from offbook.model.status import AuditReport
+    from offbook.model.types import AuditHead, Fault
 
 LONGEST_DETAILS = 80
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -96,7 +97,7 @@ def command(
 def _list(invocation: Invocation, agent: str | None, number: int, session: str | None, since: int | str | None) -> bool:
     from offbook.cli.answered import typed
     from offbook.cli.output import print_json
-    from offbook.types import AuditReport
+    from offbook.model.status import AuditReport
 
     with invocation.client() as client:
         document = client.audit(agent_id=agent, session_id=session, since=since, limit=number)
@@ -141,9 +142,9 @@ def told_details(details: dict[str, Any]) -> str:
 
 async def _verify(invocation: Invocation, agent: str | None, noted: tuple[str, ...]) -> bool:
     from offbook.cli.output import print_json, progress
-    from offbook.errors import InvalidInput
-    from offbook.store.blobs import BlobFiles
-    from offbook.verification import verify
+    from offbook.log.blobs import BlobFiles
+    from offbook.log.verification import verify
+    from offbook.model.errors import InvalidInput
 
     blobs = BlobFiles(invocation.home.blobs)
     async with _opened(invocation) as store:
@@ -167,8 +168,8 @@ async def _verify(invocation: Invocation, agent: str | None, noted: tuple[str, .
 
 @asynccontextmanager
 async def _opened(invocation: Invocation) -> AsyncIterator[SqliteStore]:
-    from offbook.errors import InvalidInput
-    from offbook.store.sqlite import SqliteStore
+    from offbook.log.sqlite.store import SqliteStore
+    from offbook.model.errors import InvalidInput
 
     path = invocation.home.database
     if not path.exists():
@@ -181,8 +182,8 @@ async def _opened(invocation: Invocation) -> AsyncIterator[SqliteStore]:
 
 
 async def _head_of(store: SqliteStore, agent: str) -> AuditHead:
-    from offbook.errors import StoreCorrupt
-    from offbook.types import AuditHead
+    from offbook.model.errors import StoreCorrupt
+    from offbook.model.types import AuditHead
 
     try:
         return await store.audit_head(agent)
@@ -192,8 +193,8 @@ async def _head_of(store: SqliteStore, agent: str) -> AuditHead:
 
 async def _place_of(store: SqliteStore, agents: list[str], head: str) -> dict[str, Any] | None:
     """The event that a noted head is the hash of."""
-    from offbook.types import AuditEvent
-    from offbook.verification import EVENTS_AT_A_TIME
+    from offbook.log.verification import EVENTS_AT_A_TIME
+    from offbook.model.types import AuditEvent
 
     for agent in agents:
         after = 0

@@ -13,7 +13,7 @@ import click
 from offbook.cli.options import Invocation, offline_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.backup import Manifest
+    from offbook.transfer.backup import Manifest
 
 EXIT_TERMINATED = 143
 """What a shell reports of a program that SIGTERM ended."""
@@ -95,7 +95,7 @@ def _tell(invocation: Invocation, destination: Path, manifest: Manifest, removed
 
 
 def _destination(file: str | None) -> Path:
-    from offbook.backup import default_name
+    from offbook.transfer.backup import default_name
 
     path = Path(file or ".").absolute()
     if path.is_dir() or (file or "").endswith("/"):  # a folder is meant, also where there is none
@@ -104,8 +104,8 @@ def _destination(file: str | None) -> Path:
 
 
 async def _write(invocation: Invocation, destination: Path) -> Manifest:
-    from offbook.backup import note_backup, write_backup
     from offbook.cli.output import progress
+    from offbook.transfer.backup import note_backup, write_backup
 
     _end_by_signal()
     manifest = await write_backup(invocation.home, destination, progress=progress)
@@ -114,9 +114,9 @@ async def _write(invocation: Invocation, destination: Path) -> Manifest:
 
 
 async def _rotate(invocation: Invocation) -> tuple[Path, Manifest, list[str]]:
-    from offbook.backup import rotate
     from offbook.cli.output import progress
-    from offbook.settings import load
+    from offbook.model.settings import load
+    from offbook.transfer.backup import rotate
 
     _end_by_signal()
     keep = load(invocation.home.folder, environ=invocation.environ).settings.backup.keep
@@ -132,8 +132,8 @@ def _end_by_signal() -> None:
 
 
 def _list(invocation: Invocation) -> None:
-    from offbook.backup import known_backups, listed
     from offbook.cli.output import local_time, print_json, printable, spoken_size, table, warn
+    from offbook.transfer.backup import known_backups, listed
 
     here = listed(invocation.home)
     elsewhere = [one for one in known_backups(invocation.home) if one.path not in {each.file for each in here}]

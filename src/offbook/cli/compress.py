@@ -12,8 +12,8 @@ from offbook.cli.options import UTF8, Invocation, common_options, pass_invocatio
 
 if TYPE_CHECKING:
     from offbook import Client
-    from offbook.summaries import CompressionEstimate
-    from offbook.types import Status
+    from offbook.model.status import Status
+    from offbook.model.summary import CompressionEstimate
 
 TIMEOUT_SECONDS = 120.0
 """The estimate looks at every session of the agent."""
@@ -58,7 +58,7 @@ def command(
     """Summarise what is not summarised yet, in the background, after saying what that takes."""
     from offbook.cli.answered import asked, typed
     from offbook.cli.output import counted, print_json
-    from offbook.summaries import CompressionEstimate
+    from offbook.model.summary import CompressionEstimate
 
     if wants_all and session is not None:
         raise click.UsageError("either --session or --all")
@@ -150,7 +150,7 @@ def _agree(estimate: CompressionEstimate, *, is_agreed: bool, may_ask: bool) -> 
 
 def _status(client: Client, agent: str) -> Status:
     from offbook.cli.answered import typed
-    from offbook.types import Status
+    from offbook.model.status import Status
 
     return typed(client.status(agent), Status)
 

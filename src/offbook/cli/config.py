@@ -10,7 +10,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, offline_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.settings import LoadedSettings, Row
+    from offbook.model.settings import LoadedSettings, Row
 
 EPILOG = """\b
 Examples:
@@ -36,7 +36,7 @@ def command(invocation: Invocation, name: str | None, wants_path: bool, changed:
     flags of `offbook serve`.
     """
     from offbook.cli.output import print_json
-    from offbook.settings import load
+    from offbook.model.settings import load
 
     home = invocation.home
     if wants_path:
@@ -58,7 +58,7 @@ def command(invocation: Invocation, name: str | None, wants_path: bool, changed:
 
 def _named(loaded: LoadedSettings, rows: list[Row], name: str) -> list[Row]:
     """The setting of that name, in either spelling, or the settings of the group."""
-    from offbook.settings import catalogue
+    from offbook.model.settings import catalogue
 
     wanted = _full(name)
     found = [row for row in rows if row.name == wanted or row.name.startswith(wanted + ".")]
@@ -68,14 +68,14 @@ def _named(loaded: LoadedSettings, rows: list[Row], name: str) -> list[Row]:
 
 
 def _full(name: str) -> str:
-    from offbook.settings import catalogue
+    from offbook.model.settings import catalogue
 
     setting = catalogue().find_short(name) or catalogue().find(name.split("."))
     return setting.name if setting is not None else name
 
 
 def _document(row: Row) -> dict[str, Any]:
-    from offbook.settings.values import as_text
+    from offbook.model.settings.values import as_text
 
     value = as_text(row.value) if isinstance(row.value, timedelta) else row.value
     return {"name": row.name, "value": value, "origin": row.origin, "description": row.description}
@@ -83,7 +83,7 @@ def _document(row: Row) -> dict[str, Any]:
 
 def _show(rows: list[Row], name: str | None) -> None:
     from offbook.cli.output import printable, table
-    from offbook.settings.values import as_text
+    from offbook.model.settings.values import as_text
 
     if name is not None and len(rows) == 1:
         (row,) = rows

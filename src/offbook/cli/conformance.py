@@ -13,8 +13,8 @@ import click
 from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation, provider_url
 
 if TYPE_CHECKING:
-    from offbook.conformance import Report, Result
-    from offbook.conformance.check import Check
+    from offbook.contrib.conformance import Report, Result
+    from offbook.contrib.conformance.check import Check
 
 MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "not offered": ("–", "yellow")}
 MOST_NAMED = 8
@@ -67,8 +67,8 @@ def command(
     """
     import asyncio
 
-    from offbook.conformance import PROMISES, run
-    from offbook.errors import ProviderRefused, Unauthorized
+    from offbook.contrib.conformance import PROMISES, run
+    from offbook.model.errors import ProviderRefused, Unauthorized
 
     if url is not None:
         invocation.url_given = url
@@ -114,7 +114,7 @@ def _agree(endpoint: str, *, may_ask: bool) -> None:
 
 def _chosen(only: Sequence[int], ids: Sequence[str]) -> list[Check]:
     """Those of the promises, and those named; all where neither is said."""
-    from offbook.conformance import CHECKS
+    from offbook.contrib.conformance import CHECKS
 
     known = [check.id for check in CHECKS]
     for name in ids:
@@ -142,7 +142,7 @@ class _Told:
             click.echo(f"     {printable(line)}")
 
     def head(self, up_to: int) -> None:
-        from offbook.conformance import PROMISES
+        from offbook.contrib.conformance import PROMISES
 
         while self._to_head and self._to_head[0] <= up_to:
             promise = self._to_head.pop(0)

@@ -12,9 +12,9 @@ from offbook.cli.calling import own_command
 from offbook.cli.options import UTF8, Invocation, agent_option, home_option, json_option, pass_invocation, url_option
 
 if TYPE_CHECKING:
-    from offbook.hosts.connecting.clients import Client, Platform
-    from offbook.hosts.connecting.planning import Plan
-    from offbook.hosts.connecting.server import Server
+    from offbook.contrib.mcp_clients.clients import Client, Platform
+    from offbook.contrib.mcp_clients.plan import Plan
+    from offbook.contrib.mcp_clients.server import Server
 
 NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "vscode", "windsurf", "gemini")
 DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -64,10 +64,10 @@ def command(
     command_given: str | None,
 ) -> None:
     """Put Offbook into CLIENT: its tools over MCP and, where the client has hooks, its memory."""
-    from offbook.hosts.connecting.clients import CLIENTS
-    from offbook.hosts.connecting.planning import connected, disconnected
-    from offbook.hosts.connecting.writing import write
-    from offbook.types import now
+    from offbook.contrib.mcp_clients.clients import CLIENTS
+    from offbook.contrib.mcp_clients.plan import connected, disconnected
+    from offbook.contrib.mcp_clients.writing import write
+    from offbook.model.types import now
 
     known = CLIENTS[client]
     if capture and not known.events:
@@ -91,7 +91,7 @@ def command(
 
 
 def _places(invocation: Invocation, name: str, known: Client, given: str | None) -> tuple[Path, Path | None]:
-    from offbook.hosts.connecting.clients import config_path, hooks_path
+    from offbook.contrib.mcp_clients.clients import config_path, hooks_path
 
     platform = sys.platform if sys.platform in ("darwin", "win32") else "linux"
     user = Path("~").expanduser()
@@ -106,7 +106,7 @@ def _server(invocation: Invocation, given: str | None) -> Server:
     """With what was named, as the client starts it elsewhere, with another environment. What was not named may be in
     the client's configuration already."""
     from offbook.client.endpoint import Endpoint
-    from offbook.hosts.connecting.server import Server
+    from offbook.contrib.mcp_clients.server import Server
 
     environ = invocation.environ
     url = environ.get("OFFBOOK_URL") or None

@@ -10,7 +10,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.types import CompressedContext
+    from offbook.model.types import CompressedContext
 
 DEFAULT_CHARS = 16_000
 """About 4,000 tokens: a screenful or three, and what a small window can hold."""
@@ -71,7 +71,7 @@ def command(invocation: Invocation, session: str, max_chars: int, shape: str) ->
 
 
 def _shaped(context: CompressedContext, shape: str) -> Any:
-    from offbook.compression.provider_shapes import SHAPES
+    from offbook.context.provider_shapes import SHAPES
 
     return SHAPES[shape](context.messages)
 
@@ -98,7 +98,7 @@ def _tell_covered(context: CompressedContext) -> None:
 
 def _tell_parts(context: CompressedContext) -> None:
     from offbook.cli.handed import told_parts
-    from offbook.tokens import estimate_tokens
+    from offbook.models.tokens import estimate_tokens
 
     size = f"{context.chars:,} of {context.max_chars:,} characters, about {estimate_tokens(context.text):,} tokens"
     click.secho(f"{told_parts(context.parts)}; {size}", dim=True, err=True)

@@ -11,7 +11,7 @@ from offbook.cli.output import ago, bar, counted, printable, table
 
 if TYPE_CHECKING:
     from offbook.cli.options import Invocation
-    from offbook.turns import Anchor, Topic
+    from offbook.model.turn import Anchor, Topic
 
 Standing = Literal["keeps returning", "fresh", "stale"]
 

@@ -11,7 +11,7 @@ import click
 from offbook.cli.options import Invocation, offline_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.doctor import Finding
+    from offbook.api.doctor import Finding
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -33,8 +33,8 @@ Exit status 1 where something fails; warnings alone leave it 0.
 @pass_invocation
 def command(invocation: Invocation, quick: bool, wants_fix: bool) -> None:
     """Check that everything works, and say how to mend what does not."""
+    from offbook.api.doctor import examine, fix
     from offbook.cli.output import print_json, progress
-    from offbook.doctor import examine, fix
 
     home = invocation.home
     fixed = fix(home) if wants_fix else []

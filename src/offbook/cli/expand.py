@@ -93,7 +93,7 @@ class Expanded:
 
     def show(self, limit: int | None) -> None:
         from offbook.cli.answered import asked, typed
-        from offbook.summaries import Expansion
+        from offbook.model.summary import Expansion
 
         after: str | None = None
         while True:

@@ -17,13 +17,13 @@ from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass
 if TYPE_CHECKING:
     from offbook.cli.output import Advance
     from offbook.client.clients import Client
-    from offbook.portability.exported import Written
+    from offbook.transfer.provider_export import Written
 
 TIMEOUT_SECONDS = 60.0
 WRITERS = {
-    "swap-jsonl": "offbook.portability.writing.swap_jsonl",
-    "summaries": "offbook.portability.writing.summaries_folder",
-    "archive": "offbook.portability.writing.archive_days",
+    "swap-jsonl": "offbook.transfer.documents.swap_jsonl",
+    "summaries": "offbook.transfer.documents.summaries_folder",
+    "archive": "offbook.transfer.documents.archive_days",
 }
 OWN, WIKI = "offbook", "wiki"
 CANNOT = (404, 422)
@@ -71,7 +71,7 @@ them, and `offbook audit --json` shows the chain.
 def command(invocation: Invocation, folder: Path | None, agents: Sequence[str], form: str) -> None:
     """Write everything to a folder, as files that anybody can read."""
     from offbook.cli.output import print_json
-    from offbook.portability.whole_folder import check_is_free, whole_folder
+    from offbook.client.history.files import check_is_free, whole_folder
 
     target = (folder or Path(f"offbook-export-{date.today().isoformat()}")).absolute()
     check_is_free(target)
@@ -114,7 +114,7 @@ def _chosen(client: Client, wanted: Sequence[str]) -> list[str]:
 
 def _own(export: _Export) -> list[dict[str, Any]]:
     from offbook.cli.output import progress
-    from offbook.portability.record_files import write_agent, write_index
+    from offbook.transfer.record_files import write_agent, write_index
 
     told = []
     with progress("exporting", export.messages()) as advance:
@@ -129,8 +129,8 @@ def _own(export: _Export) -> list[dict[str, Any]]:
 
 
 def _records(client: Client, agent_id: str, advance: Advance) -> tuple[Any, Any]:
-    from offbook.portability.provider_export import WholeRecords, records
-    from offbook.records import MessageRecord
+    from offbook.model.record import MessageRecord
+    from offbook.transfer.provider_export import WholeRecords, records
 
     whole = WholeRecords()
 
@@ -147,8 +147,8 @@ def _records(client: Client, agent_id: str, advance: Advance) -> tuple[Any, Any]
 
 def _foreign(export: _Export) -> list[dict[str, Any]]:
     from offbook.cli.output import progress
-    from offbook.portability.agent_folders import AgentFolder, folder_names, write_folders
-    from offbook.portability.provider_export import ProviderExported
+    from offbook.transfer.agent_folders import AgentFolder, folder_names, write_folders
+    from offbook.transfer.provider_export import ProviderExported
 
     write: Callable[..., Written] = import_module(WRITERS[export.form]).write
     told, folders = [], []
@@ -175,9 +175,9 @@ def _foreign(export: _Export) -> list[dict[str, Any]]:
 
 def _wiki(export: _Export) -> list[dict[str, Any]]:
     """Copied from the data folder, so only where that is at hand."""
-    from offbook.errors import InvalidInput
-    from offbook.lifecycle.wiki.index_page import agents_index
-    from offbook.safe_names import safe_name
+    from offbook.model.errors import InvalidInput
+    from offbook.model.home import safe_name
+    from offbook.projections.wiki.index_page import agents_index
 
     home, endpoint = export.invocation.home, export.invocation.endpoint
     if endpoint.scheme != "unix" or Path(endpoint.path) != home.socket:
@@ -201,7 +201,7 @@ def _copied(source: Path, target: Path) -> dict[str, Any]:
     """All that is there, also what a person put beside the pages."""
     import shutil
 
-    from offbook.errors import InvalidInput
+    from offbook.model.errors import InvalidInput
 
     links: list[Path] = []
 
@@ -229,7 +229,7 @@ def _leads_nowhere(path: Path) -> bool:
 
 def _bring_up_to_date(client: Client, agent_id: str) -> None:
     from offbook.cli.output import printable, warn
-    from offbook.errors import ProviderRefused
+    from offbook.model.errors import ProviderRefused
 
     try:
         errors = [run.error for run in client.maintain(tasks=["wiki"], agent_id=agent_id).runs if run.error]

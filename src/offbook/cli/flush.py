@@ -54,7 +54,7 @@ def command(invocation: Invocation, with_rejected: bool, everything: bool) -> No
 def delivered(invocation: Invocation, *, with_rejected: bool = False, everything: bool = False) -> dict[str, Any]:
     """What was delivered, and what was not: as `deliver_outboxes` reports it, and how many sessions were `ended`."""
     from offbook.client.clients import deliver_outboxes
-    from offbook.hosts.coding.ends import Ends, hosts_with_ends
+    from offbook.contrib.coding.ends import Ends, hosts_with_ends
 
     home = invocation.home.folder
     with invocation.client() as client:
@@ -78,8 +78,8 @@ def delivered(invocation: Invocation, *, with_rejected: bool = False, everything
 
 def _own_names(invocation: Invocation, asked: Endpoint) -> frozenset[str]:
     """Of the provider of the data folder, where that is the one that is asked: it has a socket and a port."""
-    from offbook.errors import SettingsError
-    from offbook.settings import load
+    from offbook.model.errors import SettingsError
+    from offbook.model.settings import load
 
     try:
         server = load(invocation.home.folder, environ=invocation.environ).settings.server

@@ -14,7 +14,7 @@ from offbook.cli.receipt_files import check_place, place_of, was_kept
 
 if TYPE_CHECKING:
     from offbook import Client
-    from offbook.erasures import ForgetReceipt
+    from offbook.model.receipt import ForgetReceipt
 
 TIMEOUT_SECONDS = 600.0
 """All of the history is looked through, and the store is written anew."""
@@ -167,8 +167,8 @@ def _asked(client: Client, what: dict[str, Any], reason: str, *, dry_run: bool) 
     """The receipt as it came, because its signature is over all that is in it, and as a value."""
     from offbook.cli.answered import asked, typed
     from offbook.cli.output import progress
-    from offbook.erasures import Forgot
-    from offbook.errors import ProviderUnavailable
+    from offbook.model.errors import ProviderUnavailable
+    from offbook.model.receipt import Forgot
 
     with progress("looking" if dry_run else "forgetting", None):
         try:
@@ -242,7 +242,7 @@ def _make_sure(
     is_sure: bool,
 ) -> None:
     from offbook.cli.output import counted, print_json
-    from offbook.errors import InvalidInput
+    from offbook.model.errors import InvalidInput
 
     if not invocation.is_json:
         _tell_undelivered(undelivered)

@@ -13,7 +13,7 @@ from offbook.cli.receipt_files import RECEIPT_ID, check_place, read_receipt, was
 
 if TYPE_CHECKING:
     from offbook.cli.options import Invocation
-    from offbook.erasures import ForgetCheck, KeptReceipt
+    from offbook.model.receipt import ForgetCheck, KeptReceipt
 
 TIMEOUT_SECONDS = 600.0
 """All of the history is looked through."""
@@ -22,7 +22,7 @@ TIMEOUT_SECONDS = 600.0
 @contextmanager
 def plainly() -> Iterator[None]:
     """What is wrong with the request is said in its detail; that something is wrong with it need not be said before."""
-    from offbook.errors import ProviderRefused
+    from offbook.model.errors import ProviderRefused
 
     try:
         yield
@@ -37,7 +37,7 @@ def verify(invocation: Invocation, named: str, matching: str | None, kept_in: Pa
     from offbook.cli.answered import typed
     from offbook.cli.forgotten import show_check
     from offbook.cli.output import print_json, progress
-    from offbook.erasures import ForgetCheck
+    from offbook.model.receipt import ForgetCheck
 
     body = _body(named, kept_in) | ({} if matching is None else {"matching": matching})
     with invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client, progress("searching", None):
@@ -71,7 +71,7 @@ def _body(named: str, kept_in: Path | None) -> dict[str, Any]:
 def list_receipts(invocation: Invocation) -> None:
     from offbook.cli.answered import asked, typed
     from offbook.cli.output import print_json
-    from offbook.erasures import ForgetCheck
+    from offbook.model.receipt import ForgetCheck
 
     with invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client:
         document = asked(client, "forget/verify")

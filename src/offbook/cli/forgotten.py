@@ -9,8 +9,8 @@ import click
 
 if TYPE_CHECKING:
     from offbook import Client
-    from offbook.erasures import ForgetCheck, ForgetReceipt, ForgottenSpan, Residue
-    from offbook.summaries import SourceLine
+    from offbook.model.receipt import ForgetCheck, ForgetReceipt, ForgottenSpan, Residue
+    from offbook.model.summary import SourceLine
 
 EXAMPLES = 10
 EXAMPLE_CHARS = 100
@@ -77,7 +77,7 @@ def spread(spans: Sequence[ForgottenSpan], most: int = EXAMPLES) -> list[tuple[F
 
 def show_examples(client: Client, receipt: ForgetReceipt) -> None:
     from offbook.cli.output import counted, local_minute, table
-    from offbook.content import render
+    from offbook.model.content import render
 
     lines = [line for span, number in spread(receipt.spans) for line in _lines(client, receipt.agent_id, span, number)]
     if not lines:
@@ -102,7 +102,7 @@ def show_examples(client: Client, receipt: ForgetReceipt) -> None:
 
 def _lines(client: Client, agent_id: str, span: ForgottenSpan, number: int) -> list[SourceLine]:
     from offbook.cli.answered import typed
-    from offbook.summaries import Expansion
+    from offbook.model.summary import Expansion
 
     meant = {"sessionId": span.session_id, "firstSeq": span.first_seq, "lastSeq": span.last_seq}
     document = client.call("expand", {"agentId": agent_id, "span": meant, "limit": number})

@@ -11,7 +11,7 @@ import click
 from offbook.cli.output import ROLE_COLOURS, counted, local_minute, printable
 
 if TYPE_CHECKING:
-    from offbook.types import Message, Part
+    from offbook.model.types import Message, Part
 
 
 def told_parts(parts: Sequence[Part]) -> str:
@@ -44,7 +44,7 @@ def told_span(first_seq: int, last_seq: int) -> str:
 
 def show_messages(messages: Sequence[Message]) -> None:
     """Each under a line that says whose it is; its text as it stands."""
-    from offbook.content import render
+    from offbook.model.content import render
 
     for message in messages:
         who = printable(f"{message.role} {message.name}" if message.name else message.role)

@@ -11,7 +11,7 @@ import click
 from offbook.cli.options import Invocation, agent_option, home_option, pass_invocation, unread_url_option
 
 if TYPE_CHECKING:
-    from offbook.hosts.coding.agents import AgentName
+    from offbook.contrib.coding.agents import AgentName
 
 DELIVERY_SECONDS = 0.5
 """For what waits in the outbox, once the answer is given; and once more for what is under way then."""
@@ -74,9 +74,9 @@ def command(invocation: Invocation, host: str, given: tuple[str, ...], deadline_
 
 def _answer(invocation: Invocation, host: AgentName, given: str | None, deadline_ms: int) -> None:
     from offbook.client.clients import Client
-    from offbook.client.outgoing import encoded
-    from offbook.hosts.coding.answering import answer, deliver
-    from offbook.hosts.coding.documents import LONGEST_DOCUMENT_BYTES, read_document
+    from offbook.client.recorder import encoded
+    from offbook.contrib.coding.agents import LONGEST_DOCUMENT_BYTES, read_document
+    from offbook.contrib.coding.answers import answer, deliver
 
     document = read_document(sys.stdin.buffer.read(LONGEST_DOCUMENT_BYTES + 1) if given is None else given)
     home = invocation.home.folder

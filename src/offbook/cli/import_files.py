@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from offbook.cli.options import Invocation, common_options, pass_invocation
-from offbook.portability.formats import FORMATS, Format
+from offbook.client.history.formats import FORMATS, Format
 
 if TYPE_CHECKING:
-    from offbook.portability.conversations import Conversation
-    from offbook.portability.formats import Owner
-    from offbook.portability.report import ImportReport
+    from offbook.client.history.conversations import Conversation
+    from offbook.client.history.formats import Owner
+    from offbook.client.history.report import ImportReport
 
 AGAIN = "Each message is stored once: run this again at any time, also after it broke off."
 
@@ -46,8 +46,8 @@ def _import(invocation: Invocation, name: str, path: Path, dry_run: bool) -> Non
 
     from offbook.cli.import_telling import provider, show, tell
     from offbook.cli.output import print_json
-    from offbook.client.outgoing import encoded
-    from offbook.portability.report import ImportReport
+    from offbook.client.history.report import ImportReport
+    from offbook.client.recorder import encoded
 
     form = FORMATS[name]
     with ExitStack() as stack:
@@ -68,7 +68,7 @@ def _import(invocation: Invocation, name: str, path: Path, dry_run: bool) -> Non
 
 def _conversations(invocation: Invocation, name: str, path: Path, report: ImportReport) -> list[Conversation]:
     """Those of a path, or of each agent's folder in it, where `offbook export` wrote them."""
-    from offbook.portability.agent_folders import read_folders
+    from offbook.transfer.agent_folders import read_folders
 
     read = FORMATS[name].load()
     folders = read_folders(path, name)
@@ -91,9 +91,9 @@ def _always(agent_id: str) -> Owner:
 
 
 def _owner(invocation: Invocation) -> Owner:
-    from offbook.errors import WrongShape
-    from offbook.scope import resolve_agent
-    from offbook.settings import load
+    from offbook.ingest.scope import resolve_agent
+    from offbook.model.errors import WrongShape
+    from offbook.model.settings import load
 
     default = load(invocation.home.folder, environ=invocation.environ).settings.default_agent
 

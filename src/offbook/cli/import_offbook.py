@@ -14,8 +14,8 @@ import click
 from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation, url_option
 
 if TYPE_CHECKING:
-    from offbook.portability.record_files import Source
-    from offbook.portability.record_import import RecordsReport
+    from offbook.transfer.record_files import Source
+    from offbook.transfer.record_import import RecordsReport
 
 PROBLEMS_SHOWN = 20
 EPILOG = """\b
@@ -44,7 +44,7 @@ that Offbook makes no summaries of half a session: it waits for ten minutes).
 def command(invocation: Invocation, path: Path, agent: str | None, dry_run: bool) -> None:
     """Store what `offbook export` wrote."""
     from offbook.cli.output import print_json
-    from offbook.portability.record_files import sources
+    from offbook.transfer.record_files import sources
 
     found = sources(path)
     name = agent or invocation.agent_given
@@ -64,7 +64,7 @@ def command(invocation: Invocation, path: Path, agent: str | None, dry_run: bool
 def _run(invocation: Invocation, found: Sequence[Source], name: str | None, path: Path, dry_run: bool) -> RecordsReport:
     from offbook.cli.import_telling import provider, told_of_breaking_off
     from offbook.cli.output import progress
-    from offbook.portability.record_import import AgentRecords, RecordImport, RecordsReport, examined
+    from offbook.transfer.record_import import AgentRecords, RecordImport, RecordsReport, examined
 
     started = time.monotonic()
     report = RecordsReport(path=str(path), is_dry_run=dry_run)

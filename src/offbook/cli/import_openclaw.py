@@ -17,8 +17,8 @@ from offbook.cli.options import UTF8, Invocation, home_option, json_option, mome
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from offbook.portability.openclaw.catalogue import Catalogue, Session
-    from offbook.portability.report import ImportReport
+    from offbook.client.history.report import ImportReport
+    from offbook.openclaw.history.catalogue import Catalogue, Session
 
 EPILOG = """\b
 Examples:
@@ -59,8 +59,8 @@ def command(
     """Store every message of every OpenClaw transcript, each once."""
     from offbook.cli.import_telling import provider, show, tell
     from offbook.cli.output import print_json
-    from offbook.portability.openclaw.places import folder_with_agents
-    from offbook.portability.openclaw.reading import conversation_of
+    from offbook.openclaw.history.catalogue import conversation_of
+    from offbook.openclaw.history.places import folder_with_agents
 
     folder = folder_with_agents(state, os.environ)
     chosen = agents or ([invocation.agent_given] if invocation.agent_given else [])
@@ -81,8 +81,8 @@ def command(
 def _found(
     stack: ExitStack, folder: Path, chosen: Sequence[str], keys: Sequence[str]
 ) -> tuple[list[Catalogue], list[Session]]:
-    from offbook.portability.openclaw.catalogue import Catalogue
-    from offbook.portability.openclaw.places import agents
+    from offbook.openclaw.history.catalogue import Catalogue
+    from offbook.openclaw.history.places import agents
 
     there = agents(folder)
     unknown = sorted(set(chosen) - {agent.agent_id for agent in there})
@@ -104,7 +104,7 @@ def _found(
 
 
 def _begun(folder: Path, catalogues: Sequence[Catalogue], dry_run: bool) -> ImportReport:
-    from offbook.portability.report import AgentReport, ImportReport
+    from offbook.client.history.report import AgentReport, ImportReport
 
     report = ImportReport(state=str(folder), is_dry_run=dry_run)
     report.agents = [

@@ -14,8 +14,8 @@ from offbook.cli.options import Invocation
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
-    from offbook.portability.conversations import Conversation
-    from offbook.portability.report import ImportReport
+    from offbook.client.history.conversations import Conversation
+    from offbook.client.history.report import ImportReport
 
 TIMEOUT_SECONDS = 60.0
 """A batch on a slow disk; a person may wait that long for a bulk load."""
@@ -25,7 +25,7 @@ PROBLEMS_SHOWN = 20
 def provider(invocation: Invocation, stack: ExitStack, dry_run: bool) -> Client | None:
     """Asked before anything is read: a person should not wait to hear that it is away."""
     from offbook.cli.output import warn
-    from offbook.errors import ProviderUnavailable
+    from offbook.model.errors import ProviderUnavailable
 
     client = stack.enter_context(invocation.client(timeout_seconds=TIMEOUT_SECONDS))
     try:
@@ -43,7 +43,7 @@ def tell(
 ) -> None:
     """Every message of every conversation, each once. The report counts as it goes, also where it breaks off."""
     from offbook.cli.output import progress
-    from offbook.portability.importing import Importing
+    from offbook.client.history.importing import Importing
 
     started = time.monotonic()
     total = sum(each.size_bytes for each in conversations)
@@ -60,7 +60,7 @@ def tell(
 @contextmanager
 def told_of_breaking_off(told: Callable[[], str]) -> Iterator[None]:
     """Where it breaks off, a person hears how far it came."""
-    from offbook.errors import ProviderRefused, ProviderUnavailable
+    from offbook.model.errors import ProviderRefused, ProviderUnavailable
 
     try:
         yield

@@ -12,7 +12,7 @@ from offbook.cli.options import UTF8, Invocation, common_options, pass_invocatio
 
 if TYPE_CHECKING:
     from offbook import Client
-    from offbook.summaries import SummaryView
+    from offbook.model.summary import SummaryView
 
 SHOWN = 10
 MOST_AT_A_TIME = 100
@@ -82,7 +82,7 @@ class Found:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         from offbook.cli.answered import asked, typed
-        from offbook.summaries import SummaryPage
+        from offbook.model.summary import SummaryPage
 
         left = self._limit
         while left is None or left > 0:
@@ -107,8 +107,8 @@ class Found:
 def _counts(client: Client, session: str | None) -> dict[str, int]:
     """How many the agent has, by level. Whose a session is may be said by its key."""
     from offbook.cli.answered import typed
-    from offbook.scope import resolve_agent
-    from offbook.types import Status
+    from offbook.ingest.scope import resolve_agent
+    from offbook.model.status import Status
 
     agent = resolve_agent(session, client.agent_id, "")
     return typed(client.status(agent or None), Status).summaries.counts
@@ -116,7 +116,7 @@ def _counts(client: Client, session: str | None) -> dict[str, int]:
 
 def _show(documents: list[dict[str, Any]], *, full: bool) -> None:
     from offbook.cli.answered import typed
-    from offbook.summaries import SummaryView
+    from offbook.model.summary import SummaryView
 
     for document in documents:
         summary = typed(document, SummaryView)

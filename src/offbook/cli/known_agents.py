@@ -15,7 +15,7 @@ FORBIDDEN = 403
 
 def agents_there(client: Client, wanted: Sequence[str]) -> list[str]:
     """Those that we may see and that have anything. A token of some agents only has to ask for one of them."""
-    from offbook.errors import ProviderRefused
+    from offbook.model.errors import ProviderRefused
 
     try:
         agents: list[str] = client.status()["agents"]

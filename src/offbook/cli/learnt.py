@@ -10,8 +10,8 @@ import click
 
 from offbook.cli.answered import asked, typed
 from offbook.cli.output import ago, counted, local_minute, printable, table, wrapped
-from offbook.errors import NotFound
-from offbook.lessons import Lesson, LessonPage, LessonStatus, lesson_id
+from offbook.model.errors import NotFound
+from offbook.model.lesson import Lesson, LessonPage, LessonStatus, lesson_id
 
 if TYPE_CHECKING:
     from offbook import Client

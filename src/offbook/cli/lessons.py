@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
-from offbook.lessons import LessonKind, LessonStatus, lesson_id
+from offbook.model.lesson import LessonKind, LessonStatus, lesson_id
 
 if TYPE_CHECKING:
-    from offbook.lessons import Verdict
+    from offbook.model.lesson import Verdict
 
 SHOWN = 50
 LESSON_NUMBER = re.compile(r"(?:lesson-)?0*([1-9][0-9]{0,14})", re.IGNORECASE)
@@ -120,7 +120,7 @@ def show(invocation: Invocation, lesson: str) -> None:
     from offbook.cli.answered import typed
     from offbook.cli.learnt import one, show_whole
     from offbook.cli.output import print_json
-    from offbook.lessons import Lesson
+    from offbook.model.lesson import Lesson
 
     with invocation.client() as client:
         document = one(client, lesson)
@@ -175,7 +175,7 @@ def _edited(invocation: Invocation, lesson: str) -> str | None:
     """What was made of it in the editor; None where it is what it was."""
     from offbook.cli.answered import typed
     from offbook.cli.learnt import named, one
-    from offbook.lessons import Lesson
+    from offbook.model.lesson import Lesson
 
     if not has_terminal():
         command_line = f'offbook lessons edit {lesson} "TEXT"{named(invocation.agent)}'
@@ -193,7 +193,7 @@ def has_terminal() -> bool:
 def _judge(invocation: Invocation, lessons: Sequence[str], verdict: Verdict, text: str | None = None) -> None:
     from offbook.cli.answered import asked, typed
     from offbook.cli.output import print_json, printable
-    from offbook.lessons import Lesson
+    from offbook.model.lesson import Lesson
 
     documents: list[dict[str, Any]] = []
     with invocation.client() as client:

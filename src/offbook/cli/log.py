@@ -11,7 +11,7 @@ from offbook.cli.options import UTF8, Invocation, common_options, pass_invocatio
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
-    from offbook.types import LogLine
+    from offbook.model.types import LogLine
 
 NEWEST_SHOWN = 20
 MESSAGES_AT_A_TIME = 200
@@ -71,7 +71,7 @@ def _list_sessions(invocation: Invocation, client: Client) -> None:
     from offbook.cli.answered import typed
     from offbook.cli.output import print_json, printable
     from offbook.cli.status import show_sessions
-    from offbook.types import Status
+    from offbook.model.status import Status
 
     document = client.status()
     status = typed(document, Status)
@@ -121,7 +121,7 @@ class Reader:
 
     def follow(self) -> None:
         """What comes, until interrupted. A provider that is restarted is waited for."""
-        from offbook.errors import ProviderUnavailable
+        from offbook.model.errors import ProviderUnavailable
 
         is_lost = False
         while True:
@@ -165,7 +165,7 @@ class Transcript:
     def show(self, document: dict[str, Any]) -> None:
         from offbook.cli.answered import typed
         from offbook.cli.output import print_json_line
-        from offbook.types import LogLine
+        from offbook.model.types import LogLine
 
         if self._is_json:
             print_json_line(document)
@@ -181,7 +181,7 @@ class Transcript:
 def pretty(line: LogLine) -> str:
     """Time, number, role, marks and what was said; its further lines stand under the first."""
     from offbook.cli.output import ROLE_COLOURS, printable
-    from offbook.content import render
+    from offbook.model.content import render
 
     message = line.message
     said_at = (message.ts or line.received_at).astimezone()

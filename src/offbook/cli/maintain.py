@@ -9,7 +9,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.care import MaintenanceReport, TaskRun
+    from offbook.model.maintenance import MaintenanceReport, TaskRun
 
 TIMEOUT_SECONDS = 3600.0
 """A backup of a long history, or the pages of one, take a while."""

@@ -46,7 +46,7 @@ def command(invocation: Invocation, session: str | None) -> None:
     import asyncio
     import signal
 
-    from offbook.surfaces.mcp.asking import DEFAULT_SESSION, load
+    from offbook.api.mcp.asking import DEFAULT_SESSION, load
 
     load("server")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # stdin is read in a thread that nothing else can wake
@@ -62,8 +62,8 @@ def _is_terminal() -> bool:
 async def _serve(invocation: Invocation, session_id: str) -> None:
     from mcp.server.stdio import stdio_server
 
+    from offbook.api.mcp.server import build_server
     from offbook.client.clients import AsyncClient
-    from offbook.surfaces.mcp.server import build_server
 
     client = AsyncClient(
         invocation.endpoint,

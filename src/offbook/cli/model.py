@@ -11,8 +11,8 @@ import click
 from offbook.cli.options import UTF8, Invocation, offline_options, pass_invocation
 
 if TYPE_CHECKING:
+    from offbook.model.settings import Settings
     from offbook.models.status import ModelStatus, SummarizerStatus
-    from offbook.settings import Settings
 
 VERIFIED = {True: "its SHA-256 is right", False: "no: its SHA-256 differs", None: None}
 SUMMARY_TOKENS = 120
@@ -154,8 +154,8 @@ def install(invocation: Invocation, is_summarizer: bool, source: Path | None) ->
 
 def _show_what_is_left(invocation: Invocation) -> None:
     from offbook.cli.output import warn
+    from offbook.models.summarizers.available import is_small_local
     from offbook.models.summarizers.llama import NOT_INSTALLED, is_runnable
-    from offbook.models.summarizers.opening import is_small_local
 
     if not is_runnable():
         warn(NOT_INSTALLED)
@@ -181,7 +181,7 @@ def _embed(invocation: Invocation, texts: Sequence[str]) -> None:
     from time import perf_counter, process_time
 
     from offbook.cli.output import counted, print_json, printable
-    from offbook.models.opening import open_embedder
+    from offbook.models.embedder import open_embedder
 
     embedding = _settings(invocation).embedding
     begun = perf_counter()
@@ -219,9 +219,9 @@ def _summarize(invocation: Invocation, texts: Sequence[str]) -> None:
     from time import perf_counter
 
     from offbook.cli.output import counted, print_json, printable
-    from offbook.models.summarizers.opening import open_local
-    from offbook.protocols import Prompt
-    from offbook.types import Message
+    from offbook.model.types import Message
+    from offbook.models.protocols import Prompt
+    from offbook.models.summarizers.available import open_local
 
     content = WISH.format(texts="\n".join(texts))
     prompt = Prompt(
@@ -256,6 +256,6 @@ def _summarize(invocation: Invocation, texts: Sequence[str]) -> None:
 
 
 def _settings(invocation: Invocation) -> Settings:
-    from offbook.settings import load
+    from offbook.model.settings import load
 
     return load(invocation.home.folder, environ=invocation.environ).settings

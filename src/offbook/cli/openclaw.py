@@ -10,8 +10,8 @@ from offbook.cli.openclaw_setup import config_option, places, setup, state_optio
 from offbook.cli.options import Invocation, offline_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.hosts.openclaw.examination import Examination
-    from offbook.hosts.openclaw.proof import Compared
+    from offbook.openclaw.examination import Examination
+    from offbook.openclaw.proof import Compared
 
 EPILOG = """\b
 Examples:
@@ -53,8 +53,8 @@ def doctor(invocation: Invocation, config_given: str | None, state_given: str | 
     from offbook.cli.doctor import show
     from offbook.cli.output import print_json
     from offbook.cli.root import EXIT_FAILED, EXIT_UNREACHABLE
-    from offbook.hosts.openclaw.examination import examine
-    from offbook.types import now
+    from offbook.model.types import now
+    from offbook.openclaw.examination import examine
 
     seen = examine(*places(invocation, config_given, state_given), invocation.environ, now())
     if invocation.is_json:

@@ -13,9 +13,9 @@ from offbook.cli.calling import own_command
 from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation, provider_url
 
 if TYPE_CHECKING:
-    from offbook.hosts.openclaw.changes import Wishes
-    from offbook.hosts.openclaw.editing import Missing
-    from offbook.hosts.openclaw.setting_up import Prepared
+    from offbook.openclaw.changes import Wishes
+    from offbook.openclaw.json5_edits import Missing
+    from offbook.openclaw.setup import Prepared
 
 EPILOG = """\b
 Levels:
@@ -83,8 +83,8 @@ def setup(
     **wished: Any,
 ) -> None:
     """Write what OpenClaw needs to run with Offbook, at a level, or take it away."""
-    from offbook.hosts.openclaw.setting_up import prepare, write
-    from offbook.types import now
+    from offbook.model.types import now
+    from offbook.openclaw.setup import prepare, write
 
     path, state = places(invocation, config_given, state_given)
     wishes = _wishes(invocation, is_mcp=mcp, **wished)
@@ -104,8 +104,8 @@ def setup(
 
 def places(invocation: Invocation, config_given: str | None, state_given: str | None) -> tuple[Path, Path]:
     """Whoever names a file means the host that it belongs to: its state is beside it unless somebody says otherwise."""
-    from offbook.hosts.openclaw.config_file import CONFIG_VARIABLE, config_path
-    from offbook.portability.openclaw.places import STATE_VARIABLE, named_path, state_folder
+    from offbook.openclaw.config_file import CONFIG_VARIABLE, config_path
+    from offbook.openclaw.history.places import STATE_VARIABLE, named_path, state_folder
 
     environ = invocation.environ
     if state_given is not None:
@@ -136,8 +136,8 @@ def _wishes(
 ) -> Wishes:
     from importlib.util import find_spec
 
-    from offbook.hosts.openclaw.changes import Wishes
-    from offbook.surfaces.mcp.asking import INSTALL_HINT
+    from offbook.api.mcp.asking import INSTALL_HINT
+    from offbook.openclaw.changes import Wishes
 
     if is_mcp and find_spec("mcp") is None:
         raise click.UsageError(f"--mcp: {INSTALL_HINT}, or set up without it")
@@ -158,8 +158,8 @@ def _wishes(
 def _provider(invocation: Invocation, endpoint: str | None) -> tuple[str | Missing | None, str | Missing | None]:
     """Data folder and endpoint to write. Whoever names a folder means its provider, and the usual one needs no line."""
     from offbook.client.endpoint import Endpoint
-    from offbook.hosts.openclaw.commands import socket_of, usual_home
-    from offbook.hosts.openclaw.editing import MISSING
+    from offbook.openclaw.json5_edits import MISSING
+    from offbook.openclaw.setup import socket_of, usual_home
 
     folder = invocation.home.folder.absolute()
     is_named = invocation.home_given is not None
@@ -172,9 +172,9 @@ def _provider(invocation: Invocation, endpoint: str | None) -> tuple[str | Missi
 
 def _show_plan(prepared: Prepared) -> None:
     from offbook.cli.output import printable
-    from offbook.hosts.openclaw.editing import MISSING
-    from offbook.hosts.openclaw.json5 import written
-    from offbook.hosts.openclaw.masking import masked
+    from offbook.openclaw.config_file import masked
+    from offbook.openclaw.json5 import written
+    from offbook.openclaw.json5_edits import MISSING
 
     plan = prepared.plan
     click.echo(str(prepared.file.path))
@@ -191,9 +191,9 @@ def _show_plan(prepared: Prepared) -> None:
 
 def _tell(invocation: Invocation, prepared: Prepared, backup: Path | None, doctor: str, *, unasked: bool) -> None:
     from offbook.cli.output import print_json
-    from offbook.hosts.openclaw.editing import MISSING
-    from offbook.hosts.openclaw.masking import masked
-    from offbook.hosts.openclaw.setting_up import next_steps
+    from offbook.openclaw.config_file import masked
+    from offbook.openclaw.json5_edits import MISSING
+    from offbook.openclaw.setup import next_steps
 
     plan = prepared.plan
     steps = next_steps(prepared, doctor) if backup is not None else []

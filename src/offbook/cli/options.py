@@ -14,7 +14,7 @@ import click
 if TYPE_CHECKING:
     from offbook.client.clients import Client
     from offbook.client.endpoint import Endpoint
-    from offbook.home import Home
+    from offbook.model.home import Home
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 EMPTY = "it is empty: leave the option out, or say what is meant"
@@ -44,7 +44,7 @@ class Invocation:
 
     @property
     def home(self) -> Home:
-        from offbook.home import Home, home_folder
+        from offbook.model.home import Home, home_folder
 
         return Home(home_folder(self.environ))
 
@@ -106,7 +106,7 @@ def provider_url(value: str) -> str:
 @contextmanager
 def wrong_where_refused(option: str | None = None) -> Iterator[None]:
     """What is refused in here stands on the command line, which is wrong then."""
-    from offbook.errors import InvalidInput, SettingsError
+    from offbook.model.errors import InvalidInput, SettingsError
 
     try:
         yield

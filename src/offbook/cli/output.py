@@ -54,7 +54,7 @@ def local_minute(moment: datetime) -> str:
 
 def ago(moment: datetime, at: datetime | None = None) -> str:
     """`3 weeks ago`, in the words in which a turn tells it."""
-    from offbook.continuity.telling.ago import ago as told
+    from offbook.context.relative_time import ago as told
 
     return told(moment, (at or datetime.now(UTC)).astimezone())
 

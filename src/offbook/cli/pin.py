@@ -9,7 +9,7 @@ import click
 from offbook.cli.options import UTF8, Decorated, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.entries import Pinned
+    from offbook.model.memory_entry import Pinned
 
 EPILOG = """\b
 Examples:

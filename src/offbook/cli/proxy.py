@@ -70,11 +70,11 @@ def command(
     """Put memory into the conversations of any OpenAI-compatible client."""
     from offbook.cli.serve import _run
     from offbook.client.clients import AsyncClient
-    from offbook.home import TokenBook
-    from offbook.logs import configure_logs
-    from offbook.proxy.running import read_listen, read_upstream, run
-    from offbook.proxy.swaps import Limits
-    from offbook.settings import load
+    from offbook.contrib.proxy.server import read_listen, read_upstream, run
+    from offbook.contrib.proxy.swaps import Limits
+    from offbook.model.home import TokenBook
+    from offbook.model.logs import configure_logs
+    from offbook.model.settings import load
 
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")
@@ -111,7 +111,7 @@ def command(
 def _tls(certificate: str | None, key: str | None) -> SSLContext | None:
     if certificate is None:
         return None
-    from offbook.daemon import tls_context
+    from offbook.api.daemon import tls_context
 
     return tls_context(certificate, key)
 

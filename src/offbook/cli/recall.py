@@ -10,7 +10,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, moment_or_end_of_day, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.entries import Reach, Recollection
+    from offbook.model.memory_entry import Reach, Recollection
 
 SHELL_SESSION = "cli"
 """Who asks, where no session is named: the audit shows it."""

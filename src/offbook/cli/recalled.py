@@ -10,7 +10,7 @@ import click
 from offbook.cli.output import ROLE_COLOURS, ago, counted, local_minute, printable, warn, wrapped
 
 if TYPE_CHECKING:
-    from offbook.entries import Explained, MemoryEntry, Recollection, Why
+    from offbook.model.memory_entry import Explained, MemoryEntry, Recollection, Why
 
 INDENT = "  "
 LEAST_EVIDENCE = 0.05

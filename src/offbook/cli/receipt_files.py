@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from offbook.erasures import ForgetReceipt
-    from offbook.home import Home
+    from offbook.model.home import Home
+    from offbook.model.receipt import ForgetReceipt
 
 RECEIPT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """What may be the name of a file, whoever said it."""
@@ -34,7 +34,7 @@ def was_kept(place: Path, document: dict[str, Any]) -> bool:
     import msgspec
 
     from offbook.cli.output import warn
-    from offbook.home import make_private, write_private
+    from offbook.model.home import make_private, write_private
 
     try:
         if not place.absolute().parent.exists():
@@ -50,7 +50,7 @@ def read_receipt(receipt_file: Path) -> Any:
     """The receipt itself, or what --json printed around it."""
     import msgspec
 
-    from offbook.errors import InvalidInput
+    from offbook.model.errors import InvalidInput
 
     try:
         document = msgspec.json.decode(receipt_file.read_bytes())

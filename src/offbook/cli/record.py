@@ -16,7 +16,7 @@ from offbook.cli.options import UTF8, Invocation, common_options, moment, pass_i
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
-    from offbook.types import Message, Receipt
+    from offbook.model.types import Message, Receipt
 
 MESSAGES_AT_A_TIME = 500
 BYTES_AT_A_TIME = 4 * 1024 * 1024
@@ -101,7 +101,7 @@ def _text(argument: str | None) -> str:
 def _message(fields: dict[str, Any]) -> Message:
     import msgspec
 
-    from offbook.types import Message
+    from offbook.model.types import Message
 
     try:
         return msgspec.convert(fields, Message)
@@ -142,8 +142,8 @@ def batches(source: IO[bytes]) -> Iterator[Batch]:
     """Messages in portions a provider takes. Raises WrongShape for a line that is none, after what precedes it."""
     import msgspec
 
-    from offbook.errors import WrongShape
-    from offbook.types import Message
+    from offbook.model.errors import WrongShape
+    from offbook.model.types import Message
 
     decoder, id_of = msgspec.json.Decoder(Message), ids_for(source)
     messages: list[Message] = []
@@ -169,7 +169,7 @@ def batches(source: IO[bytes]) -> Iterator[Batch]:
 
 def _record_lines(invocation: Invocation, session: str, source: IO[bytes]) -> None:
     from offbook.cli.output import progress
-    from offbook.errors import ProviderUnavailable
+    from offbook.model.errors import ProviderUnavailable
 
     receipts: list[Receipt] = []
     under_way: Batch | None = None
@@ -196,7 +196,7 @@ def _record_lines(invocation: Invocation, session: str, source: IO[bytes]) -> No
 
 def _batches_told(source: IO[bytes], receipts: list[Receipt]) -> Iterator[Batch]:
     """Whoever must mend a line needs to know what is stored by then."""
-    from offbook.errors import WrongShape
+    from offbook.model.errors import WrongShape
 
     try:
         yield from batches(source)
@@ -205,7 +205,7 @@ def _batches_told(source: IO[bytes], receipts: list[Receipt]) -> Iterator[Batch]
 
 
 def _send(client: Client, session: str, batch: Batch, receipts: list[Receipt]) -> Receipt:
-    from offbook.errors import ProviderRefused
+    from offbook.model.errors import ProviderRefused
 
     try:
         return client.on_message(session, *batch.messages)
@@ -233,7 +233,7 @@ def _stored(receipts: list[Receipt]) -> str:
 
 
 def _sum(receipts: list[Receipt]) -> Receipt:
-    from offbook.types import Receipt
+    from offbook.model.types import Receipt
 
     return Receipt(
         accepted=sum(receipt.accepted for receipt in receipts),

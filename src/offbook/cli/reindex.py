@@ -12,7 +12,7 @@ from offbook.cli.options import Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
-    from offbook.types import IndexStatus
+    from offbook.model.status import IndexStatus
 
 TIMEOUT_SECONDS = 120.0
 """Dropping the vectors of a long history takes a while."""
@@ -66,7 +66,7 @@ def command(invocation: Invocation, embeddings: bool, all_agents: bool, no_wait:
 def _status(client: Client, agent: str | None) -> tuple[IndexStatus, list[str], int]:
     """How far the index is, the agents there are, and how many messages there are to be found."""
     from offbook.cli.answered import typed
-    from offbook.types import Status
+    from offbook.model.status import Status
 
     status = typed(client.status(agent), Status)
     return status.index, status.agents, status.counts.messages - status.counts.noise

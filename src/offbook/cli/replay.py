@@ -13,7 +13,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, moment_or_end_of_day, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.summaries import Replay, ReplayEvent
+    from offbook.model.summary import Replay, ReplayEvent
 
 EPILOG = """\b
 Examples:
@@ -53,7 +53,7 @@ def command(invocation: Invocation, session: str, at: datetime) -> None:
     """Show exactly what was in the agent's context at a moment, and why."""
     from offbook.cli.answered import asked, typed
     from offbook.cli.output import print_json
-    from offbook.summaries import Replay
+    from offbook.model.summary import Replay
 
     with invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client:
         document = asked(client, "replay", sessionId=session, at=at)

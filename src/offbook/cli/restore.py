@@ -12,9 +12,9 @@ import click
 from offbook.cli.options import Invocation, moment_or_end_of_day, offline_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.backup import Restored
-    from offbook.home import Home
-    from offbook.store.sqlite.point_in_time import Cut
+    from offbook.log.sqlite.point_in_time import Cut
+    from offbook.model.home import Home
+    from offbook.transfer.backup import Restored
 
 EPILOG = """\b
 Examples:
@@ -52,9 +52,9 @@ everything is refused, with the oldest moment there is.
 @pass_invocation
 def command(invocation: Invocation, file: Path | None, force: bool, at: datetime | None, is_resuming: bool) -> None:
     """Put a backup back in place, and verify it."""
-    from offbook.backup import restore, resume
     from offbook.cli.output import print_json, progress
-    from offbook.errors import StoreError
+    from offbook.model.errors import StoreError
+    from offbook.transfer.backup import restore, resume
 
     home = invocation.home
     if is_resuming:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import click
 
 from offbook.cli.options import Invocation, common_options
-from offbook.errors import OffbookError, ProviderRefused, ProviderUnavailable
+from offbook.model.errors import OffbookError, ProviderRefused, ProviderUnavailable
 
 EXIT_FAILED = 1
 EXIT_UNREACHABLE = 3

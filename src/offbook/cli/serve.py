@@ -16,7 +16,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, home_option, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.daemon import Address
+    from offbook.api.daemon import Address
 
 EPILOG = """\b
 Examples:
@@ -53,10 +53,10 @@ def command(
     log_format: str | None,
 ) -> None:
     """Run the provider in the foreground."""
-    from offbook import daemon
-    from offbook.logs import configure_logs
-    from offbook.settings import load
-    from offbook.tls import check_pair
+    from offbook.api import daemon
+    from offbook.model.logs import configure_logs
+    from offbook.model.settings import load
+    from offbook.model.tls import check_pair
 
     home = invocation.home
     flags: dict[str, object] = {
@@ -115,7 +115,7 @@ def own_name() -> str:
 
 
 def banner(address: Address, *, is_default_home: bool, program: str = "offbook") -> str:
-    from offbook.version import VERSION
+    from offbook.model.home import VERSION
 
     folder = shlex.quote(address.home)
     lines = [f"Offbook {VERSION} is ready.", "", f"  socket  {address.socket}"]

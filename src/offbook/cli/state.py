@@ -9,9 +9,9 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.summaries import StateKind
-    from offbook.turns import ContinuityState, SessionInfo, SessionState, Topic
-    from offbook.types import GapKind
+    from offbook.model.summary import StateKind
+    from offbook.model.turn import ContinuityState, SessionInfo, SessionState, Topic
+    from offbook.model.types import GapKind
 
 TOPICS_SHOWN = 12
 INDENT = "  "

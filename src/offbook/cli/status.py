@@ -9,7 +9,8 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.types import IndexStatus, Session, Status, SummaryStatus, TaskHealth
+    from offbook.model.status import IndexStatus, Status, SummaryStatus, TaskHealth
+    from offbook.model.types import Session
 
 MOST_AGENTS = 20
 OF_THE_SUITE = "conformance-"
@@ -31,7 +32,7 @@ def command(invocation: Invocation, agent: str | None) -> None:
     missing."""
     from offbook.cli.answered import typed
     from offbook.cli.output import print_json
-    from offbook.types import Status
+    from offbook.model.status import Status
 
     with invocation.client() as client:
         document = client.status(agent)
@@ -43,7 +44,7 @@ def command(invocation: Invocation, agent: str | None) -> None:
 
 def _show(status: Status) -> None:
     from offbook.cli.output import printable, spoken_duration
-    from offbook.types import now
+    from offbook.model.types import now
 
     uptime = spoken_duration(now() - status.started_at)
     click.secho(f"Agent {printable(status.agent_id)}", bold=True)

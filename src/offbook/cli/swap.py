@@ -9,7 +9,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.summaries import Dropped, Ledger, Swap
+    from offbook.model.summary import Dropped, Ledger, Swap
 
 TIMEOUT_SECONDS = 60.0
 """What was begun is done and recorded, whether or not anybody waits for it."""
@@ -53,7 +53,7 @@ def command(
     from offbook.cli.answered import asked, typed
     from offbook.cli.handed import show_messages
     from offbook.cli.output import print_json
-    from offbook.summaries import Swap
+    from offbook.model.summary import Swap
 
     with invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client:
         document = asked(

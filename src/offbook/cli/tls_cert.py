@@ -34,7 +34,7 @@ For anything but development, use a certificate of a certificate authority.
 def command(invocation: Invocation, hosts: tuple[str, ...], folder: Path, force: bool) -> None:
     """Make a self-signed certificate and its key, for development."""
     from offbook.cli.output import print_json
-    from offbook.tls import VALID_DAYS, write_pair
+    from offbook.model.tls import VALID_DAYS, write_pair
 
     certificate, key = (path.absolute() for path in write_pair(folder, hosts, force=force))
     if invocation.is_json:

@@ -34,10 +34,10 @@ def create(invocation: Invocation, name: str, agents: str) -> None:
     import secrets
 
     from offbook.cli.output import print_json, printable
-    from offbook.errors import InvalidInput
-    from offbook.home import TOKEN_PREFIX, BoundToken, token_digest
-    from offbook.scope import checked_key
-    from offbook.types import MAX_AGENT_BYTES, now
+    from offbook.ingest.scope import checked_key
+    from offbook.model.errors import InvalidInput
+    from offbook.model.home import TOKEN_PREFIX, BoundToken, token_digest
+    from offbook.model.types import MAX_AGENT_BYTES, now
 
     home = invocation.home
     named = list(dict.fromkeys(agent.strip() for agent in agents.split(",") if agent.strip()))
@@ -92,7 +92,7 @@ def list_tokens(invocation: Invocation) -> None:
 def revoke(invocation: Invocation, name: str) -> None:
     """Make a token worthless, at once."""
     from offbook.cli.output import print_json, printable
-    from offbook.errors import InvalidInput
+    from offbook.model.errors import InvalidInput
 
     home = invocation.home
     tokens = home.read_bound_tokens()
@@ -114,7 +114,7 @@ def revoke(invocation: Invocation, name: str) -> None:
 def show(invocation: Invocation, reveal: bool) -> None:
     """Show where the owner's token is."""
     from offbook.cli.output import print_json
-    from offbook.errors import InvalidInput
+    from offbook.model.errors import InvalidInput
 
     path = invocation.home.token
     if not path.exists():

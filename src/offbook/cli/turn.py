@@ -10,7 +10,7 @@ import click
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 
 if TYPE_CHECKING:
-    from offbook.turns import Intent, PreparedTurn, Section
+    from offbook.model.turn import Intent, PreparedTurn, Section
 
 LINES_SHOWN = 12
 CHARS_SHOWN = 1_200

@@ -23,8 +23,8 @@ def command(invocation: Invocation) -> None:
     import apsw
 
     from offbook.cli.output import print_json
-    from offbook.store.sqlite.connection import latest_version
-    from offbook.version import VERSION
+    from offbook.log.sqlite.connection import latest_version
+    from offbook.model.home import VERSION
 
     versions = {
         "offbook": VERSION,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 
 from offbook.client.transport import Answer
-from offbook.errors import ProviderRefused, ProviderUnavailable
+from offbook.model.errors import ProviderRefused, ProviderUnavailable
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from offbook.client.answers import value_of
-from offbook.client.outgoing import encoded
+from offbook.client.recorder import encoded
 from offbook.client.transport import Answer, Transport
 
 T = TypeVar("T")

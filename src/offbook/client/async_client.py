@@ -21,7 +21,6 @@ from typing import Any, Self
 
 import msgspec
 
-from offbook.care import MaintenanceReport
 from offbook.client.answers import content_of, value_of
 from offbook.client.async_contexts import AsyncContexts
 from offbook.client.async_forgetting import AsyncForgetting
@@ -30,14 +29,15 @@ from offbook.client.async_turns import AsyncTurns
 from offbook.client.delivery import CLOSE_FLUSH_SECONDS, Destination
 from offbook.client.endpoint import Endpoint, default_endpoint, default_token
 from offbook.client.outboxes import MAX_BYTES
-from offbook.client.outgoing import MessageLike, outgoing
-from offbook.client.recorder import Recorder
+from offbook.client.recorder import MessageLike, Recorder, outgoing
 from offbook.client.transport import Transport
-from offbook.entries import CrossSearch, Pinned, Reach, Recollection
-from offbook.errors import InvalidInput
-from offbook.home import home_folder
-from offbook.records import ExportPage, Followed, Imported, Record
-from offbook.types import CompressedContext, IndexStatus, Receipt
+from offbook.model.errors import InvalidInput
+from offbook.model.home import home_folder
+from offbook.model.maintenance import MaintenanceReport
+from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection
+from offbook.model.record import ExportPage, Followed, Imported, Record
+from offbook.model.status import IndexStatus
+from offbook.model.types import CompressedContext, Receipt
 
 CLIENT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from offbook.client.asking import Asking
-from offbook.summaries import ClaimedJob, CompressionEstimate, Expansion, Job, Replay, SummaryPage, Swap, Usage
-from offbook.types import CompressedContext
+from offbook.model.summary import ClaimedJob, CompressionEstimate, Expansion, Job, Replay, SummaryPage, Swap, Usage
+from offbook.model.types import CompressedContext
 
 
 class AsyncContexts(Asking):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from offbook.client.asking import Asking
-from offbook.erasures import ForgetCheck, ForgetReceipt, Forgot, KeptReceipt
+from offbook.model.receipt import ForgetCheck, ForgetReceipt, Forgot, KeptReceipt
 
 PATIENCE_SECONDS = 600.0
 """The whole history is looked through, more than once: the answer may be long in coming."""

@@ -8,17 +8,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from offbook.care import MaintenanceReport
 from offbook.client.async_client import AsyncClient
 from offbook.client.blocking_forgetting import BlockingForgetting
 from offbook.client.delivery import CLOSE_FLUSH_SECONDS
 from offbook.client.endpoint import Endpoint
 from offbook.client.loop_thread import LoopThread
 from offbook.client.outboxes import MAX_BYTES
-from offbook.client.outgoing import MessageLike
-from offbook.entries import CrossSearch, Pinned, Reach, Recollection
-from offbook.records import ExportPage, Followed, Imported, Record
-from offbook.types import CompressedContext, IndexStatus, Receipt
+from offbook.client.recorder import MessageLike
+from offbook.model.maintenance import MaintenanceReport
+from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection
+from offbook.model.record import ExportPage, Followed, Imported, Record
+from offbook.model.status import IndexStatus
+from offbook.model.types import CompressedContext, Receipt
 
 
 class Client(BlockingForgetting):

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from offbook.client.async_client import AsyncClient
 from offbook.client.loop_thread import LoopThread
-from offbook.summaries import CompressionEstimate, Expansion, Job, Replay, SummaryPage, Swap, Usage
-from offbook.types import CompressedContext
+from offbook.model.summary import CompressionEstimate, Expansion, Job, Replay, SummaryPage, Swap, Usage
+from offbook.model.types import CompressedContext
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from offbook.client.blocking_lessons import BlockingLessons
-from offbook.erasures import ForgetCheck, ForgetReceipt, KeptReceipt
+from offbook.model.receipt import ForgetCheck, ForgetReceipt, KeptReceipt
 
 
 class BlockingForgetting(BlockingLessons):

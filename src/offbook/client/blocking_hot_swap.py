@@ -10,10 +10,10 @@ from typing import Any, Self
 
 from offbook.client.blocking import Client
 from offbook.client.hot_swap import DEADLINE_SECONDS, LIMIT, START_SECONDS, HotSwapSession
-from offbook.client.outgoing import MessageLike
-from offbook.client.swap_events import SwapEvent, SwapStats
-from offbook.settings import Compaction, MemoryCompaction
-from offbook.types import Message
+from offbook.client.recorder import MessageLike
+from offbook.client.swap_question import SwapEvent, SwapStats
+from offbook.model.settings.sections import Compaction, MemoryCompaction
+from offbook.model.types import Message
 
 BlockingCompaction = Callable[[list[Message]], Sequence[MessageLike]]
 

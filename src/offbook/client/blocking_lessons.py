@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from offbook.client.blocking_turns import BlockingTurns
-from offbook.lessons import Lesson, LessonKind, LessonPage, LessonStatus, Verdict
+from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, Verdict
 
 
 class BlockingLessons(BlockingTurns):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from offbook.client.blocking_contexts import BlockingContexts
-from offbook.turns import AnchorList, ContinuityState, Enrichment, PreparedTurn, SettingsView, TopicList
+from offbook.model.turn import AnchorList, ContinuityState, Enrichment, PreparedTurn, SettingsView, TopicList
 
 
 class BlockingTurns(BlockingContexts):

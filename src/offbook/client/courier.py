@@ -12,8 +12,8 @@ from offbook.client.answers import value_of
 from offbook.client.outbox import Outbox
 from offbook.client.segment import Queued
 from offbook.client.transport import AnswerLost, Transport
-from offbook.errors import PROBLEM_TYPE_PREFIX, ProviderError, ProviderRefused
-from offbook.types import Receipt
+from offbook.model.errors import PROBLEM_TYPE_PREFIX, ProviderError, ProviderRefused
+from offbook.model.types import Receipt
 
 BATCH_RECORDS = 200
 BATCH_BYTES = 4 * 1024 * 1024

@@ -9,8 +9,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
-from offbook.errors import InvalidInput
-from offbook.home import home_folder
+from offbook.model.errors import InvalidInput
+from offbook.model.home import home_folder
 
 
 class Endpoint(msgspec.Struct, frozen=True):

@@ -25,22 +25,17 @@ from typing import Any, Self
 import msgspec
 
 from offbook.client.async_client import AsyncClient
-from offbook.client.forgets import counted
-from offbook.client.messages import message_of
-from offbook.client.outgoing import MessageLike
-from offbook.client.own_compaction import OwnCompaction, compacted, newest_messages
-from offbook.client.placement import Asked, asked_in, held, placed
-from offbook.client.session_shapes import SessionShapes
-from offbook.client.slot import Slot, tokens_of
-from offbook.client.swap_checks import not_smaller, wrong_with
-from offbook.client.swap_events import EventKind, Meter, SwapEvent, SwapStats
-from offbook.client.swap_question import Outcome, Questions, told
-from offbook.errors import InvalidInput
-from offbook.settings import Compaction, MemoryCompaction
-from offbook.summaries import Ledger, Swap
-from offbook.tokens import CHARS_PER_TOKEN
-from offbook.turns import PreparedTurn
-from offbook.types import CompressedContext, Message, now
+from offbook.client.messages import counted, message_of
+from offbook.client.placement import Asked, SessionShapes, asked_in, held, placed
+from offbook.client.recorder import MessageLike
+from offbook.client.slot import OwnCompaction, Slot, compacted, newest_messages, not_smaller, tokens_of, wrong_with
+from offbook.client.swap_question import EventKind, Meter, Outcome, Questions, SwapEvent, SwapStats, told
+from offbook.model.errors import InvalidInput
+from offbook.model.settings.sections import Compaction, MemoryCompaction
+from offbook.model.summary import Ledger, Swap
+from offbook.model.turn import PreparedTurn
+from offbook.model.types import CompressedContext, Message, now
+from offbook.models.tokens import CHARS_PER_TOKEN
 
 LIMIT = 0.97
 """Share of the window beyond which the agent compacts by itself rather than go on waiting for a provider."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from offbook.client.outgoing import MessageLike, without_surrogates
-from offbook.errors import WrongShape
-from offbook.types import Message
+from offbook.client.recorder import MessageLike, without_surrogates
+from offbook.model.errors import WrongShape
+from offbook.model.types import Message
 
 _FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Message))
 _OTHER_NAMES = {"tool_call_id": "toolCallId"}
@@ -70,3 +70,24 @@ def _fields_of(given: MessageLike) -> Message | dict[str, Any]:
     if isinstance(role, str):
         fields["role"] = _OTHER_ROLES.get(role, role)
     return fields
+
+
+# ── How a host learns that something was forgotten for good. Pure ──
+
+
+class Counted(NamedTuple):
+    forgets: int
+    """To be compared with what the next turn says."""
+    is_more: bool
+    """Something was forgotten since the turn before: what a host keeps, and that turn itself, may still show it."""
+
+
+def counted(known: int | None, told: int | None) -> Counted:
+    """`told` is what a turn says of `forgets`, `known` what was counted before, None at the first.
+
+    A provider that does not count, or not yet, says nothing; an agent is counted from its first time on.
+    """
+    if known is None:
+        return Counted(told or 0, is_more=False)
+    forgets = known if told is None else told
+    return Counted(forgets, is_more=forgets != known)

@@ -18,8 +18,7 @@ import msgspec
 
 from offbook.client.outbox_folder import Lane, OutboxBusy, OutboxFolder
 from offbook.client.outbox_intake import Intake, OutboxClosed, OutboxElsewhere, Peeked
-from offbook.client.segment import Queued, Segment, queued_of
-from offbook.client.way_marks import Mark, WayMarks
+from offbook.client.segment import Mark, Queued, Segment, WayMarks, queued_of
 
 __all__ = ["Outbox", "OutboxBusy", "OutboxClosed", "OutboxElsewhere", "Queued"]
 

@@ -16,13 +16,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from offbook.client.kept_records import Kept, Line, files_of, is_rejected, kept_in, lines_of, state_of
 from offbook.client.outbox_folder import OutboxBusy, OutboxFolder, State
-from offbook.erasures import ForgottenSpan, Residue
-from offbook.errors import StoreError
-from offbook.home import Home
-from offbook.protocols import Store
-from offbook.types import Scope
+from offbook.client.outbox_records import Kept, Line, files_of, is_rejected, kept_in, lines_of, state_of
+from offbook.log.store import Store
+from offbook.model.errors import StoreError
+from offbook.model.home import Home
+from offbook.model.receipt import ForgottenSpan, Residue
+from offbook.model.types import Scope
 from offbook.worker.forgetting.elsewhere import Says, Wanted
 
 PAGE = 500

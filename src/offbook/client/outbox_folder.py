@@ -21,8 +21,8 @@ from typing import NamedTuple
 import msgspec
 
 from offbook.client.segment import Queued, Segment, queued_of
-from offbook.errors import OffbookError
-from offbook.types import now
+from offbook.model.errors import OffbookError
+from offbook.model.types import now
 
 REJECTED_MAX_BYTES = 64 * 1024 * 1024
 """Of one file: a person is to open it, and whoever sends it again reads all of it."""

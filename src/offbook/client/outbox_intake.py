@@ -15,7 +15,7 @@ import msgspec
 
 from offbook.client.outbox_folder import Lane, OutboxBusy, OutboxFolder, State
 from offbook.client.segment import Queued, Segment, line_of, queued_of
-from offbook.errors import OffbookError
+from offbook.model.errors import OffbookError
 
 SEGMENT_BYTES = 4 * 1024 * 1024
 SEGMENTS_AT_MOST = 16

@@ -20,8 +20,8 @@ from offbook.client.outbox import Outbox, OutboxBusy, OutboxElsewhere
 from offbook.client.outbox_folder import OutboxFolder, add_lines
 from offbook.client.segment import queued_of
 from offbook.client.transport import Transport
-from offbook.errors import ProviderError
-from offbook.scope import agent_in
+from offbook.ingest.scope import agent_in
+from offbook.model.errors import ProviderError
 
 MAX_BYTES = 268_435_456
 """The default of the setting `outbox.maxBytes`."""

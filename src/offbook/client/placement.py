@@ -5,14 +5,16 @@ So all that a model's provider has cached from the turn before, memory and histo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from offbook.content import is_binary_path, is_result, text_of, tool_calls
-from offbook.turns import PreparedTurn
-from offbook.types import Block, Content, Message
+from offbook.client.slot import Slot
+from offbook.model.content import is_binary_path, is_result, text_of, tool_calls
+from offbook.model.turn import PreparedTurn
+from offbook.model.types import Block, Content, Message
 
 APART = "\n\n"
 
@@ -101,3 +103,35 @@ def _ending_with(content: Content, recall: str) -> Content:
 
 def _text(text: str) -> Block:
     return {"type": "text", "text": text}
+
+
+# ── A session's messages in the shapes that the APIs of models take ──
+
+
+class SessionShapes(ABC):
+    _slot: Slot
+
+    @abstractmethod
+    async def messages(self) -> list[Message]: ...
+
+    async def openai_messages(self) -> list[dict[str, Any]]:
+        """`messages()`, as the `messages` of a request to OpenAI's API."""
+        await self.messages()
+        return self.as_openai()
+
+    async def anthropic_request(self) -> dict[str, Any]:
+        """`messages()`, as the `system` and the `messages` of a request to Anthropic's."""
+        await self.messages()
+        return self.as_anthropic()
+
+    def as_openai(self) -> list[dict[str, Any]]:
+        """Slot A as the last `messages()` left it, and what was added since. Nothing is swapped here."""
+        from offbook.context.provider_shapes import to_openai
+
+        return to_openai(self._slot.messages)
+
+    def as_anthropic(self) -> dict[str, Any]:
+        """As `as_openai`, for Anthropic's API."""
+        from offbook.context.provider_shapes import to_anthropic
+
+        return to_anthropic(self._slot.messages)

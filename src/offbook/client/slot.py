@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from offbook.compression.pairs import has_orphan, with_orphans_quoted
-from offbook.content import render, tool_calls, tool_results
-from offbook.tokens import estimate_tokens
-from offbook.types import Message
+from offbook.client.messages import message_of
+from offbook.client.recorder import MessageLike
+from offbook.context.replayable import has_orphan, leading_orphans, with_orphans_quoted
+from offbook.context.validity import faults
+from offbook.ingest.frames import is_framed
+from offbook.model.content import render, text_of, tool_calls, tool_results
+from offbook.model.errors import WrongShape
+from offbook.model.types import Message
+from offbook.models.tokens import estimate_tokens
 
 MESSAGE_TOKENS = 4
 """What a provider counts for a message besides its text."""
@@ -157,3 +163,70 @@ def _as_text(message: Message) -> Message:
         id=message.id,
         ts=message.ts,
     )
+
+
+# ── Whether what a provider gave may take the place of what an agent runs on. Pure ──
+
+
+def wrong_with(answer: Sequence[Message], reach: int | None, arrived: int, before: Slot, after: Slot) -> str | None:
+    """Why not to use an answer, which would make `after` of `before`; None where it is sound.
+
+    `arrived` is how many of our messages the provider had for certain when it was asked.
+    """
+    if not answer:
+        return "it is empty"
+    if reach is None or reach < max(arrived, before.covered):
+        return "the newest message is not in it"
+    refused = faults(answer)
+    if refused:
+        return f"a model would refuse it: {refused[0]}"
+    if after.has_orphans and not before.has_orphans:
+        return "a tool's result would lose its call"
+    return None
+
+
+def not_smaller(before: Slot, after: Slot) -> str | None:
+    if after.tokens < before.tokens:
+        return None
+    return f"it has {after.tokens:,} tokens, no fewer than the {before.tokens:,} in use"
+
+
+# ── What an agent does without its provider: its own compaction, or the newest messages ──
+
+OwnCompaction = Callable[[list[Message]], Sequence[MessageLike] | Awaitable[Sequence[MessageLike]]]
+"""Takes what is in use and gives fewer, waiting or not."""
+
+
+def newest_messages(messages: Sequence[Message], keep: int, max_tokens: int) -> list[Message]:
+    """The newest `keep` that fit, after the instructions and the memory that a context begins with.
+
+    The very newest is there whether it fits or not, and no result is there without its call.
+    """
+    head = 0
+    while head < len(messages) and _is_standing(messages[head]):
+        head += 1
+    room = max_tokens - tokens_of(messages[:head])
+    tail = list(messages[max(head, len(messages) - max(keep, 1)) :])
+    while len(tail) > 1 and tokens_of(tail) > room:
+        del tail[0]
+    whole = tail[leading_orphans(tail) :]
+    return [*messages[:head], *with_orphans_quoted(whole or tail)]
+
+
+def _is_standing(message: Message) -> bool:
+    return message.role == "system" or is_framed(text_of(message.content))
+
+
+async def compacted(compact: OwnCompaction, messages: list[Message]) -> list[Message]:
+    """Raises WrongShape where what comes back cannot be used, and whatever `compact` raises."""
+    given = compact(list(messages))
+    if inspect.isawaitable(given):
+        given = await given
+    fewer = [message_of(one) for one in given]
+    if not fewer:
+        raise WrongShape("the agent's own compaction left nothing")
+    if orphan_in(fewer) is not None:
+        raise WrongShape("the agent's own compaction parted a tool's result from its call")
+    if tokens_of(fewer) >= tokens_of(messages):
+        raise WrongShape("the agent's own compaction left no fewer tokens than there were")
+    return fewer

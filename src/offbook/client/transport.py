@@ -16,7 +16,7 @@ import httptools
 import msgspec
 
 from offbook.client.endpoint import Endpoint
-from offbook.errors import InvalidInput, ProviderUnavailable
+from offbook.model.errors import InvalidInput, ProviderUnavailable
 
 CONNECTIONS_PER_TRANSPORT = 32
 MAX_ANSWER_BYTES = 64 * 1024 * 1024

@@ -22,7 +22,7 @@ from http.client import (
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from offbook.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable
 
 MOST_ANSWER_BYTES = 64 << 20
 """64 vectors of 4,096 numbers are 6 MB of JSON."""

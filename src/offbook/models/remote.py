@@ -6,7 +6,7 @@ import random
 import re
 import threading
 
-from offbook.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable
 from offbook.models.endpoint import Answer, Broken, Endpoint
 
 LONGEST_PAUSE_SECONDS = 20.0

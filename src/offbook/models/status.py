@@ -8,12 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from offbook.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable
+from offbook.model.settings.sections import Embedding, Summarizer
+from offbook.model.types import Value
 from offbook.models import weights
+from offbook.models.embedder import NO_MODEL, is_local, open_remote, wrong_dimensions
 from offbook.models.minilm import DIMENSIONS, fingerprint
-from offbook.models.opening import NO_MODEL, is_local, open_remote, wrong_dimensions
-from offbook.settings import Embedding, Summarizer
-from offbook.types import Value
 
 RUNTIME = ("numpy", "onnxruntime", "tokenizers")
 
@@ -54,8 +54,8 @@ def model_status(embedding: Embedding, folder: Path, *, environ: Mapping[str, st
 
 def summarizer_status(summarizer: Summarizer, folder: Path) -> SummarizerStatus | None:
     """None: it is not asked for, and not in `folder`. In its package it may be for somebody else."""
+    from offbook.models.summarizers.available import is_small_local
     from offbook.models.summarizers.llama import NOT_INSTALLED, is_runnable
-    from offbook.models.summarizers.opening import is_small_local
 
     model = weights.SMOLLM2
     is_wanted = any(is_small_local(spec) for spec in summarizer.order)

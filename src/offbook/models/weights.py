@@ -22,8 +22,8 @@ from tempfile import TemporaryDirectory
 from typing import IO
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
-from offbook.errors import ModelUnavailable
-from offbook.types import Value
+from offbook.model.errors import ModelUnavailable
+from offbook.model.types import Value
 
 PIECE_BYTES = 1 << 20
 DOWNLOAD_SECONDS = 900

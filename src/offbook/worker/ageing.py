@@ -9,28 +9,31 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from offbook.audit import micros, moment
-from offbook.entries import Hold
-from offbook.lifecycle.offload import OFFLOADED, offloaded_through
-from offbook.lifecycle.tiers import (
+from offbook.log.audit_chain import micros, moment
+from offbook.log.store import Store
+from offbook.log.tiers import (
+    OFFLOADED,
     after,
     cooling,
     count_by_age,
     earlier,
     hot_until,
     offload_decision,
+    offloaded_through,
     stretches,
     tier_of,
 )
-from offbook.protocols import Store
-from offbook.settings import Settings, Ttl
-from offbook.types import AuditDraft, Tiers, now
+from offbook.model.memory_entry import Hold
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Ttl
+from offbook.model.status import Tiers
+from offbook.model.types import AuditDraft, now
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from offbook.retrieval.index.agent_index import AgentIndex
+    from offbook.search.index.agent_index import AgentIndex
 
 AGER = "offbook"
 """The actor of the audit event: nobody asked for it."""

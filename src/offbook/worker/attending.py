@@ -12,17 +12,17 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from offbook.continuity.anchors import fold as anchors
-from offbook.continuity.keeping import Turn
-from offbook.continuity.likeness import Embed
-from offbook.continuity.state.working_state import WorkingState, advanced
-from offbook.continuity.topics import fold as topics
-from offbook.errors import ModelUnavailable
-from offbook.protocols import Store
-from offbook.session_notes import STATE_NOTE, THREAD_NOTE, Thread, thread_of, working_state
-from offbook.settings import Settings
-from offbook.standing import Standings
-from offbook.types import LoggedMessage, Scope, Session, now
+from offbook.context.pending_messages import Standings
+from offbook.context.session_notes import STATE_NOTE, THREAD_NOTE, Thread, thread_of, working_state
+from offbook.log.store import Store
+from offbook.model.errors import ModelUnavailable
+from offbook.model.settings import Settings
+from offbook.model.types import LoggedMessage, Scope, Session, now
+from offbook.rules.anchors import fold as anchors
+from offbook.rules.likeness import Embed
+from offbook.rules.state.records import Turn
+from offbook.rules.state.working_state import WorkingState, advanced
+from offbook.rules.topics import fold as topics
 from offbook.worker.embedders import Embedders
 
 PAGE, PAGES = 200, 50

@@ -16,21 +16,22 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from offbook.entries import MemoryEntry, Recollection
-from offbook.errors import ModelUnavailable, OffbookError, StoreError
-from offbook.models.opening import NO_MODEL
+from offbook.context.pending_messages import Standings
+from offbook.context.reader import SessionReader
+from offbook.context.slots import Slots
+from offbook.context.swaps import Swapping
+from offbook.log.store import Blobs, Store
+from offbook.model.errors import ModelUnavailable, OffbookError, StoreError
+from offbook.model.memory_entry import MemoryEntry, Recollection
+from offbook.model.settings import Settings
+from offbook.model.status import IndexStatus, SummaryStatus, Tiers
+from offbook.model.summary import CompressionEstimate, Summary
+from offbook.model.types import Scope
+from offbook.models.embedder import NO_MODEL
 from offbook.models.summarizers.host import HostSummarizer
-from offbook.protocols import Blobs, Store
-from offbook.reading import SessionReader
-from offbook.retrieval.asked import Ask
-from offbook.retrieval.recall import Recall
-from offbook.retrieval.showing import Choose
-from offbook.settings import Settings
-from offbook.slots import Slots
-from offbook.standing import Standings
-from offbook.summaries import CompressionEstimate, Summary
-from offbook.swapping import Swapping
-from offbook.types import IndexStatus, Scope, SummaryStatus, Tiers
+from offbook.search.query import Ask
+from offbook.search.recall import Recall
+from offbook.search.results import Choose
 from offbook.worker import ageing
 from offbook.worker.attending import Attending
 from offbook.worker.caring import Asks, Caring
@@ -46,7 +47,7 @@ from offbook.worker.turns import Turns
 from offbook.worker.writing import Writer
 
 if TYPE_CHECKING:
-    from offbook.retrieval.index.agent_index import AgentIndex
+    from offbook.search.index.agent_index import AgentIndex
 
 GATHER_SECONDS = 0.1
 """News are gathered this long before they are indexed, unless others wait: one batch instead of many. A recall does
@@ -249,7 +250,7 @@ class Background:
 
     async def places(self, agent_id: str, keyword: str | None, session: int | None, limit: int) -> list[int]:
         """Where the messages lie that have the keyword's words, or all of a session: the newest of them."""
-        from offbook.retrieval.candidates import matching_rows
+        from offbook.search.candidates import matching_rows
 
         async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, _):
             rows = await asyncio.to_thread(matching_rows, index, keyword, session, limit)

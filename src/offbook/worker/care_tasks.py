@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from offbook.audit import GENESIS
-from offbook.care import Piece
-from offbook.protocols import Store
-from offbook.settings import Settings
-from offbook.types import AuditHead
+from offbook.log.audit_chain import GENESIS
+from offbook.log.store import Store
+from offbook.model.maintenance import Piece
+from offbook.model.settings import Settings
+from offbook.model.types import AuditHead
 from offbook.worker import ageing
 from offbook.worker.indexes import Indexes
 
 if TYPE_CHECKING:
-    from offbook.retrieval.index.agent_index import AgentIndex
+    from offbook.search.index.agent_index import AgentIndex
 
 PIECE_SECONDS = 0.5
 

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from offbook.care import Piece
-from offbook.errors import NotFound
-from offbook.lessons import Verdict
-from offbook.protocols import Blobs, Store
-from offbook.settings import Settings
+from offbook.log.store import Blobs, Store
+from offbook.model.errors import NotFound
+from offbook.model.lesson import Verdict
+from offbook.model.maintenance import Piece
+from offbook.model.settings import Settings
 from offbook.worker.care_tasks import IndexTask, TiersTask
 from offbook.worker.embedders import Embedders
 from offbook.worker.forgetting.elsewhere import Pages

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from offbook.compression.levels import SHORTEST_REST, due, left_over, next_merge
-from offbook.errors import StoreError
-from offbook.protocols import ExaminedMessage, Store
-from offbook.settings import Settings
-from offbook.slots import Slots
-from offbook.standing import Standings, warmed
-from offbook.summaries import CompressionEstimate, Summary
-from offbook.tokens import CHARS_PER_TOKEN
-from offbook.types import Scope, Session, now
+from offbook.context.cover import SHORTEST_REST, due, left_over, next_merge
+from offbook.context.pending_messages import Standings, warmed
+from offbook.context.slots import Slots
+from offbook.log.store import ExaminedMessage, Store
+from offbook.model.errors import StoreError
+from offbook.model.settings import Settings
+from offbook.model.summary import CompressionEstimate, Summary
+from offbook.model.types import Scope, Session, now
+from offbook.models.tokens import CHARS_PER_TOKEN
 from offbook.worker.attending import Attending
 from offbook.worker.drafting import Drafting
 from offbook.worker.writing import Writer

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from offbook.continuity.learning.asking import STRENGTH, grounded_in, lessons_prompt
-from offbook.continuity.learning.reading import Said
-from offbook.errors import StoreCorrupt
-from offbook.protocols import Store
-from offbook.settings import Settings
-from offbook.summaries import Summary, summary_id
-from offbook.types import LoggedMessage, Scope, Value, now
+from offbook.log.store import Store
+from offbook.model.errors import StoreCorrupt
+from offbook.model.settings import Settings
+from offbook.model.summary import Summary, summary_id
+from offbook.model.types import LoggedMessage, Scope, Value, now
+from offbook.projections.lesson_prompt import STRENGTH, grounded_in, lessons_prompt
+from offbook.rules.lessons.reader import Said
 from offbook.worker.writing import Writer
 
 STRETCHES = "lessons-stretches"

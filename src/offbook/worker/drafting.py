@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 
-from offbook.compression.drafts import Authored, Source, chunk_draft, identifiers_of, merge_draft
-from offbook.compression.prompts import (
+from offbook.context.pending_messages import ReadStretch, Standings
+from offbook.context.summary_drafts import Authored, Source, chunk_draft, identifiers_of, merge_draft
+from offbook.context.summary_prompts import (
     PROMPT_VERSION,
     Remembered,
     chunk_prompt,
@@ -19,11 +20,11 @@ from offbook.compression.prompts import (
     remembered,
     visible,
 )
-from offbook.protocols import Prompt, Store
-from offbook.settings import Settings
-from offbook.standing import ReadStretch, Standings
-from offbook.summaries import Summary, SummaryDraft
-from offbook.types import AuditDraft, Scope
+from offbook.log.store import Store
+from offbook.model.settings import Settings
+from offbook.model.summary import Summary, SummaryDraft
+from offbook.model.types import AuditDraft, Scope
+from offbook.models.protocols import Prompt
 from offbook.worker.summary_files import SummaryFiles
 from offbook.worker.writing import Writer
 

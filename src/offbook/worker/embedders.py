@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from offbook.errors import ModelUnavailable
-from offbook.models.opening import NO_MODEL
-from offbook.models.queries import Queries
-from offbook.protocols import Store
-from offbook.settings import Embedding
-from offbook.types import Value
+from offbook.log.store import Store
+from offbook.model.errors import ModelUnavailable
+from offbook.model.settings.sections import Embedding
+from offbook.model.types import Value
+from offbook.models.embedder import NO_MODEL
+from offbook.models.query_vectors import Queries
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from offbook.protocols import Embedder
+    from offbook.models.protocols import Embedder
 
 ACTIVE = "embedding"
 """The agent's note of the model that serves."""
@@ -142,7 +142,7 @@ class Embedders:
             if why and time.monotonic() - failed_at < RETRY_SECONDS:
                 raise ModelUnavailable(why)
             try:
-                from offbook.models.opening import open_embedder
+                from offbook.models.embedder import open_embedder
 
                 embedder = await asyncio.to_thread(open_embedder, embedding, self._folder)
             except ModelUnavailable as error:

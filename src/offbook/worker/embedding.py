@@ -15,17 +15,17 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
-from offbook.content import render
-from offbook.entries import PlacedMessage, StoredVector, VectorRow
-from offbook.errors import ModelUnavailable, StoreCorrupt
-from offbook.protocols import Blobs, Store
-from offbook.retrieval.passages import passages
-from offbook.retrieval.whole import whole_text
+from offbook.log.store import Blobs, Store
+from offbook.model.content import render
+from offbook.model.errors import ModelUnavailable, StoreCorrupt
+from offbook.model.memory_entry import PlacedMessage, StoredVector, VectorRow
+from offbook.search.results import passages
+from offbook.search.whole_messages import whole_text
 from offbook.worker.indexes import Indexes
 
 if TYPE_CHECKING:
-    from offbook.protocols import Embedder
-    from offbook.retrieval.index.agent_index import AgentIndex
+    from offbook.models.protocols import Embedder
+    from offbook.search.index.agent_index import AgentIndex
 
 MESSAGES_AT_A_TIME = 16
 PASSAGES_AT_A_TIME = 32
@@ -197,7 +197,7 @@ class EmbeddingStep:
         return Made(first.rows + second.rows, first.refused | second.refused)
 
     def _rows_of(self, embedder: Embedder, shares: Sequence[Share]) -> list[VectorRow]:
-        from offbook.retrieval.index.vectors import quantised
+        from offbook.search.index.vectors import quantised
 
         everything = [passage for share in shares for passage in share.passages]
         pieces = []

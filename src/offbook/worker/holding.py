@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from offbook.protocols import Store
-from offbook.types import now
+from offbook.log.store import Store
+from offbook.model.types import now
 
 HOLD_SECONDS = 600.0
 """After the last that was imported: time enough to start again what broke off."""

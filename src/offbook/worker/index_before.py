@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from offbook.entries import PlacedMessage
-from offbook.retrieval.index.saying import KnownFlags
+from offbook.model.memory_entry import PlacedMessage
+from offbook.search.index.text import KnownFlags
 
 if TYPE_CHECKING:
-    from offbook.retrieval.index.rows import Rows
+    from offbook.search.index.rows import Rows
 
 
 class Before:

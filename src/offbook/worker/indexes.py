@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import structlog
 
-from offbook.entries import Arrivals, PlacedMessage
-from offbook.errors import StoreCorrupt, StoreError, StoreFull
-from offbook.home import make_private
-from offbook.protocols import Blobs, Store
-from offbook.retrieval.index.saying import is_indexed
+from offbook.log.store import Blobs, Store
+from offbook.model.errors import StoreCorrupt, StoreError, StoreFull
+from offbook.model.home import make_private
+from offbook.model.memory_entry import Arrivals, PlacedMessage
+from offbook.search.index.text import is_indexed
 from offbook.worker.index_before import Before
 from offbook.worker.linking import Linker
 from offbook.worker.saying_reader import SayingReader
 from offbook.worker.threads import to_the_end
 
 if TYPE_CHECKING:
-    from offbook.retrieval.index.agent_index import AgentIndex
+    from offbook.search.index.agent_index import AgentIndex
 
 BATCH, QUICK_BATCH = 200, 50
 """Messages taken at a time: about 20 ms of work, in a thread; and where somebody waits for an answer."""
@@ -186,7 +186,7 @@ class Indexes:
                 del self._opening[agent_id]
 
     async def _opened(self, agent_id: str) -> AgentIndex:
-        from offbook.retrieval.index.agent_index import AgentIndex
+        from offbook.search.index.agent_index import AgentIndex
 
         folder = self._folder / folder_name(agent_id)
         try:

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 
 import structlog
 
-from offbook.care import Piece
-from offbook.continuity.learning.fold import RULES, Learnt, as_draft, folded
-from offbook.continuity.learning.meaning import joined
-from offbook.continuity.learning.reading import Said, said_in
-from offbook.continuity.likeness import Embed
-from offbook.entries import Arrivals, PlacedMessage
-from offbook.errors import ModelUnavailable, StoreCorrupt
-from offbook.lessons import LESSONS_SESSION, Lesson
-from offbook.protocols import Store
-from offbook.settings import Settings
-from offbook.types import AuditDraft
+from offbook.log.store import Store
+from offbook.model.errors import ModelUnavailable, StoreCorrupt
+from offbook.model.lesson import LESSONS_SESSION, Lesson
+from offbook.model.maintenance import Piece
+from offbook.model.memory_entry import Arrivals, PlacedMessage
+from offbook.model.settings import Settings
+from offbook.model.types import AuditDraft
+from offbook.rules.lessons.fold import RULES, Learnt, as_draft, folded
+from offbook.rules.lessons.meaning import joined
+from offbook.rules.lessons.reader import Said, said_in
+from offbook.rules.likeness import Embed
 from offbook.worker.distilling import Distilling
 from offbook.worker.embedders import Embedders
 from offbook.worker.writing import Writer

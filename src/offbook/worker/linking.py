@@ -13,27 +13,27 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from offbook.content import own_text
-from offbook.continuity.replacing.clauses import says_more
-from offbook.continuity.replacing.lesson_links import takes_back
-from offbook.continuity.replacing.supersede import (
+from offbook.log.store import Store
+from offbook.model.content import own_text
+from offbook.model.lesson import LESSONS_SESSION
+from offbook.model.memory_entry import PlacedMessage, Supersession
+from offbook.model.types import AuditDraft
+from offbook.rules.supersession.lesson_links import takes_back
+from offbook.rules.supersession.supersede import (
     Earlier,
     correction_in,
     facts_in,
     may_restate,
     restated_by,
+    says_more,
     superseded_by,
 )
-from offbook.entries import PlacedMessage, Supersession
-from offbook.lessons import LESSONS_SESSION
-from offbook.protocols import Store
-from offbook.retrieval.settling import PARTLY, RETRACTED
-from offbook.retrieval.whole import readable
-from offbook.retrieval.words import query_terms
-from offbook.types import AuditDraft
+from offbook.search.resolve import PARTLY, RETRACTED
+from offbook.search.whole_messages import readable
+from offbook.search.words import query_terms
 
 if TYPE_CHECKING:
-    from offbook.retrieval.index.agent_index import AgentIndex
+    from offbook.search.index.agent_index import AgentIndex
 
 TURNS_BACK = 30
 ELSEWHERE = 60
@@ -183,7 +183,7 @@ def _before_in_session(index: AgentIndex, row: int) -> list[int]:
 
 def _elsewhere(index: AgentIndex, row: int, looked_for: str) -> list[int]:
     """What shares most words with it, of what came before it in other sessions."""
-    from offbook.retrieval.candidates import by_text, known_words
+    from offbook.search.candidates import by_text, known_words
 
     words = known_words(index, query_terms(looked_for.replace("|", " ")), row)
     found = by_text(index, words, row, session=None, is_open=None)[:ELSEWHERE]

@@ -15,11 +15,12 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from offbook.care import Piece, TaskRun
-from offbook.errors import OffbookError, WrongShape
-from offbook.lifecycle.schedule import SHOWN_AFTER, due, next_turn, pause
-from offbook.protocols import Store
-from offbook.types import TaskHealth, now
+from offbook.log.store import Store
+from offbook.model.errors import OffbookError, WrongShape
+from offbook.model.maintenance import Piece, TaskRun
+from offbook.model.schedule import SHOWN_AFTER, due, next_turn, pause
+from offbook.model.status import TaskHealth
+from offbook.model.types import now
 
 FIRST_SECONDS = 10.0
 """After the start: whoever asks first is answered first."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from offbook.continuity.replacing.lesson_links import lesson_links
-from offbook.lessons import LESSONS_SESSION, Lesson
-from offbook.protocols import Store
-from offbook.types import AuditDraft, Caller, Scope
+from offbook.log.store import Store
+from offbook.model.lesson import LESSONS_SESSION, Lesson
+from offbook.model.types import AuditDraft, Caller, Scope
+from offbook.rules.supersession.lesson_links import lesson_links
 
 
 async def relinked(store: Store, lesson: Lesson, by: Caller, written: Sequence[int] = ()) -> None:

@@ -12,12 +12,12 @@ from pathlib import PurePath
 
 import structlog
 
-from offbook.errors import StoreCorrupt, StoreError, WrongShape
-from offbook.models.summarizers.opening import EXTRACTIVE
-from offbook.protocols import Store
-from offbook.standing import Standings
-from offbook.summaries import Summary, SummaryDraft, summary_id
-from offbook.types import Scope
+from offbook.context.pending_messages import Standings
+from offbook.log.store import Store
+from offbook.model.errors import StoreCorrupt, StoreError, WrongShape
+from offbook.model.summary import Summary, SummaryDraft, summary_id
+from offbook.model.types import Scope
+from offbook.models.summarizers.available import EXTRACTIVE
 from offbook.worker.drafting import Asked, Drafting
 from offbook.worker.writing import Writer
 

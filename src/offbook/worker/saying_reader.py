@@ -7,16 +7,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from offbook.deadline import looked_at
-from offbook.entries import PlacedMessage
-from offbook.protocols import Blobs
-from offbook.retrieval.index.saying import said_by
-from offbook.retrieval.whole import LARGEST_FOUND_CHARS, is_large, read_together, whole_text
-from offbook.types import Message
+from offbook.log.store import Blobs
+from offbook.model.deadline import looked_at
+from offbook.model.memory_entry import PlacedMessage
+from offbook.model.types import Message
+from offbook.search.index.text import said_by
+from offbook.search.whole_messages import LARGEST_FOUND_CHARS, is_large, read_together, whole_text
 from offbook.worker.index_before import Before
 
 if TYPE_CHECKING:
-    from offbook.retrieval.index.rows import Said
+    from offbook.search.index.rows import Said
 
 
 class SayingReader:

@@ -17,13 +17,12 @@ from typing import Any
 import msgspec
 import structlog
 
-from offbook.errors import StoreError
-from offbook.home import make_private, write_private
-from offbook.protocols import Store
-from offbook.safe_names import encoded_name
-from offbook.settings import Settings
-from offbook.summaries import SourceSpan, Summary, summary_id, view_of
-from offbook.types import Value, now
+from offbook.log.store import Store
+from offbook.model.errors import StoreError
+from offbook.model.home import encoded_name, make_private, write_private
+from offbook.model.settings import Settings
+from offbook.model.summary import SourceSpan, Summary, summary_id, view_of
+from offbook.model.types import Value, now
 from offbook.worker.threads import to_the_end
 
 INDEX = "index.json"

@@ -20,17 +20,18 @@ from typing import NamedTuple, Protocol
 import msgspec
 import structlog
 
-from offbook.compression.checks import faults
-from offbook.compression.prompts import MOST_MEMORY_TOKENS, OUTPUT_SHARE, prompt_tokens
-from offbook.errors import ModelUnavailable, StoreBusy, StoreError, StoreFull, StoreReadOnly
+from offbook.context.summary_checks import faults
+from offbook.context.summary_prompts import MOST_MEMORY_TOKENS, OUTPUT_SHARE, prompt_tokens
+from offbook.log.store import Store
+from offbook.model.errors import ModelUnavailable, StoreBusy, StoreError, StoreFull, StoreReadOnly
+from offbook.model.settings import Settings
+from offbook.model.summary import Completion, Usage
+from offbook.model.types import Value, now
+from offbook.models.protocols import Prompt, Summarizer, Written
 from offbook.models.remote import is_of_what_was_sent
-from offbook.models.summarizers.answers import prices_of
+from offbook.models.summarizers.available import EXTRACTIVE, open_summarizer
 from offbook.models.summarizers.host import HostSummarizer
-from offbook.models.summarizers.opening import EXTRACTIVE, open_summarizer
-from offbook.protocols import Prompt, Store, Summarizer, Written
-from offbook.settings import Settings
-from offbook.summaries import Completion, Usage
-from offbook.types import Value, now
+from offbook.models.summarizers.prompt import prices_of
 
 FAILURES_THAT_OPEN = 3
 FIRST_PAUSE_SECONDS = 60.0

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from offbook import Client
-from offbook.summaries import SourceSpan, SummaryView, Usage
-from offbook.types import now
+from offbook.model.summary import SourceSpan, SummaryView, Usage
+from offbook.model.types import now
 
 EMPTY_COUNTS = {"messages": 0, "chars": 0, "sessions": 0, "noise": 0, "duplicates": 0, "conflicts": 0}
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from offbook.api.embedded import open_memory
 from offbook.cli.root import root
-from offbook.embedded import open_memory
-from offbook.home import Home
-from offbook.settings import Embedding, Settings
-from offbook.types import Message
+from offbook.model.home import Home
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding
+from offbook.model.types import Message
 from tests.unit.cli.answering import Answering
 
 Run = Callable[..., Result]

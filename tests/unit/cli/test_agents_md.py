@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from offbook.cli import agents_md
-from offbook.continuity.agents_md import HEADING, OLD_HEADING, SECTION
-from offbook.home import Home
+from offbook.context.agents_md import HEADING, OLD_HEADING, SECTION
+from offbook.model.home import Home
 from tests.unit.cli.conftest import Run
 
 RULES = "# Rules\n\nBe kind.\n"
@@ -236,7 +236,7 @@ def as_nobody(*arguments: str) -> tuple[int, str]:
     # Another user may not reach this interpreter: load first, then step down.
     step_down = f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})" if os.geteuid() == 0 else ""
     program = (
-        "import os, offbook.cli, offbook.cli.agents_md, offbook.cli.output, offbook.continuity.agents_md\n"
+        "import os, offbook.cli, offbook.cli.agents_md, offbook.cli.output, offbook.context.agents_md\n"
         f"{step_down}\n"
         f"offbook.cli.root({list(arguments)!r})"
     )

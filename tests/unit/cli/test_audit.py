@@ -6,8 +6,8 @@ import apsw
 import pytest
 
 from offbook.cli.audit import described
-from offbook.home import Home
-from offbook.types import Fault
+from offbook.model.home import Home
+from offbook.model.types import Fault
 from tests.unit.cli.conftest import Run
 
 

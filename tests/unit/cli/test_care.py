@@ -11,7 +11,7 @@ import pytest
 
 from offbook.client import clients
 from offbook.client.endpoint import Endpoint
-from offbook.home import Home
+from offbook.model.home import Home
 from tests.unit.cli.conftest import Run
 
 
@@ -117,7 +117,7 @@ def test_a_certificate_comes_with_the_command_that_serves_it(run: Run, tmp_path:
 
 
 def test_versions_are_told(run: Run) -> None:
-    from offbook.version import VERSION
+    from offbook.model.home import VERSION
 
     assert json.loads(run("version", "--json").stdout)["offbook"] == VERSION
     assert run("version").stdout.startswith("offbook  ")
@@ -207,9 +207,9 @@ def test_what_is_meant_for_another_provider_is_told_and_goes_here_only_when_aske
 
     monkeypatch.setattr(clients, "deliver_outboxes", deliver_outboxes)
     monkeypatch.setattr(clients.Client, "ping", lambda self: {})
-    monkeypatch.setattr("offbook.hosts.coding.ends.hosts_with_ends", lambda _: ["claude-code"])
+    monkeypatch.setattr("offbook.contrib.coding.ends.hosts_with_ends", lambda _: ["claude-code"])
     monkeypatch.setattr(
-        "offbook.hosts.coding.ends.Ends.tell", lambda *_, endpoint=None, **__: ends.append(endpoint) or 0
+        "offbook.contrib.coding.ends.Ends.tell", lambda *_, endpoint=None, **__: ends.append(endpoint) or 0
     )
     result = run("flush", *(["--everything"] if is_everything else []))
     assert result.exit_code == 0

@@ -7,8 +7,8 @@ import click
 import pytest
 
 from offbook.cli import compress
-from offbook.errors import WrongShape
-from offbook.summaries import CompressionEstimate
+from offbook.model.errors import WrongShape
+from offbook.model.summary import CompressionEstimate
 from tests.unit.cli.answering import Answering, status
 from tests.unit.cli.conftest import Run
 

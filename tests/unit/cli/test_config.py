@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from offbook.home import Home
+from offbook.model.home import Home
 from tests.unit.cli.conftest import Run
 
 

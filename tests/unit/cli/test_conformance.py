@@ -6,8 +6,8 @@ import pytest
 
 from offbook.cli import conformance
 from offbook.cli.conformance import told_in_the_end
-from offbook.conformance import CHECKS, Report, Result
-from offbook.conformance.report import Outcome
+from offbook.contrib.conformance import CHECKS, Report, Result
+from offbook.contrib.conformance.check import Outcome
 from tests.unit.cli.conftest import Run
 
 

@@ -8,8 +8,8 @@ import pytest
 from offbook import Client
 from offbook.cli.context import CHOICES, DEFAULT_CHARS
 from offbook.cli.handed import told_levels, told_parts
-from offbook.compression.provider_shapes import SHAPES, to_anthropic, to_openai
-from offbook.types import CompressedContext, Message, Part, Span, now
+from offbook.context.provider_shapes import SHAPES, to_anthropic, to_openai
+from offbook.model.types import CompressedContext, Message, Part, Span, now
 from tests.unit.cli.conftest import Run
 
 MESSAGES = [Message(role="assistant", content="They met in Lisbon."), Message(role="user", content="And then?")]

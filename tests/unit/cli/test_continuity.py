@@ -11,8 +11,8 @@ import pytest
 
 from offbook.cli.continuity import freshness, shortened
 from offbook.client.clients import Client
-from offbook.summaries import StateRecord
-from offbook.turns import Anchor, AnchorList, ContinuityState, SessionInfo, SessionState, Topic, TopicList
+from offbook.model.summary import StateRecord
+from offbook.model.turn import Anchor, AnchorList, ContinuityState, SessionInfo, SessionState, Topic, TopicList
 from tests.unit.cli.conftest import Run
 
 COMMANDS = ["topics", "anchors", "state"]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from offbook.errors import ProviderRefused
-from offbook.summaries import Expansion, SourceLine, SourceSpan
-from offbook.types import Message
+from offbook.model.errors import ProviderRefused
+from offbook.model.summary import Expansion, SourceLine, SourceSpan
+from offbook.model.types import Message
 from tests.unit.cli.answering import Answering
 from tests.unit.cli.conftest import Run
 

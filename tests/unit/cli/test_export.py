@@ -15,10 +15,9 @@ import pytest
 
 from offbook import Client
 from offbook.cli.options import Invocation
-from offbook.errors import ProviderRefused, ProviderUnavailable
-from offbook.home import Home
-from offbook.lifecycle.wiki.index_page import agent_index
-from offbook.records import (
+from offbook.model.errors import ProviderRefused, ProviderUnavailable
+from offbook.model.home import Home, safe_name
+from offbook.model.record import (
     FOLLOWS_REFUSED,
     AgentRecord,
     ExportPage,
@@ -32,9 +31,9 @@ from offbook.records import (
     SessionRecord,
     SummaryRecord,
 )
-from offbook.safe_names import safe_name
-from offbook.summaries import SummaryPage
-from offbook.types import Message
+from offbook.model.summary import SummaryPage
+from offbook.model.types import Message
+from offbook.projections.wiki.index_page import agent_index
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.test_import_files import Answering
 

@@ -13,10 +13,10 @@ import pytest
 from offbook.cli import flush, forget
 from offbook.cli.forgotten import IN_WORDS, spread
 from offbook.client import outboxes
-from offbook.erasures import ForgetReceipt, ForgottenSpan, Reached
-from offbook.errors import Forbidden, NotFound, ProviderRefused, ProviderUnavailable, WrongShape
-from offbook.home import Home
-from offbook.types import now
+from offbook.model.errors import Forbidden, NotFound, ProviderRefused, ProviderUnavailable, WrongShape
+from offbook.model.home import Home
+from offbook.model.receipt import ForgetReceipt, ForgottenSpan, Reached
+from offbook.model.types import now
 from tests.unit.cli.answering import Answering
 from tests.unit.cli.conftest import Run
 

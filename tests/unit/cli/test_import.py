@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from offbook.cli.options import Invocation
-from offbook.errors import ProviderUnavailable
+from offbook.model.errors import ProviderUnavailable
 from tests.unit.cli.conftest import Run
-from tests.unit.portability.openclaw_state import AT_MS, State, said
-from tests.unit.portability.test_openclaw_importing import Provider
+from tests.unit.contrib.importers.openclaw_state import AT_MS, State, said
+from tests.unit.contrib.importers.test_openclaw_importing import Provider
 
 
 class Answering(Provider):

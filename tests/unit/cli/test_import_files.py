@@ -10,13 +10,13 @@ import pytest
 from click.testing import Result
 
 from offbook.cli.options import Invocation
-from offbook.errors import ProviderUnavailable
-from offbook.portability.formats import FORMATS
-from offbook.types import Receipt
+from offbook.client.history.formats import FORMATS
+from offbook.model.errors import ProviderUnavailable
+from offbook.model.types import Receipt
 from tests.unit.cli.conftest import Run
-from tests.unit.portability.foreign_files import one_of_each
-from tests.unit.portability.reading_files import write_zip
-from tests.unit.portability.test_openclaw_importing import Provider
+from tests.unit.contrib.importers.foreign_files import one_of_each
+from tests.unit.contrib.importers.reading_files import write_zip
+from tests.unit.contrib.importers.test_openclaw_importing import Provider
 
 TOLD_HERE = ("lcm", "mem0", "chatgpt", "claude", "claude-code", "codex", "markdown")
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from offbook.summaries import Loss, SourceSpan, SummaryPage, Usage
+from offbook.model.summary import Loss, SourceSpan, SummaryPage, Usage
 from tests.unit.cli.answering import Answering, status, summary
 from tests.unit.cli.conftest import Run
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 import pytest
 
-from offbook.errors import NotFound, ProviderRefused
-from offbook.lessons import Lesson, LessonPage, LessonSource, lesson_id
+from offbook.model.errors import NotFound, ProviderRefused
+from offbook.model.lesson import Lesson, LessonPage, LessonSource, lesson_id
 from tests.unit.cli.answering import Answering
 from tests.unit.cli.conftest import Run
 

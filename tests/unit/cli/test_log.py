@@ -9,7 +9,7 @@ import pytest
 
 from offbook.cli.log import pretty
 from offbook.client.clients import Client
-from offbook.types import LogLine, Message
+from offbook.model.types import LogLine, Message
 from tests.unit.cli.conftest import Run
 
 AT = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

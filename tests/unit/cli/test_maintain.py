@@ -11,15 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.care import MaintenanceReport, TaskRun
+from offbook.api.embedded import open_memory
 from offbook.cli.maintain import told
 from offbook.client.clients import Client
-from offbook.embedded import open_memory
-from offbook.home import Home
-from offbook.types import Message, now
-
-from .answering import Answering, status
-from .conftest import Run
+from offbook.model.home import Home
+from offbook.model.maintenance import MaintenanceReport, TaskRun
+from offbook.model.types import Message, now
+from tests.unit.cli.answering import Answering, status
+from tests.unit.cli.conftest import Run
 
 DONE = {
     "agentId": "main",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from offbook.api.mcp.asking import INSTALL_HINT
 from offbook.cli.mcp import BY_HAND
-from offbook.surfaces.mcp.asking import INSTALL_HINT
+from tests.unit.api.mcp.provider import without_sdk
 from tests.unit.cli.conftest import Run
-from tests.unit.surfaces.mcp.provider import without_sdk
 
 
 def test_without_its_extra_it_says_how_to_install_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from offbook.api.doctor import search
+from offbook.api.embedded import open_memory
 from offbook.cli import reindex
 from offbook.client.clients import Client
-from offbook.doctor import search
-from offbook.embedded import open_memory
-from offbook.entries import CrossSearch, Pinned
-from offbook.home import Home
+from offbook.model.home import Home
+from offbook.model.memory_entry import CrossSearch, Pinned
+from offbook.model.settings import Settings
+from offbook.model.status import IndexStatus
 from offbook.models import weights
-from offbook.settings import Settings
-from offbook.types import IndexStatus
 from tests.unit.cli.conftest import Run
 
 # ── pins ──

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from offbook.home import Home
+from offbook.model.home import Home
+from offbook.model.summary import Usage
 from offbook.models import weights
-from offbook.models.summarizers import llama, opening
-from offbook.protocols import Prompt, Written
-from offbook.summaries import Usage
+from offbook.models.protocols import Prompt, Written
+from offbook.models.summarizers import available, llama
 from tests.unit.cli.conftest import Run
 
 
@@ -168,7 +168,7 @@ class Repeating:
 def test_test_lets_the_summarizer_write(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     made = [Repeating(), Repeating()]
     left = iter(made)
-    monkeypatch.setattr(opening, "open_local", lambda settings, models: next(left))
+    monkeypatch.setattr(available, "open_local", lambda settings, models: next(left))
     told = run("model", "test", "--summarizer", "Ada is a cat.", "She is asleep.").stdout
     assert told.startswith("local:repeating, 1,234 tokens read and 12 written in 0.")
     assert told.endswith("two sentences:\n\nAda is a cat.\nShe is asleep.\\u001b[2J\n")

@@ -13,9 +13,9 @@ import pytest
 
 from offbook import Client
 from offbook.cli import openclaw_setup
-from offbook.errors import ProviderRefused, ProviderUnavailable
+from offbook.model.errors import ProviderRefused, ProviderUnavailable
 from tests.unit.cli.conftest import Run
-from tests.unit.hosts.openclaw.hosted import plugin_folder, report, transcript
+from tests.unit.openclaw.hosted import plugin_folder, report, transcript
 
 FILE = '{\n  // mine\n  "gateway": {"port": 1},\n  "plugins": {"slots": {"memory": "none"}}\n}\n'
 

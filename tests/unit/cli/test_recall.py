@@ -14,9 +14,9 @@ import pytest
 from offbook.cli.options import moment_or_end_of_day
 from offbook.cli.output import ago, bar, wrapped
 from offbook.client.clients import Client
-from offbook.continuity.telling.ago import ago as ago_in_a_turn
-from offbook.entries import Explained, LeftOut, MemoryEntry, Recollection, Replaced, Why
-from offbook.types import Span, now
+from offbook.context.relative_time import ago as ago_in_a_turn
+from offbook.model.memory_entry import Explained, LeftOut, MemoryEntry, Recollection, Replaced, Why
+from offbook.model.types import Span, now
 from tests.unit.cli.conftest import Run
 
 AT = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

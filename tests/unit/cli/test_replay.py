@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from offbook.cli.replay import HANDED
-from offbook.summaries import Replay, ReplayEvent
-from offbook.types import Message
+from offbook.model.summary import Replay, ReplayEvent
+from offbook.model.types import Message
 from tests.unit.cli.answering import Answering
 from tests.unit.cli.conftest import Run
 

@@ -8,7 +8,7 @@ import pytest
 
 from offbook.cli.options import Invocation
 from offbook.cli.root import COMMANDS
-from offbook.home import Home
+from offbook.model.home import Home
 from tests.unit.cli.conftest import Run
 
 HEAVY = ["asyncio", "msgspec", "rich", "apsw", "structlog", "uvicorn", "cryptography", "ssl"]

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from offbook.api.daemon import Address
 from offbook.cli.serve import banner, own_name
-from offbook.daemon import Address
-from offbook.home import Home
-from offbook.version import VERSION
+from offbook.model.home import VERSION, Home
 from tests.unit.cli.conftest import Run
 
 HERE = Address(socket="/data/offbook.sock", url="http://127.0.0.1:8770", home="/data")

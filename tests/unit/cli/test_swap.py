@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from offbook.summaries import Dropped, Ledger, StateRecord, Swap
-from offbook.types import Message, Part
+from offbook.model.summary import Dropped, Ledger, StateRecord, Swap
+from offbook.model.types import Message, Part
 from tests.unit.cli.answering import Answering
 from tests.unit.cli.conftest import Run
 

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from offbook.home import Home, TokenBook, token_digest
+from offbook.model.home import Home, TokenBook, token_digest
 from tests.unit.cli.conftest import Run
 
 

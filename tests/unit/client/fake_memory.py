@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from offbook.compression.pairs import leading_orphans
-from offbook.compression.validity import made_valid
-from offbook.errors import ProviderRefused, ProviderUnavailable
-from offbook.summaries import Ledger, Swap
-from offbook.types import CompressedContext, Message, Span, now
+from offbook.context.replayable import leading_orphans
+from offbook.context.validity import made_valid
+from offbook.model.errors import ProviderRefused, ProviderUnavailable
+from offbook.model.summary import Ledger, Swap
+from offbook.model.types import CompressedContext, Message, Span, now
 
 MEMORY = "memory of "
 REFUSAL = {"type": "urn:offbook:problem:forbidden", "title": "Not for this token.", "status": 403}

@@ -22,10 +22,10 @@ from offbook.client.clients import AsyncClient, Client, deliver_outboxes
 from offbook.client.courier import batches, concerns_messages
 from offbook.client.delivery import LONGEST_PAUSE_SECONDS, pause_seconds
 from offbook.client.outbox import Outbox
-from offbook.client.outgoing import outgoing, without_surrogates
+from offbook.client.recorder import outgoing, without_surrogates
 from offbook.client.segment import Queued
-from offbook.errors import InvalidInput, ProviderRefused, ProviderUnavailable
-from offbook.types import Message
+from offbook.model.errors import InvalidInput, ProviderRefused, ProviderUnavailable
+from offbook.model.types import Message
 from tests.unit.client.fake_provider import BUSY, DROP, HANG_UP, UNAUTHORIZED, WRONG_SHAPE, FakeProvider
 
 

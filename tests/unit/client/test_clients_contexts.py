@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from offbook.client.clients import AsyncClient, Client
-from offbook.errors import ProviderRefused
-from offbook.summaries import Usage
+from offbook.model.errors import ProviderRefused
+from offbook.model.summary import Usage
 from tests.unit.client.fake_provider import WRONG_SHAPE, FakeProvider
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.client import courier, deliveries, delivery, outboxes
+from offbook.client import courier, delivery, outboxes
+from offbook.client import delivery as deliveries
 from offbook.client.clients import AsyncClient, Client, deliver_outboxes
 from offbook.client.loop_thread import LoopThread
 from offbook.client.outbox import Outbox

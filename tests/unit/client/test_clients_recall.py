@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from offbook.client.clients import AsyncClient, Client
-from offbook.errors import ProviderRefused
+from offbook.model.errors import ProviderRefused
 from tests.unit.client.fake_provider import WRONG_SHAPE, FakeProvider
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

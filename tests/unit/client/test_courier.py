@@ -15,7 +15,7 @@ from offbook.client.courier import BATCH_RECORDS, Courier
 from offbook.client.outbox import Outbox
 from offbook.client.segment import READ_BYTES, Segment
 from offbook.client.transport import Answer
-from offbook.errors import ProviderError, ProviderUnavailable
+from offbook.model.errors import ProviderError, ProviderUnavailable
 from tests.unit.client.fake_provider import FORBIDDEN
 
 BUSY = {"type": "urn:offbook:problem:busy", "title": "Busy.", "status": 503, "retryable": True}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from offbook.client.forgets import counted
+from offbook.client.messages import counted
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.client.hot_swap import HotSwapSession
 from offbook.client.slot import orphan_in, tokens_of
-from offbook.compression.pairs import with_orphans_quoted
-from offbook.content import tool_results
-from offbook.errors import InvalidInput, ProviderRefused, ProviderUnavailable, WrongShape
-from offbook.types import Message
+from offbook.context.replayable import with_orphans_quoted
+from offbook.model.content import tool_results
+from offbook.model.errors import InvalidInput, ProviderRefused, ProviderUnavailable, WrongShape
+from offbook.model.types import Message
 from tests.unit.client.fake_memory import REFUSAL, WRONG_ANSWERS, FakeMemory, breaking, ids_in, memory_of, refusing
 
 WORDS = "some twenty tokens of words that mean nothing at all, and then a few more of them for good measure "

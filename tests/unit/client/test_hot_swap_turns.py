@@ -14,8 +14,8 @@ from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.client.hot_swap import HotSwapSession
 from offbook.client.placement import placed
-from offbook.errors import ProviderRefused
-from offbook.turns import PreparedTurn
+from offbook.model.errors import ProviderRefused
+from offbook.model.turn import PreparedTurn
 from tests.unit.client.fake_memory import REFUSAL, WRONG_ANSWERS, FakeMemory
 from tests.unit.client.test_hot_swap import (
     LOOSE_SECONDS,

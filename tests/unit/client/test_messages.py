@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from offbook.client.messages import message_of
-from offbook.client.outgoing import outgoing
-from offbook.content import tool_calls, tool_results
-from offbook.errors import WrongShape
-from offbook.types import Message
+from offbook.client.recorder import outgoing
+from offbook.model.content import tool_calls, tool_results
+from offbook.model.errors import WrongShape
+from offbook.model.types import Message
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 

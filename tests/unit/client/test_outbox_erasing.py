@@ -13,18 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offbook.api.embedded import open_parts
 from offbook.client.outbox import Outbox
 from offbook.client.outbox_erasing import Outboxes
 from offbook.client.outbox_folder import OutboxFolder, State
 from offbook.client.outboxes import resend_rejected
 from offbook.client.segment import Queued
-from offbook.embedded import open_parts
-from offbook.erasures import ForgottenSpan
-from offbook.errors import StoreError
-from offbook.home import Home
-from offbook.lifecycle.erasure import folded
-from offbook.settings import Embedding, Settings
-from offbook.types import Message, now
+from offbook.log.erasure import folded
+from offbook.model.errors import StoreError
+from offbook.model.home import Home
+from offbook.model.receipt import ForgottenSpan
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding
+from offbook.model.types import Message, now
 from offbook.worker.forgetting.elsewhere import Wanted
 from offbook.worker.forgetting.meant import Meant
 

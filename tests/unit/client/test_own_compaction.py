@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from offbook.client.own_compaction import compacted, newest_messages
-from offbook.client.slot import orphan_in, tokens_of
-from offbook.errors import WrongShape
-from offbook.frames import frame
-from offbook.types import Message
+from offbook.client.slot import compacted, newest_messages, orphan_in, tokens_of
+from offbook.ingest.frames import frame
+from offbook.model.errors import WrongShape
+from offbook.model.types import Message
 
 PLAIN = [Message(role="user", content=f"message number {number}") for number in range(30)]
 

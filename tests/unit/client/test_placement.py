@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offbook.client.placement import Asked, asked_in, placed
-from offbook.compression.provider_shapes import to_anthropic, to_openai
-from offbook.compression.provider_shapes.anthropic import OPENING
-from offbook.frames import frame
-from offbook.turns import PreparedTurn, TurnTokens
-from offbook.types import Message
-from tests.unit.compression.histories import HISTORIES, PNG
-from tests.unit.compression.test_provider_shapes import (
+from offbook.context.provider_shapes import OPENING, to_anthropic, to_openai
+from offbook.ingest.frames import frame
+from offbook.model.turn import PreparedTurn, TurnTokens
+from offbook.model.types import Message
+from tests.unit.context.histories import HISTORIES, PNG
+from tests.unit.context.test_provider_shapes import (
     assert_anthropic_takes,
     assert_openai_takes,
     assistant,

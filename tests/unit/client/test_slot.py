@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from offbook.client.slot import AWAITED_FOR_MESSAGES, Slot, orphan_in
-from offbook.types import Message
+from offbook.model.types import Message
 
 
 def message(text: str, message_id: str | None = None) -> Message:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from offbook.protocols import Prompt
-from offbook.types import Message
+from offbook.model.types import Message
+from offbook.models.protocols import Prompt
 
 KEY = "sk-secret-0123456789"
 Answer = tuple[int, dict[str, str], bytes]

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from offbook.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable
 from offbook.models.minilm import PIECES_PER_BATCH, TEXTS_PER_BATCH, MiniLM, batches, fingerprint
-from offbook.protocols import Embedder
+from offbook.models.protocols import Embedder
 
 
 def test_what_is_alike_is_near(minilm: MiniLM) -> None:

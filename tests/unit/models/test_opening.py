@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from offbook.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable
+from offbook.model.settings.sections import Embedding, Summarizer
 from offbook.models import weights
-from offbook.models.opening import LOCAL_NAMES, open_embedder
+from offbook.models.embedder import LOCAL_NAMES, open_embedder
 from offbook.models.status import model_status, summarizer_status
 from offbook.models.summarizers import llama
-from offbook.settings import Embedding, Summarizer
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_the_small_summarizer_is_told_of_where_it_is_wanted_or_was_installed(
 
 def test_modules_load_nothing_heavy() -> None:
     code = (
-        "import sys, offbook.models.status, offbook.models.minilm, offbook.models.openai_api\n"
+        "import sys, offbook.models.status, offbook.models.minilm, offbook.models.openai_embeddings\n"
         "print([name for name in ('numpy', 'onnxruntime', 'tokenizers') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

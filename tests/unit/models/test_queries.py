@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from offbook.errors import ModelUnavailable
-from offbook.models.queries import THREADS, VECTORS_KEPT, Queries
+from offbook.model.errors import ModelUnavailable
+from offbook.models.query_vectors import THREADS, VECTORS_KEPT, Queries
 
 
 class Model:

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from offbook.errors import ModelUnavailable
-from offbook.models.summarizers.answers import Prices
+from offbook.model.errors import ModelUnavailable
 from offbook.models.summarizers.anthropic import Anthropic
-from offbook.tokens import estimate_tokens
-
-from .chat_server import KEY, TEXT, Answer, Server, prompt, reply, serving
+from offbook.models.summarizers.prompt import Prices
+from offbook.models.tokens import estimate_tokens
+from tests.unit.models.chat_server import KEY, TEXT, Answer, Server, prompt, reply, serving
 
 PRICES = Prices(input=1.0, cached=0.1, output=5.0)
 USED = {

@@ -7,13 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from offbook.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable
+from offbook.model.summary import Usage
+from offbook.models.protocols import Prompt, Written
 from offbook.models.summarizers.host import LEASE_SECONDS, PRESENT_SECONDS, HostSummarizer, Job
-from offbook.protocols import Prompt, Written
-from offbook.summaries import Usage
-from offbook.tokens import estimate_tokens
-
-from .chat_server import TEXT, prompt
+from offbook.models.tokens import estimate_tokens
+from tests.unit.models.chat_server import TEXT, prompt
 
 
 class Clock:

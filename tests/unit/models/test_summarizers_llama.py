@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from offbook.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable
+from offbook.model.summary import Usage
 from offbook.models import weights
-from offbook.models.summarizers import gguf, llama
+from offbook.models.summarizers import llama
+from offbook.models.summarizers import llama as gguf
 from offbook.models.summarizers.llama import Llama
-from offbook.summaries import Usage
-
-from .chat_server import prompt
-from .test_summarizers_opening import LENGTH, written
+from tests.unit.models.chat_server import prompt
+from tests.unit.models.test_summarizers_opening import LENGTH, written
 
 needs_llama = pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs `pip install 'offbook[local]'`")
 WEIGHTS = gguf.find(Path("no-folder"))

@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 
-from offbook.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable
+from offbook.model.summary import Usage
 from offbook.models import endpoint
-from offbook.models.summarizers.answers import Prices, tidied
 from offbook.models.summarizers.openai_chat import OpenAIChat
-from offbook.summaries import Usage
-from offbook.tokens import estimate_tokens
-
-from .chat_server import KEY, TEXT, Answer, Server, completion, prompt, reply, serving
+from offbook.models.summarizers.prompt import Prices, tidied
+from offbook.models.tokens import estimate_tokens
+from tests.unit.models.chat_server import KEY, TEXT, Answer, Server, completion, prompt, reply, serving
 
 SECRET = "the combination is 7-1-9"
 PRICES = Prices(input=2.0, cached=0.5, output=10.0)

@@ -6,15 +6,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from offbook.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Summarizer as SummarizerSettings
+from offbook.model.summary import Usage
 from offbook.models import weights
-from offbook.models.summarizers import gguf, llama
+from offbook.models.protocols import Summarizer
+from offbook.models.summarizers import llama
+from offbook.models.summarizers import llama as gguf
+from offbook.models.summarizers.available import is_small_local, open_local, open_summarizer
 from offbook.models.summarizers.host import HostSummarizer
-from offbook.models.summarizers.opening import is_small_local, open_local, open_summarizer
-from offbook.protocols import Summarizer
-from offbook.settings import Settings
-from offbook.settings import Summarizer as SummarizerSettings
-from offbook.summaries import Usage
 
 HOST = HostSummarizer()
 KEYS = {"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2"}

@@ -14,7 +14,7 @@ from zipfile import ZipFile
 import msgspec
 import pytest
 
-from offbook.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable
 from offbook.models import weights
 
 

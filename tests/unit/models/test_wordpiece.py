@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offbook.models.wordpiece import WordPiece, vocabulary_digest
+from offbook.models.minilm import WordPiece, vocabulary_digest
 
 
 @pytest.fixture(scope="module")

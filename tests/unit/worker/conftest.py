@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from offbook.content import text_of
-from offbook.ingest import fingerprint
-from offbook.models import opening
-from offbook.store.blobs import BlobFiles
-from offbook.store.sqlite import SqliteStore
-from offbook.types import AuditDraft, Entry, Message, Scope, SessionGaps
+from offbook.log.audit_chain import fingerprint
+from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.content import text_of
+from offbook.model.types import AuditDraft, Entry, Message, Scope, SessionGaps
+from offbook.models import embedder
 from offbook.worker.background import Background
 from offbook.worker.indexes import Indexes
-
-from .doubles import Shelf, WordsEmbedder, settings_for
+from tests.unit.worker.doubles import Shelf, WordsEmbedder, settings_for
 
 CHAT = Scope(agent_id="main", session_id="chat")
 EVENT = AuditDraft(verb="test", actor="test")
@@ -48,7 +47,7 @@ def open_indexes(store: SqliteStore, blobs: BlobFiles, folder: Path) -> Indexes:
 @pytest.fixture
 def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
     made = Shelf(WordsEmbedder("old"), WordsEmbedder("new", dimensions=72))
-    monkeypatch.setattr(opening, "open_embedder", made)
+    monkeypatch.setattr(embedder, "open_embedder", made)
     return made
 
 

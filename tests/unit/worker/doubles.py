@@ -10,9 +10,10 @@ from zlib import crc32
 import msgspec
 import numpy as np
 
-from offbook.errors import ModelUnavailable
-from offbook.retrieval.words import terms
-from offbook.settings import Embedding, Settings
+from offbook.model.errors import ModelUnavailable
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding
+from offbook.search.words import terms
 
 
 class WordsEmbedder:

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offbook.entries import Hold
-from offbook.lifecycle.offload import OFFLOADED, offloaded_through
-from offbook.lifecycle.tiers import tier_of
-from offbook.retrieval.index.agent_index import AgentIndex
-from offbook.settings import Settings, Ttl
-from offbook.store.sqlite import SqliteStore
-from offbook.types import AuditDraft, Scope, Tiers
+from offbook.log.sqlite.store import SqliteStore
+from offbook.log.tiers import OFFLOADED, offloaded_through, tier_of
+from offbook.model.memory_entry import Hold
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Ttl
+from offbook.model.status import Tiers
+from offbook.model.types import AuditDraft, Scope
+from offbook.search.index.agent_index import AgentIndex
 from offbook.worker import ageing
 from offbook.worker.indexes import Indexes
-
-from ..retrieval.index.sayings import said
-from .conftest import EVENT, add, indexed, numbered, places_of
+from tests.unit.search.index.sayings import said
+from tests.unit.worker.conftest import EVENT, add, indexed, numbered, places_of
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 FEW = msgspec.structs.replace(Settings(), prune_threshold=10, prune_keep=6)

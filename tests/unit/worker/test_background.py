@@ -11,24 +11,23 @@ from typing import Any
 
 import pytest
 
-from offbook.embedded import open_memory
-from offbook.entries import Recollection
-from offbook.errors import ModelUnavailable, StoreBusy
-from offbook.models import opening as opening_module
-from offbook.retrieval.asked import Ask
-from offbook.settings import Search
-from offbook.store.blobs import BlobFiles
-from offbook.store.sqlite import SqliteStore
-from offbook.types import Message, Scope
+from offbook.api.embedded import open_memory
+from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import ModelUnavailable, StoreBusy
+from offbook.model.memory_entry import Recollection
+from offbook.model.settings.sections import Search
+from offbook.model.types import Message, Scope
+from offbook.models import embedder as opening_module
+from offbook.search.query import Ask
 from offbook.worker import background as background_module
 from offbook.worker import embedders as embedders_module
 from offbook.worker import embedding as embedding_module
 from offbook.worker.background import Background
 from offbook.worker.embedding import embedded_in
 from offbook.worker.turns import Turns
-
-from .conftest import add, numbered, open_background, places_of, until
-from .doubles import Shelf, WordsEmbedder
+from tests.unit.worker.conftest import add, numbered, open_background, places_of, until
+from tests.unit.worker.doubles import Shelf, WordsEmbedder
 
 
 @pytest.fixture
@@ -397,13 +396,13 @@ async def test_the_status_tells_what_is_wrong_with_the_index(
             def refuse(*args: object, **kwargs: object) -> None:
                 raise OSError(28, "No space left on device")
 
-            patch.setattr("offbook.retrieval.index.text.TextIndex.add", refuse)
+            patch.setattr("offbook.search.index.text.TextIndex.add", refuse)
             await add(store, *numbered(3, "newer"))
             status, _ = await background.status("main")
             assert (status.entries, status.embedded) == (3, 3)
             assert "No space left" in (status.trouble or "")
             assert texts(await recalled(background, "message number2"))[0] == "message number2"
-            patch.setattr("offbook.retrieval.index.agent_index.AgentIndex.__init__", refuse)
+            patch.setattr("offbook.search.index.agent_index.AgentIndex.__init__", refuse)
             status, tiers = await background.status("other")
             assert (status.entries, tiers.hot) == (0, 0)
             assert "No space left" in (status.trouble or "")

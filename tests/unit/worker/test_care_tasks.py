@@ -5,16 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from offbook.care import Piece
-from offbook.settings import Settings
-from offbook.store.blobs import BlobFiles
-from offbook.store.sqlite import SqliteStore
+from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.maintenance import Piece
+from offbook.model.settings import Settings
 from offbook.worker import care_tasks
 from offbook.worker.care_tasks import IndexTask, TiersTask
 from offbook.worker.indexes import Indexes
-
-from .conftest import add, numbered, open_background, until
-from .doubles import Shelf
+from tests.unit.worker.conftest import add, numbered, open_background, until
+from tests.unit.worker.doubles import Shelf
 
 FEW = msgspec.structs.replace(Settings(), prune_threshold=10, prune_keep=6)
 

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from offbook.compression import drafts
-from offbook.errors import StoreFull
-from offbook.memory import Memory
-from offbook.settings import SessionSilence
-from offbook.store.sqlite import SqliteStore
-from offbook.summaries import SummaryView
-from offbook.types import Message, Scope
+from offbook.api.memory import Memory
+from offbook.context import summary_drafts
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import StoreFull
+from offbook.model.settings.sections import SessionSilence
+from offbook.model.summary import SummaryView
+from offbook.model.types import Message, Scope
 from offbook.worker import compressing
-
-from ..small_memory import assistant, caught_up, contents, exchange, small_memory, talk, user
+from tests.unit.small_memory import assistant, caught_up, contents, exchange, small_memory, talk, user
 
 SHORT_SILENCE = SessionSilence(interrupted_gap=timedelta(milliseconds=10), new_session_gap=timedelta(milliseconds=200))
 
@@ -287,10 +286,12 @@ async def test_a_huge_message_is_a_stretch_of_its_own_and_still_fits(memory: Mem
 def test_a_draft_of_nothing_but_noise_is_possible(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
-    from offbook.compression.digest import digest
-    from offbook.compression.spans import Stretch
+    from offbook.context.cover import Stretch
+    from offbook.context.digest import digest
 
     noon = datetime(2026, 11, 15, 12, tzinfo=UTC)
     scope = Scope(agent_id="main", session_id="chat")
-    draft = drafts.chunk_draft(drafts.Source(scope, Stretch(1, 3, 0), [], digest([]), noon, noon), 2_000)
+    draft = summary_drafts.chunk_draft(
+        summary_drafts.Source(scope, Stretch(1, 3, 0), [], digest([]), noon, noon), 2_000
+    )
     assert (draft.text, draft.source_messages, draft.lost) == ("", 3, 0)

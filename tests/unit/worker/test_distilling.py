@@ -8,20 +8,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from offbook.content import text_of
-from offbook.errors import ModelUnavailable
-from offbook.lessons import Lesson
-from offbook.settings import Settings
-from offbook.store.sqlite import SqliteStore
-from offbook.summaries import SourceSpan, SummaryDraft
-from offbook.types import AuditDraft, Message
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.content import text_of
+from offbook.model.errors import ModelUnavailable
+from offbook.model.lesson import Lesson
+from offbook.model.settings import Settings
+from offbook.model.summary import SourceSpan, SummaryDraft
+from offbook.model.types import AuditDraft, Message
 from offbook.worker import distilling
 from offbook.worker.distilling import MOST_OF_THE_PAST, MOST_TRIES, STRETCHES, TRY_COUNTS_AFTER, Asked
 from offbook.worker.learning import Learning
-
-from .conftest import add
-from .test_learning import DAY, on
-from .test_writing import Model, World
+from tests.unit.worker.conftest import add
+from tests.unit.worker.test_learning import DAY, on
+from tests.unit.worker.test_writing import Model, World
 
 NOTHING = "There is nothing here that lasts."
 

@@ -6,14 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from offbook.errors import ModelUnavailable
-from offbook.settings import Embedding
-from offbook.store.sqlite import SqliteStore
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import ModelUnavailable
+from offbook.model.settings.sections import Embedding
 from offbook.worker import embedders as embedders_module
 from offbook.worker.embedders import ACTIVE, Embedders
-
-from .conftest import add
-from .doubles import Shelf
+from tests.unit.worker.conftest import add
+from tests.unit.worker.doubles import Shelf
 
 OLD = Embedding(model="old", dimensions=64)
 NEW = Embedding(model="new", dimensions=72)

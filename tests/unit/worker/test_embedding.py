@@ -8,20 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from offbook.entries import VectorRow
-from offbook.errors import ModelUnavailable
+from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import ModelUnavailable
+from offbook.model.memory_entry import VectorRow
 from offbook.models import weights
 from offbook.models.minilm import MiniLM
-from offbook.retrieval.index.vectors import quantised
-from offbook.store.blobs import BlobFiles
-from offbook.store.sqlite import SqliteStore
+from offbook.search.index.vectors import quantised
 from offbook.worker import embedding as embedding_module
 from offbook.worker.embedding import MESSAGES_AT_A_TIME, EmbeddingStep, embedded_in
 from offbook.worker.indexes import Indexes
-
-from ..store.test_sqlite import tamper
-from .conftest import add, indexed, numbered, open_indexes, places_of, until
-from .doubles import WordsEmbedder
+from tests.unit.log.sqlite.test_sqlite import tamper
+from tests.unit.worker.conftest import add, indexed, numbered, open_indexes, places_of, until
+from tests.unit.worker.doubles import WordsEmbedder
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.store.sqlite import SqliteStore
-from offbook.types import now
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.types import now
 from offbook.worker.holding import HOLD_SECONDS, NOTE, Holding, seconds_left
 
 NOON = datetime(2026, 5, 10, 12, 0, tzinfo=UTC)

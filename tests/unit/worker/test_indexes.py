@@ -9,19 +9,18 @@ from typing import Any
 
 import pytest
 
-from offbook.errors import StoreFull
-from offbook.ingest import prepare
-from offbook.retrieval.candidates import matching_rows
-from offbook.retrieval.index import saying
-from offbook.retrieval.index.agent_index import AgentIndex
-from offbook.store.blobs import BlobFiles
-from offbook.store.sqlite import SqliteStore
-from offbook.types import AuditDraft, Message, Scope, SessionGaps
+from offbook.ingest.entries import prepare
+from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import StoreFull
+from offbook.model.types import AuditDraft, Message, Scope, SessionGaps
+from offbook.search.candidates import matching_rows
+from offbook.search.index import text as saying
+from offbook.search.index.agent_index import AgentIndex
 from offbook.worker import indexes as indexes_module
 from offbook.worker.indexes import BATCH, Indexes, folder_name
-
-from ..store.test_sqlite import tamper
-from .conftest import CHAT, add, indexed, numbered, open_indexes, places_of, until
+from tests.unit.log.sqlite.test_sqlite import tamper
+from tests.unit.worker.conftest import CHAT, add, indexed, numbered, open_indexes, places_of, until
 
 
 async def rows_with(indexes: Indexes, keyword: str, agent_id: str = "main") -> list[int]:
@@ -347,7 +346,7 @@ async def test_a_full_disk_breaks_nothing(
         def refuse(*args: object) -> None:
             raise OSError(28, "No space left on device")
 
-        patch.setattr("offbook.retrieval.index.text.TextIndex.add", refuse)
+        patch.setattr("offbook.search.index.text.TextIndex.add", refuse)
         for _ in range(2):
             with pytest.raises(StoreFull, match="No space left"):
                 await indexed(indexes)
@@ -461,7 +460,7 @@ async def test_what_cannot_be_written_can_be_read(
         def refuse(*args: object) -> None:
             raise OSError(28, "No space left on device")
 
-        patch.setattr("offbook.retrieval.index.text.TextIndex.add", refuse)
+        patch.setattr("offbook.search.index.text.TextIndex.add", refuse)
         for _ in range(2):
             async with indexes.following("main", seconds=5) as (index, has_all):
                 assert (index.rows.count, has_all) == (5, False)
@@ -487,7 +486,7 @@ async def test_what_fails_while_its_caller_is_cancelled_is_opened_again(
             assert may_go_on.wait(60)
             raise OSError(28, "No space left on device")
 
-        patch.setattr("offbook.retrieval.index.text.TextIndex.add", refuse)
+        patch.setattr("offbook.search.index.text.TextIndex.add", refuse)
         task = asyncio.create_task(indexed(indexes))
         await until(begun.is_set)
         task.cancel()

@@ -10,20 +10,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.care import Piece
-from offbook.continuity.learning.choosing import chosen_lessons
-from offbook.errors import StoreFull
-from offbook.lessons import LESSONS_SESSION, Lesson
-from offbook.settings import Lessons, Settings
-from offbook.store.sqlite import SqliteStore
-from offbook.types import AuditDraft, AuditEvent, Message, Scope
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import StoreFull
+from offbook.model.lesson import LESSONS_SESSION, Lesson
+from offbook.model.maintenance import Piece
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Lessons
+from offbook.model.types import AuditDraft, AuditEvent, Message, Scope
+from offbook.rules.lessons.fold import chosen_lessons
 from offbook.worker import learning
 from offbook.worker.embedders import Embedders
 from offbook.worker.learning import THROUGH, Learning
-
-from ..store.test_sqlite import tamper
-from .conftest import add
-from .doubles import Shelf, settings_for
+from tests.unit.log.sqlite.test_sqlite import tamper
+from tests.unit.worker.conftest import add
+from tests.unit.worker.doubles import Shelf, settings_for
 
 WORK = Scope(agent_id="main", session_id="work")
 DAY = datetime(2026, 3, 1, 12, tzinfo=UTC)

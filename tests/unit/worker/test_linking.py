@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from offbook.entries import PlacedMessage, Supersession
-from offbook.retrieval.index.agent_index import AgentIndex
-from offbook.store.sqlite import SqliteStore
-from offbook.types import AuditEvent, Message, Scope
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.memory_entry import PlacedMessage, Supersession
+from offbook.model.types import AuditEvent, Message, Scope
+from offbook.search.index.agent_index import AgentIndex
 from offbook.worker.indexes import Indexes
 from offbook.worker.linking import Linker
-
-from ..store.test_sqlite import tamper
-from .conftest import CHAT, add, indexed, places_of
+from tests.unit.log.sqlite.test_sqlite import tamper
+from tests.unit.worker.conftest import CHAT, add, indexed, places_of
 
 WORK = Scope(agent_id="main", session_id="work")
 OTHERS = Scope(agent_id="other", session_id="chat")

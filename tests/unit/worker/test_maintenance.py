@@ -10,14 +10,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import structlog
 
-from offbook.care import Piece
-from offbook.errors import StoreFull, WrongShape
-from offbook.store.sqlite import SqliteStore
-from offbook.types import TaskHealth
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import StoreFull, WrongShape
+from offbook.model.maintenance import Piece
+from offbook.model.status import TaskHealth
 from offbook.worker import maintenance
 from offbook.worker.maintenance import Maintenance, Task, added
-
-from .conftest import CHAT, add, until
+from tests.unit.worker.conftest import CHAT, add, until
 
 SOON = timedelta(seconds=0.05)
 
@@ -171,7 +170,7 @@ async def test_one_with_its_own_pace_keeps_to_it() -> None:
 
 
 async def test_a_failure_is_retried_before_its_usual_turn_and_then_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("offbook.lifecycle.schedule.RETRY_SECONDS", (0.01, 0.02))
+    monkeypatch.setattr("offbook.model.schedule.RETRY_SECONDS", (0.01, 0.02))
     monkeypatch.setattr(maintenance, "FIRST_SECONDS", 0.0)
     attempts: list[str] = []
 

@@ -13,17 +13,16 @@ from typing import Any
 
 import pytest
 
-from offbook.errors import StoreCorrupt, WrongShape
-from offbook.memory import Memory
-from offbook.settings import SessionSilence, Summarizer
-from offbook.standing import ReadStretch, Standings
-from offbook.summaries import SummaryView
-from offbook.types import Scope
+from offbook.api.memory import Memory
+from offbook.context.pending_messages import ReadStretch, Standings
+from offbook.model.errors import StoreCorrupt, WrongShape
+from offbook.model.settings.sections import SessionSilence, Summarizer
+from offbook.model.summary import SummaryView
+from offbook.model.types import Scope
 from offbook.worker.rewriting import better_than, is_due
-
-from ..models.chat_server import Answer, Server, completion, reply, serving
-from ..small_memory import caught_up, small_memory, talk
-from .test_compressing import all_summaries, of_level
+from tests.unit.models.chat_server import Answer, Server, completion, reply, serving
+from tests.unit.small_memory import caught_up, small_memory, talk
+from tests.unit.worker.test_compressing import all_summaries, of_level
 
 EXTRACTIVE = "extractive"
 TARGET = 200

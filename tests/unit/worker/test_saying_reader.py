@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from offbook.content import externalise
-from offbook.entries import PlacedMessage
-from offbook.retrieval import whole as whole_module
-from offbook.store.blobs import BlobFiles
-from offbook.types import Entry, LoggedMessage, Message
+from offbook.log.blobs import BlobFiles
+from offbook.model.large_parts import externalise
+from offbook.model.memory_entry import PlacedMessage
+from offbook.model.types import Entry, LoggedMessage, Message
+from offbook.search import whole_messages as whole_module
 from offbook.worker.saying_reader import SayingReader
-from tests.unit.retrieval.index.sayings import NOON
+from tests.unit.search.index.sayings import NOON
 
 
 class CountedBlobs(BlobFiles):

@@ -18,26 +18,17 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.errors import StoreCorrupt
-from offbook.home import Home
-from offbook.memory import Memory
-from offbook.safe_names import LONGEST_NAME
-from offbook.settings import Settings
-from offbook.store.sqlite import SqliteStore
-from offbook.summaries import SourceSpan, Summary, SummaryDraft, Usage, summary_id
-from offbook.types import AuditDraft
+from offbook.api.memory import Memory
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import StoreCorrupt
+from offbook.model.home import LONGEST_NAME, Home
+from offbook.model.settings import Settings
+from offbook.model.summary import SourceSpan, Summary, SummaryDraft, Usage, summary_id
+from offbook.model.types import AuditDraft
 from offbook.worker import summary_files
-from offbook.worker.summary_files import (
-    SummaryFiles,
-    agent_folder,
-    file_of,
-    joined,
-    line_of,
-    page_of,
-)
-
-from ..small_memory import caught_up, small_memory, talk
-from .conftest import add
+from offbook.worker.summary_files import SummaryFiles, agent_folder, file_of, joined, line_of, page_of
+from tests.unit.small_memory import caught_up, small_memory, talk
+from tests.unit.worker.conftest import add
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

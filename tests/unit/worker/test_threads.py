@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from offbook.worker.threads import to_the_end
-
-from .conftest import until
+from tests.unit.worker.conftest import until
 
 
 async def test_its_answer_and_its_error_come_back() -> None:

@@ -9,18 +9,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from offbook.compression.prompts import Remembered, chunk_prompt
-from offbook.errors import ModelUnavailable, StoreError, StoreFull
+from offbook.context.summary_prompts import Remembered, chunk_prompt
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import ModelUnavailable, StoreError, StoreFull
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Summarizer as SummarizerSettings
+from offbook.model.summary import Completion, Usage
+from offbook.model.types import Message
 from offbook.models.endpoint import Answer
+from offbook.models.protocols import Prompt, Written
 from offbook.models.remote import Refused
+from offbook.models.summarizers.available import open_summarizer
 from offbook.models.summarizers.host import HostSummarizer
-from offbook.models.summarizers.opening import open_summarizer
-from offbook.protocols import Prompt, Written
-from offbook.settings import Settings
-from offbook.settings import Summarizer as SummarizerSettings
-from offbook.store.sqlite import SqliteStore
-from offbook.summaries import Completion, Usage
-from offbook.types import Message
 from offbook.worker import writing
 from offbook.worker.writing import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Breaker, BrokenOff, Writer
 

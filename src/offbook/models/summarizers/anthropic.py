@@ -6,12 +6,11 @@ from typing import Any
 
 import msgspec
 
+from offbook.model.summary import Usage
 from offbook.models.endpoint import Endpoint
+from offbook.models.protocols import Prompt, Written
 from offbook.models.remote import checked_key
-from offbook.models.summarizers.answers import text_of, tidied, usage_of, with_cached
-from offbook.models.summarizers.asking import RemoteSummarizer
-from offbook.protocols import Prompt, Written
-from offbook.summaries import Usage
+from offbook.models.summarizers.prompt import RemoteSummarizer, text_of, tidied, usage_of, with_cached
 
 PATH = "/v1/messages"
 VERSION = "2023-06-01"

@@ -13,10 +13,10 @@ from typing import TypeVar
 
 import msgspec
 
-from offbook.errors import ModelUnavailable
-from offbook.models.summarizers.answers import tidied, usage_of
-from offbook.protocols import Prompt, Written
-from offbook.summaries import Job, Usage
+from offbook.model.errors import ModelUnavailable
+from offbook.model.summary import Job, Usage
+from offbook.models.protocols import Prompt, Written
+from offbook.models.summarizers.prompt import tidied, usage_of
 
 PRESENT_SECONDS = 60.0
 """A host that has not asked for that long is taken to be away."""

@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 
 from offbook.models.endpoint import Endpoint, bearer
+from offbook.models.protocols import Prompt, Written
 from offbook.models.remote import Refused, checked_key
-from offbook.models.summarizers.answers import text_of, tidied, usage_of, with_cached
-from offbook.models.summarizers.asking import RemoteSummarizer
-from offbook.protocols import Prompt, Written
+from offbook.models.summarizers.prompt import RemoteSummarizer, text_of, tidied, usage_of, with_cached
 
 PATH = "/chat/completions"
 ENDPOINT_SETTING = "summarizer.endpoint"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from offbook.erasures import ForgetReceipt, ForgottenSpan, Residue
-from offbook.protocols import Store
-from offbook.summaries import SourceSpan
+from offbook.log.store import Store
+from offbook.model.receipt import ForgetReceipt, ForgottenSpan, Residue
+from offbook.model.summary import SourceSpan
 
 PAGE = 200
 

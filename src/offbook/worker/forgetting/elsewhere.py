@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from offbook.erasures import ForgottenSpan, Residue
+from offbook.model.receipt import ForgottenSpan, Residue
 from offbook.worker.forgetting.meant import Meant
 from offbook.worker.wiki.running import Wiki
 

@@ -9,20 +9,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from offbook.compression.drafts import chunk_draft, merge_draft
-from offbook.compression.spans import Stretch
-from offbook.continuity.learning.remains import remains_of
-from offbook.entries import PlacedMessage
-from offbook.erasures import FORGOTTEN_TEXT, ForgetReceipt, Lineage, Residue
-from offbook.errors import StoreBusy, StoreCorrupt
-from offbook.lessons import Lesson
-from offbook.lifecycle.erasure import folded
-from offbook.lifecycle.stretches import saying
-from offbook.protocols import Blobs, Store
-from offbook.settings import Settings
-from offbook.standing import Reading, ReadStretch, Standings
-from offbook.summaries import Summary, SummaryDraft
-from offbook.types import AuditDraft, AuditEvent, Caller, Scope
+from offbook.context.cover import Stretch
+from offbook.context.pending_messages import Reading, ReadStretch, Standings
+from offbook.context.summary_drafts import chunk_draft, merge_draft
+from offbook.log.erasure import folded, saying
+from offbook.log.store import Blobs, Store
+from offbook.model.errors import StoreBusy, StoreCorrupt
+from offbook.model.lesson import Lesson
+from offbook.model.memory_entry import PlacedMessage
+from offbook.model.receipt import FORGOTTEN_TEXT, ForgetReceipt, Lineage, Residue
+from offbook.model.settings import Settings
+from offbook.model.summary import Summary, SummaryDraft
+from offbook.model.types import AuditDraft, AuditEvent, Caller, Scope
+from offbook.rules.lessons.remains import remains_of
 from offbook.worker.forgetting.meant import PAGE, Found, Meant, found, said_since, sequences
 from offbook.worker.relinking import relinked
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import structlog
 
-from offbook.erasures import ForgetCheck, ForgetReceipt, Lineage, Probe, Reached, Residue, Unfinished
-from offbook.errors import OffbookError
-from offbook.lifecycle.erasure import spans_of
-from offbook.lifecycle.probes import Prober
-from offbook.lifecycle.receipts import is_genuine, signed
-from offbook.protocols import Store
-from offbook.types import AuditDraft, Caller, now
+from offbook.forget.probes import Prober
+from offbook.forget.receipts import is_genuine, signed
+from offbook.log.erasure import spans_of
+from offbook.log.store import Store
+from offbook.model.errors import OffbookError
+from offbook.model.receipt import ForgetCheck, ForgetReceipt, Lineage, Probe, Reached, Residue, Unfinished
+from offbook.model.types import AuditDraft, Caller, now
 from offbook.worker.forgetting.elsewhere import Elsewhere, Says, Wanted
 from offbook.worker.forgetting.erasing import Erasing, Plan
 from offbook.worker.forgetting.meant import Known, Meant

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 import msgspec
 import structlog
 
-from offbook.care import Piece
-from offbook.erasures import ForgetReceipt
-from offbook.errors import OffbookError, StoreError
-from offbook.lifecycle.retention import SETTLED_AFTER, Clock, Look, looked
-from offbook.protocols import Store
-from offbook.settings import Settings
-from offbook.types import Caller, now
+from offbook.forget.retention import SETTLED_AFTER, Clock, Look, looked
+from offbook.log.store import Store
+from offbook.model.errors import OffbookError, StoreError
+from offbook.model.maintenance import Piece
+from offbook.model.receipt import ForgetReceipt
+from offbook.model.settings import Settings
+from offbook.model.types import Caller, now
 from offbook.worker.forgetting.flow import Forgetting
 from offbook.worker.forgetting.meant import Meant
 

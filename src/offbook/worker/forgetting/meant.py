@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from offbook.content import internalise, said_in
-from offbook.entries import Arrivals, PlacedMessage
-from offbook.erasures import FORGOTTEN, ForgottenSpan
-from offbook.errors import StoreCorrupt
-from offbook.lifecycle.erasure import Phrases, texts_of
-from offbook.lifecycle.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
-from offbook.lifecycle.retention import kept_from
-from offbook.lifecycle.stretches import Stretches, Window, windows_of, without_common
-from offbook.protocols import Blobs, Store
-from offbook.types import Message, Scope
+from offbook.forget.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
+from offbook.forget.retention import kept_from
+from offbook.log.erasure import Phrases, Stretches, Window, texts_of, windows_of, without_common
+from offbook.log.store import Blobs, Store
+from offbook.model.content import said_in
+from offbook.model.errors import StoreCorrupt
+from offbook.model.large_parts import internalise
+from offbook.model.memory_entry import Arrivals, PlacedMessage
+from offbook.model.receipt import FORGOTTEN, ForgottenSpan
+from offbook.model.types import Message, Scope
 
 PAGE = 500
 MOST_PHRASES = 200

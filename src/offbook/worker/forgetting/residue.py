@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from offbook.erasures import FORGOTTEN, ForgetReceipt, Probe, Residue
-from offbook.lifecycle.erasure import folded, texts_of
-from offbook.lifecycle.probes import Prober
-from offbook.protocols import Blobs, Store
-from offbook.types import Scope
+from offbook.forget.probes import Prober
+from offbook.log.erasure import folded, texts_of
+from offbook.log.store import Blobs, Store
+from offbook.model.receipt import FORGOTTEN, ForgetReceipt, Probe, Residue
+from offbook.model.types import Scope
 from offbook.worker.forgetting.by_place import left_by_place
 from offbook.worker.forgetting.elsewhere import Says
 from offbook.worker.forgetting.meant import Known, Said, pages_of, places_in

@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import takewhile
 
-from offbook.entries import Hold, PlacedMessage
-from offbook.erasures import FORGOTTEN
-from offbook.lifecycle.offload import offloaded_through
-from offbook.lifecycle.tiers import tier_of
-from offbook.lifecycle.wiki.cold_page import cold_file, cold_page
-from offbook.protocols import Store
-from offbook.retrieval.identity import entry_id
-from offbook.retrieval.whole import readable
-from offbook.settings import Ttl
-from offbook.types import now
+from offbook.log.store import Store
+from offbook.log.tiers import offloaded_through, tier_of
+from offbook.model.memory_entry import Hold, PlacedMessage
+from offbook.model.receipt import FORGOTTEN
+from offbook.model.settings.sections import Ttl
+from offbook.model.types import now
+from offbook.projections.wiki.day_page import cold_file, cold_page
+from offbook.search.whole_messages import readable
+from offbook.search.words import entry_id
 from offbook.worker.threads import to_the_end
 from offbook.worker.wiki.files import AgentFolder, removed, written
 from offbook.worker.wiki.logs import MESSAGES_AT_A_TIME, READINGS_AT_A_TIME, LogPages

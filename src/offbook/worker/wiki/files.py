@@ -8,11 +8,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from offbook.home import write_private
-from offbook.lifecycle.wiki.cold_page import is_cold_file
-from offbook.lifecycle.wiki.lesson_page import BrokenPage, is_lesson_file
-from offbook.lifecycle.wiki.session_log import is_log_file
-from offbook.safe_names import safe_name
+from offbook.model.home import safe_name, write_private
+from offbook.projections.wiki.day_page import is_cold_file, is_log_file
+from offbook.projections.wiki.lesson_page import BrokenPage, is_lesson_file
 
 INDEX = "index.md"
 _UNFINISHED = re.compile(r"\.(.+\.md)\.[0-9a-f]{8}")

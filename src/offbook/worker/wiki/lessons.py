@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import structlog
 
-from offbook.errors import InvalidInput, NotFound
-from offbook.lessons import Lesson, Verdict
-from offbook.lifecycle.wiki.index_page import LessonLine, line_of
-from offbook.lifecycle.wiki.lesson_page import (
+from offbook.log.store import Store
+from offbook.model.errors import InvalidInput, NotFound
+from offbook.model.lesson import Lesson, Verdict
+from offbook.projections.wiki.index_page import LessonLine, line_of
+from offbook.projections.wiki.lesson_page import (
     BrokenPage,
     SourceLink,
     is_lesson_file,
@@ -25,7 +26,6 @@ from offbook.lifecycle.wiki.lesson_page import (
     read_page,
     written,
 )
-from offbook.protocols import Store
 from offbook.worker.threads import to_the_end
 from offbook.worker.wiki.files import AgentFolder, read_text, removed
 from offbook.worker.wiki.files import written as write_page

@@ -7,19 +7,12 @@ from collections.abc import AsyncIterator
 import msgspec
 import structlog
 
-from offbook.content import internalise
-from offbook.entries import Arrivals
-from offbook.errors import StoreCorrupt
-from offbook.lifecycle.wiki.session_log import (
-    LARGEST_INLINE_BYTES,
-    UNREADABLE_TEXT,
-    Shown,
-    day_page,
-    log_file,
-    shown,
-)
-from offbook.protocols import Blobs, Store
-from offbook.types import Fault, LoggedMessage, Message, Scope
+from offbook.log.store import Blobs, Store
+from offbook.model.errors import StoreCorrupt
+from offbook.model.large_parts import internalise
+from offbook.model.memory_entry import Arrivals
+from offbook.model.types import Fault, LoggedMessage, Message, Scope
+from offbook.projections.wiki.day_page import LARGEST_INLINE_BYTES, UNREADABLE_TEXT, Shown, day_page, log_file, shown
 from offbook.worker.threads import to_the_end
 from offbook.worker.wiki.files import AgentFolder, written
 from offbook.worker.wiki.state import Stretch, WikiState

@@ -18,12 +18,15 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from offbook.care import Piece
-from offbook.erasures import ForgottenSpan
-from offbook.errors import StoreError
-from offbook.lessons import LESSONS_SESSION
-from offbook.lifecycle.wiki.cold_page import cold_file
-from offbook.lifecycle.wiki.index_page import (
+from offbook.log.store import Blobs, Store
+from offbook.model.errors import StoreError
+from offbook.model.home import safe_name
+from offbook.model.lesson import LESSONS_SESSION
+from offbook.model.maintenance import Piece
+from offbook.model.receipt import ForgottenSpan
+from offbook.model.settings import Settings
+from offbook.projections.wiki.day_page import cold_file, log_file
+from offbook.projections.wiki.index_page import (
     DayLine,
     LessonLine,
     SessionLine,
@@ -31,12 +34,8 @@ from offbook.lifecycle.wiki.index_page import (
     agents_index,
     lessons_index,
 )
-from offbook.lifecycle.wiki.lesson_page import is_lesson_file, lesson_file
-from offbook.lifecycle.wiki.session_log import log_file
-from offbook.protocols import Blobs, Store
-from offbook.retrieval.identity import entry_id
-from offbook.safe_names import safe_name
-from offbook.settings import Settings
+from offbook.projections.wiki.lesson_page import is_lesson_file, lesson_file
+from offbook.search.words import entry_id
 from offbook.worker.threads import to_the_end
 from offbook.worker.wiki.cold import ColdPages
 from offbook.worker.wiki.files import INDEX, AgentFolder, removed, written

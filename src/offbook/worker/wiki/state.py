@@ -15,11 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from offbook.entries import PlacedMessage
-from offbook.erasures import ForgottenSpan
-from offbook.home import write_private
-from offbook.lifecycle.wiki.lesson_page import Written
-from offbook.lifecycle.wiki.session_log import (
+from offbook.model.home import write_private
+from offbook.model.memory_entry import PlacedMessage
+from offbook.model.receipt import ForgottenSpan
+from offbook.model.types import Value
+from offbook.projections.wiki.day_page import (
     MOST_BYTES_OF_A_PAGE,
     MOST_MESSAGES_OF_A_PAGE,
     anchor,
@@ -28,7 +28,7 @@ from offbook.lifecycle.wiki.session_log import (
     page_bytes,
     said_at,
 )
-from offbook.types import Value
+from offbook.projections.wiki.lesson_page import Written
 
 FORMAT = 1
 """Of the pages, too: where they are written otherwise, they are all written again."""

@@ -8,13 +8,13 @@ from typing import Any
 import apsw
 import pytest
 
-from offbook.erasures import ForgetReceipt, ForgottenSpan
-from offbook.home import Home
-from offbook.lessons import LessonDraft
-from offbook.memory import Memory
-from offbook.retrieval.identity import entry_id
-from offbook.store.sqlite import SqliteStore
-from offbook.types import AuditDraft, now
+from offbook.api.memory import Memory
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.home import Home
+from offbook.model.lesson import LessonDraft
+from offbook.model.receipt import ForgetReceipt, ForgottenSpan
+from offbook.model.types import AuditDraft, now
+from offbook.search.words import entry_id
 from offbook.worker.forgetting.by_place import Places
 from tests.unit.small_memory import caught_up, talk, user
 from tests.unit.worker.forgetting.test_flow import opened

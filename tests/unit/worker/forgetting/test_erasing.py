@@ -9,15 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from offbook.embedded import open_parts
-from offbook.erasures import FORGOTTEN_TEXT
-from offbook.home import Home
-from offbook.lessons import LESSONS_SESSION, Lesson, LessonDraft, Verdict
-from offbook.memory import Memory
-from offbook.retrieval.identity import entry_id
-from offbook.settings import Settings
-from offbook.store.sqlite import SqliteStore
-from offbook.types import EMBEDDED, AuditDraft, now
+from offbook.api.embedded import open_parts
+from offbook.api.memory import Memory
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.home import Home
+from offbook.model.lesson import LESSONS_SESSION, Lesson, LessonDraft, Verdict
+from offbook.model.receipt import FORGOTTEN_TEXT
+from offbook.model.settings import Settings
+from offbook.model.types import EMBEDDED, AuditDraft, now
+from offbook.search.words import entry_id
 from offbook.worker.forgetting.meant import Meant
 from tests.unit.small_memory import SMALL, caught_up, user
 from tests.unit.worker.forgetting.test_flow import files_with

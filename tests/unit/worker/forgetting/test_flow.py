@@ -12,19 +12,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.embedded import open_parts
-from offbook.erasures import FORGOTTEN_TEXT, ForgetReceipt
-from offbook.errors import StoreBusy
-from offbook.home import Home
-from offbook.lessons import LessonDraft
-from offbook.lifecycle.probes import Prober
-from offbook.memory import Memory
-from offbook.settings import Settings
-from offbook.store.blobs import BlobFiles
-from offbook.store.sqlite import SqliteStore
-from offbook.summaries import SourceSpan
-from offbook.types import EMBEDDED, AuditDraft, Message, now
-from offbook.verification import verify
+from offbook.api.embedded import open_parts
+from offbook.api.memory import Memory
+from offbook.forget.probes import Prober
+from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite.store import SqliteStore
+from offbook.log.verification import verify
+from offbook.model.errors import StoreBusy
+from offbook.model.home import Home
+from offbook.model.lesson import LessonDraft
+from offbook.model.receipt import FORGOTTEN_TEXT, ForgetReceipt
+from offbook.model.settings import Settings
+from offbook.model.summary import SourceSpan
+from offbook.model.types import EMBEDDED, AuditDraft, Message, now
 from offbook.worker.forgetting import erasing
 from offbook.worker.forgetting.flow import Forgetting
 from offbook.worker.forgetting.meant import Meant

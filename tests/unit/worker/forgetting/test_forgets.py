@@ -11,13 +11,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.embedded import open_parts
-from offbook.erasures import FORGOTTEN_TEXT
-from offbook.errors import StoreError
-from offbook.home import Home
-from offbook.memory import Memory
-from offbook.settings import Archive, Settings
-from offbook.store.sqlite import SqliteStore, ledger
+from offbook.api.embedded import open_parts
+from offbook.api.memory import Memory
+from offbook.log.sqlite import ledger
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import StoreError
+from offbook.model.home import Home
+from offbook.model.receipt import FORGOTTEN_TEXT
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Archive
 from offbook.worker.forgetting import forgets
 from tests.unit.small_memory import SMALL, caught_up, user
 from tests.unit.worker.forgetting.test_flow import files_with

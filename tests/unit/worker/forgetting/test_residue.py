@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.embedded import open_parts
-from offbook.erasures import Unfinished
-from offbook.errors import NotFound
-from offbook.home import Home
-from offbook.lessons import LessonDraft
-from offbook.memory import Memory
-from offbook.settings import Settings
-from offbook.store.sqlite import SqliteStore
-from offbook.types import AuditDraft, now
+from offbook.api.embedded import open_parts
+from offbook.api.memory import Memory
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import NotFound
+from offbook.model.home import Home
+from offbook.model.lesson import LessonDraft
+from offbook.model.receipt import Unfinished
+from offbook.model.settings import Settings
+from offbook.model.types import AuditDraft, now
 from offbook.worker.forgetting import residue
 from offbook.worker.forgetting.meant import Known
 from tests.unit.small_memory import SMALL, caught_up, exchange, user

@@ -14,16 +14,18 @@ import msgspec
 import pytest
 import structlog
 
-from offbook.content import externalise
-from offbook.erasures import FORGOTTEN, ForgetReceipt, ForgottenSpan, Reached
-from offbook.errors import InvalidInput, StoreCorrupt, StoreError
-from offbook.lessons import LESSONS_SESSION, LessonDraft, Verdict
-from offbook.lifecycle.offload import OFFLOADED
-from offbook.settings import Settings, Ttl
-from offbook.settings import Wiki as WikiSettings
-from offbook.store.blobs import BlobFiles
-from offbook.store.sqlite import SqliteStore, ledger
-from offbook.types import AuditDraft, Entry, Message, Scope, SessionGaps, now
+from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite import ledger
+from offbook.log.sqlite.store import SqliteStore
+from offbook.log.tiers import OFFLOADED
+from offbook.model.errors import InvalidInput, StoreCorrupt, StoreError
+from offbook.model.large_parts import externalise
+from offbook.model.lesson import LESSONS_SESSION, LessonDraft, Verdict
+from offbook.model.receipt import FORGOTTEN, ForgetReceipt, ForgottenSpan, Reached
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Ttl
+from offbook.model.settings.sections import Wiki as WikiSettings
+from offbook.model.types import AuditDraft, Entry, Message, Scope, SessionGaps, now
 from offbook.worker.maintenance import added
 from offbook.worker.wiki import cold as wiki_cold
 from offbook.worker.wiki import files as wiki_files
@@ -31,7 +33,7 @@ from offbook.worker.wiki import lessons as wiki_lessons
 from offbook.worker.wiki import logs as wiki_logs
 from offbook.worker.wiki import state as wiki_state
 from offbook.worker.wiki.running import BROKEN, Wiki
-from tests.unit.lifecycle.wiki.reading import broken_links, read
+from tests.unit.projections.wiki.reading import broken_links, read
 from tests.unit.worker.conftest import CHAT, EVENT, add, places_of
 
 OTHER = Scope(agent_id="main", session_id="agent:main:[x](y) #`<b>`")

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.entries import PlacedMessage
-from offbook.erasures import ForgottenSpan
-from offbook.types import Entry, LoggedMessage, Message
+from offbook.model.memory_entry import PlacedMessage
+from offbook.model.receipt import ForgottenSpan
+from offbook.model.types import Entry, LoggedMessage, Message
 from offbook.worker.wiki import state as wiki_state
 from offbook.worker.wiki.state import Places, WikiState, read_state, write_state
 

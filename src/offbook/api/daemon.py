@@ -1,0 +1,215 @@
+"""The provider: opens the store, listens on the socket and on loopback, stops cleanly. Chooses the implementations."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gc
+import os
+import signal
+import socket
+import ssl
+import stat
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import structlog
+
+from offbook.api.embedded import open_parts
+from offbook.api.guard import LOOPBACK_NAMES, is_loopback
+from offbook.api.http import HttpSurface
+from offbook.api.listener import Listener
+from offbook.api.memory import Memory
+from offbook.api.metrics import Metrics
+from offbook.log.sqlite.store import SqliteStore
+from offbook.model.errors import SettingsError, StoreReadOnly
+from offbook.model.home import VERSION, Home, TokenBook
+from offbook.model.maintenance import Piece
+from offbook.model.settings import Settings
+from offbook.model.types import Value
+from offbook.worker.maintenance import Task
+
+GRACE_SECONDS = 5
+"""How long a stop waits for requests under way."""
+
+SWITCH_SECONDS = 0.001
+"""How long a thread may keep the interpreter while another waits for it; Python's own 5 ms is a message's worth."""
+
+log = structlog.get_logger("offbook.daemon")
+
+
+class Address(Value, frozen=True):
+    """Where the daemon listens, once it does."""
+
+    socket: str
+    url: str | None
+    home: str
+
+
+async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address], None] = lambda address: None) -> None:
+    """Run until SIGTERM or SIGINT."""
+    check_binding(settings)
+    _leave_room_for_answers()
+    home.check_socket_path()
+    async with open_parts(home, settings, tasks=[_backups(home, settings)]) as (memory, store):
+        home.owner_token()
+        listeners = _Listeners(home, settings, memory, store)
+        stop = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        try:
+            address = await listeners.start()
+            # What was loaded stays: the collector need not look at it again.
+            gc.collect()
+            gc.freeze()
+            log.info("listening", action="daemon.start", socket=address.socket, url=address.url, version=VERSION)
+            on_ready(address)
+            await stop.wait()
+        finally:
+            log.info("stopping", action="daemon.stop")
+            memory.stop_waiting()
+            await listeners.close()
+    log.info("stopped", action="daemon.stopped")
+
+
+def _backups(home: Home, settings: Settings) -> Task:
+    hours, keep = settings.backup.every_hours, settings.backup.keep
+    every = None if hours is None else timedelta(hours=hours)
+
+    async def run(_agent_id: str) -> Piece:
+        from offbook.transfer.backup import keep_backing_up  # none is made by most, and then it is not loaded
+
+        return Piece() if every is None else await keep_backing_up(home, every, keep)
+
+    return Task("backup", per_agent=False, run=run)
+
+
+def _leave_room_for_answers() -> None:
+    """The background shares the interpreter and the cores with whoever waits for an answer."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    # Read when numpy is first loaded. Its products here are small: a second thread costs more than it brings.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
+def check_binding(settings: Settings) -> None:
+    """Beyond loopback only with TLS; the token is always asked for."""
+    server = settings.server
+    if server.port and not is_loopback(server.host) and not (server.tls_cert and server.tls_key):
+        raise SettingsError(
+            f"{server.host} is not loopback: give --tls-cert and --tls-key (for development: `offbook tls-cert`), "
+            "or keep server.host at 127.0.0.1"
+        )
+
+
+class _Listeners:
+    def __init__(self, home: Home, settings: Settings, memory: Memory, store: SqliteStore) -> None:
+        self._home = home
+        self._settings = settings
+        self._memory = memory
+        maintenance = memory.maintenance
+        self._metrics = Metrics(
+            VERSION,
+            lambda: store.queued_writes,
+            maintenance=maintenance.health,
+            failures=lambda: maintenance.failures,
+        )
+        self._tokens = TokenBook(home)
+        self._listeners: list[Listener] = []
+
+    async def start(self) -> Address:
+        unix = listen_on_socket(self._home.socket)
+        tcp = listen_on_port(self._settings.server.host, self._settings.server.port)
+        await self._serve(unix, is_socket=True)
+        url = None
+        if tcp is not None:
+            await self._serve(tcp, is_socket=False)
+            host, port = tcp.getsockname()[:2]
+            scheme = "https" if self._settings.server.tls_cert else "http"
+            url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+        return Address(socket=str(self._home.socket), url=url, home=str(self._home.folder))
+
+    async def close(self) -> None:
+        await asyncio.gather(*[listener.close(GRACE_SECONDS) for listener in self._listeners])
+        self._home.socket.unlink(missing_ok=True)
+
+    async def _serve(self, opened: socket.socket, *, is_socket: bool) -> None:
+        settings = self._settings.server
+        surface = HttpSurface(
+            self._memory,
+            self._metrics,
+            self._tokens.callers,
+            is_socket=is_socket,
+            allowed_hosts=self._allowed_hosts(),
+        )
+        listener = Listener(
+            surface,
+            surface.admit,
+            max_body_bytes=settings.max_request_bytes,
+            keep_alive_seconds=settings.keep_alive_seconds,
+        )
+        self._listeners.append(listener)
+        await listener.start(opened, None if is_socket else tls_context(settings.tls_cert, settings.tls_key))
+
+    def _allowed_hosts(self) -> frozenset[str] | None:
+        """Names we answer to. A remote provider without a list answers to any: TLS and the token decide there."""
+        server = self._settings.server
+        named = frozenset(name.lower() for name in server.allowed_hosts)
+        if is_loopback(server.host):
+            return LOOPBACK_NAMES | named
+        return LOOPBACK_NAMES | named | {server.host.lower()} if named else None
+
+
+def tls_context(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
+    if certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(f"the TLS certificate {certificate} or its key cannot be used: {error}") from None
+    return context
+
+
+def listen_on_socket(path: Path) -> socket.socket:
+    """A socket file only its owner can open. A stale one is removed: the folder's lock proves nobody listens."""
+    if path.is_socket() or (path.exists() and stat.S_ISSOCK(path.lstat().st_mode)):
+        path.unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # Made under another name and moved: nobody can connect before its mode is right. No longer a name than
+    # the last one, since that is what `check_socket_path` has measured.
+    unfinished = path.with_suffix(".new")
+    try:
+        unfinished.unlink(missing_ok=True)
+        listener.bind(str(unfinished))
+        unfinished.chmod(0o600)
+        listener.listen(1024)
+        unfinished.rename(path)
+    except OSError as error:
+        listener.close()
+        raise StoreReadOnly(f"the socket {path} cannot be made ({error}): check the folder {path.parent}") from None
+    listener.setblocking(False)
+    return listener
+
+
+def listen_on_port(host: str, port: int) -> socket.socket | None:
+    """None for port 0: the socket only."""
+    if port == 0:
+        return None
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host.strip("[]"), port))
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise SettingsError(
+                f"port {port} is in use by another program: choose another with --port or OFFBOOK_PORT "
+                "(0 = socket only)"
+            ) from None
+        raise SettingsError(f"{host}:{port} cannot be listened on: {error}") from None
+    listener.listen(1024)
+    listener.setblocking(False)
+    return listener

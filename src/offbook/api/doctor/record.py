@@ -1,0 +1,147 @@
+"""The record itself, as one moment of it looks: beside a provider or without one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+import apsw
+
+from offbook.api.doctor.derived import check_derived
+from offbook.api.doctor.finding import FAULTS_SHOWN, Finding
+from offbook.api.doctor.upkeep import check_backups
+from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite.connection import latest_version, schema_version
+from offbook.log.sqlite.store import SqliteStore
+from offbook.log.verification import verify
+from offbook.model.errors import StoreError
+from offbook.model.home import Home
+from offbook.model.types import Fault, Scope, now
+
+MESSAGES_LOOKED_AT = 1_000
+"""Of each session: the newest ones, whose large parts are compared with their digests."""
+SESSIONS_LOOKED_AT = 20
+CLOCK_TOLERANCE = timedelta(minutes=5)
+SCHEMA_WITH_SUMMARIES = 3
+
+Check = Callable[[], Awaitable[Finding]]
+Told = Callable[[int], None]
+
+
+async def check_store(home: Home, *, is_quick: bool = False, progress: Told = lambda steps: None) -> list[Finding]:
+    """All of the below; a quick look leaves out what takes as long as there is history."""
+    path = home.database
+    try:
+        store = SqliteStore(path, read_only=True, snapshot=True)
+    except StoreError as error:
+        return [Finding(check="store", level="fail", what=f"{path}: {error.detail}")]
+    checks: dict[str, Check] = {
+        "schema": lambda: check_schema(store),
+        "messages": lambda: check_newest(store, now()),
+        "capture": lambda: check_capture(store),
+        "backups": lambda: check_backups(store, home),
+    }
+    if not is_quick:
+        checks |= {
+            "references": lambda: check_large_parts(store, BlobFiles(home.blobs)),
+            "summaries": lambda: check_summaries(store),
+            "integrity": lambda: check_integrity(store),
+            "audit": lambda: check_audit(store, BlobFiles(home.blobs), progress),
+        }
+    try:
+        return [await _told(name, check) for name, check in checks.items()]
+    finally:
+        await store.close()
+
+
+async def _told(name: str, check: Check) -> Finding:
+    try:
+        return await check()
+    except StoreError as error:
+        return Finding(check=name, level="fail", what=error.detail, mend="`offbook restore` from a backup")
+
+
+async def check_schema(store: SqliteStore) -> Finding:
+    found, newest = await asyncio.to_thread(_schema_of, store), latest_version()
+    note = f"; the next `offbook serve` brings it to {newest}" if found < newest else ""
+    return Finding(check="schema", level="ok", what=f"version {found}{note}")
+
+
+def _schema_of(store: SqliteStore) -> int:
+    connection = apsw.Connection(str(store.path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        return schema_version(connection)
+    finally:
+        connection.close()
+
+
+async def check_capture(store: SqliteStore) -> Finding:
+    """What clients say they sent against what arrived."""
+    for agent_id in await store.agents():
+        for capture in await store.captures(agent_id):
+            if capture.missing:
+                lost = f"{capture.missing:,} of {capture.sent:,} messages of {capture.client}"
+                what = f"agent {agent_id}: {lost} never arrived"
+                mend = "look for a full or deleted outbox; record them again from the host's transcript"
+                return Finding(check="capture", level="warn", what=what, mend=mend)
+    return Finding(check="capture", level="ok", what="all that was sent arrived")
+
+
+async def check_newest(store: SqliteStore, at: datetime) -> Finding:
+    """When the last message came: proof that turns go through here, and that the clocks agree."""
+    newest = None
+    for agent_id in await store.agents():
+        for session in await store.sessions(agent_id, limit=1):
+            newest = session if newest is None or session.last_at > newest.last_at else newest
+    if newest is None:
+        mend = 'offbook record chat "My cat is called Ada."'
+        return Finding(check="messages", level="warn", what="none arrived yet", mend=mend)
+    what = f"the newest is of {newest.last_at:%Y-%m-%d %H:%M:%S} UTC (agent {newest.agent_id}, {newest.session_id})"
+    if newest.last_at > at + CLOCK_TOLERANCE:
+        mend = "set the clock of the machine that sent it, or of this one: recency goes by it"
+        return Finding(check="messages", level="warn", what=f"{what}, which is in the future", mend=mend)
+    return Finding(check="messages", level="ok", what=what)
+
+
+async def check_large_parts(store: SqliteStore, blobs: BlobFiles) -> Finding:
+    """The large parts of the newest messages are there and what they were."""
+    looked_at = 0
+    for agent_id in await store.agents():
+        for session in await store.sessions(agent_id, limit=SESSIONS_LOOKED_AT):
+            scope = Scope(agent_id=agent_id, session_id=session.session_id)
+            after = max(0, session.last_seq - MESSAGES_LOOKED_AT)
+            for logged in await store.messages(scope, after_seq=after, limit=MESSAGES_LOOKED_AT):
+                for reference in logged.entry.blobs:
+                    await blobs.get(agent_id, reference.sha256)
+                    looked_at += 1
+    return Finding(
+        check="references",
+        level="ok",
+        what=f"the large parts of the newest messages are whole ({looked_at:,} looked at)",
+    )
+
+
+async def check_summaries(store: SqliteStore) -> Finding:
+    if await asyncio.to_thread(_schema_of, store) < SCHEMA_WITH_SUMMARIES:
+        return Finding(check="summaries", level="ok", what="none yet: the next `offbook serve` makes room for them")
+    return await check_derived(store)
+
+
+async def check_integrity(store: SqliteStore) -> Finding:
+    faults = [fault async for fault in store.faults()]
+    return _of_faults("integrity", faults, "the file is sound")
+
+
+async def check_audit(store: SqliteStore, blobs: BlobFiles, progress: Told) -> Finding:
+    agents = await store.agents()
+    faults = [fault for agent in agents async for fault in verify(store, agent, blobs=blobs, progress=progress)]
+    return _of_faults("audit", faults, "every chain is whole, and all it vouches for")
+
+
+def _of_faults(check: str, faults: list[Fault], all_well: str) -> Finding:
+    if not faults:
+        return Finding(check=check, level="ok", what=all_well)
+    shown = "; ".join(fault.what for fault in faults[:FAULTS_SHOWN])
+    mend = "`offbook audit --verify` names every place; `offbook restore` from a backup"
+    return Finding(check=check, level="fail", what=f"faults: {len(faults):,}; {shown}", mend=mend)

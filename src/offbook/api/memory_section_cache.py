@@ -1,0 +1,234 @@
+"""The stable section of a session's turns: made once, then the same to the byte until the next swap.
+
+The host puts it at the start of the context, where providers cache what does not change. So it is kept in the store
+and given again, whatever has been said or summarised since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+from offbook.api.session_state import Attention
+from offbook.context.memory_section import Known, memory_budget, memory_section, pinned_text
+from offbook.log.store import Store
+from offbook.model.errors import StoreCorrupt
+from offbook.model.lesson import Lesson, LessonStatus
+from offbook.model.recent import keep
+from offbook.model.settings import Settings
+from offbook.model.summary import Summary
+from offbook.model.turn import Handed, TurnMemory
+from offbook.model.types import AuditEvent, Scope, Session, Span, now
+from offbook.rules.lessons.fold import JUDGED, chosen_lessons
+from offbook.search.whole_messages import readable
+
+SUMMARIES_LOOKED_AT = 64
+"""Of each level, the newest: as many as its budget could show at the length they aim at, and more."""
+MOST_PINNED = 50
+LESSONS_LOOKED_AT = 200
+"""Of those that a person has judged, and of the others: the newest."""
+LEARNT: tuple[LessonStatus, ...] = ("learnt",)
+REJECTED: tuple[LessonStatus, ...] = ("rejected",)
+SECTIONS_KEPT = 64
+EVENTS_LOOKED_AT = 8
+CHANGES_HANDS = ("hooks/post-compaction", "hooks/session-start")
+"""Beside a swap, which is known by its generation: what the agent has before its eyes is another thing then."""
+
+
+class Epoch(NamedTuple):
+    """Which context the agent runs on: of which swap, and what has happened to it since."""
+
+    generation: int
+    event: AuditEvent | None
+    """The last time it changed hands without a swap."""
+    is_new: bool = False
+    """No turn was prepared since then."""
+
+    @property
+    def name(self) -> str:
+        """What a section belongs to: between two swaps it does not change by a byte, whatever else happens."""
+        return str(self.generation)
+
+    @property
+    def is_first(self) -> bool:
+        """The agent still runs on what the host began with."""
+        return not self.generation and self.event is None
+
+
+class Remembering:
+    def __init__(self, store: Store, settings: Settings, attention: Attention, frame_key: bytes) -> None:
+        self._store = store
+        self._settings = settings
+        self._attention = attention
+        self._key = frame_key
+        self._kept: OrderedDict[Scope, TurnMemory] = OrderedDict()
+        self._handed: OrderedDict[tuple[Scope, int, int], Handed | None] = OrderedDict()
+        self._making: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
+
+    async def epoch(self, scope: Scope, session: Session | None) -> Epoch:
+        if session is None:
+            return Epoch(0, None)
+        events = await self._newest(scope, CHANGES_HANDS)
+        # A start that had nothing to hand over leaves the host with what it had.
+        changes = [event for event in events if event.details.get("context", event) is not None]
+        if not changes:
+            return Epoch(session.generation, None)
+        turns = [event for event in await self._newest(scope, ("prepareTurn",)) if not event.details.get("preview")]
+        return Epoch(session.generation, changes[-1], not turns or turns[-1].seq < changes[-1].seq)
+
+    async def _newest(self, scope: Scope, verbs: Sequence[str]) -> list[AuditEvent]:
+        return await self._store.newest_audit_events(
+            scope.agent_id, session_id=scope.session_id, verbs=verbs, limit=EVENTS_LOOKED_AT
+        )
+
+    async def known(self, scope: Scope, epoch: Epoch) -> TurnMemory | None:
+        """The section of this epoch; None where it has not been made yet."""
+        known = self._kept.get(scope)
+        if known is None or known.epoch != epoch.name:
+            with suppress(StoreCorrupt):  # one that is damaged is made anew: `doctor` tells of it
+                known = await self._store.turn_memory(scope)
+        if known is None or known.epoch != epoch.name:
+            return None
+        keep(self._kept, scope, known, SECTIONS_KEPT)
+        return known
+
+    def forget(self, agent_id: str) -> None:
+        """Something of the agent's was forgotten for good: no section that was made before it is shown again."""
+        for scope in [scope for scope in self._kept if scope.agent_id == agent_id]:
+            del self._kept[scope]
+        for key in [key for key in self._handed if key[0].agent_id == agent_id]:
+            del self._handed[key]
+
+    async def handed(self, scope: Scope, epoch: Epoch) -> Handed | None:
+        """What the agent runs on, where it is ours and the host has not compacted it since."""
+        if epoch.is_first:
+            return None
+        key = (scope, epoch.generation, epoch.event.seq if epoch.event else 0)
+        if key not in self._handed:  # read once for each hand-over: it is large
+            keep(self._handed, key, await self._read_handed(scope, epoch), SECTIONS_KEPT)
+        return self._handed[key]
+
+    async def _read_handed(self, scope: Scope, epoch: Epoch) -> Handed | None:
+        with suppress(StoreCorrupt):
+            handed = await self._store.handed(scope)
+            event = epoch.event
+            has_compacted = handed and event and event.verb == "hooks/post-compaction" and event.at > handed.at
+            if handed is not None and not has_compacted:
+                verbatim = [part for part in handed.parts if part.kind == "verbatim"]
+                spans = [Span(first_seq=part.first_seq, last_seq=part.last_seq) for part in verbatim]
+                return Handed(spans=spans, through=handed.last_seq)
+        return None
+
+    async def made(
+        self,
+        scope: Scope,
+        epoch: Epoch,
+        handed: Handed | None,
+        *,
+        window: int,
+        current_tokens: int,
+        recall_budget: int,
+        keeps: bool,
+    ) -> TurnMemory:
+        """The section, made now. With `keeps` it is the same from now on."""
+        # One makes it: two that come at once would each make a section of their own.
+        async with self._making.setdefault(scope, asyncio.Lock()):
+            known = await self.known(scope, epoch)
+            if known is not None and known.tokens <= self.most_tokens(scope.agent_id, window):
+                return known
+            made = await self._made(scope, epoch, handed, window, current_tokens, recall_budget)
+            # Whoever was slow must not bury the section of a context that has been swapped in meanwhile.
+            if keeps and (await self.epoch(scope, await self._store.session(scope))).name == epoch.name:
+                await self._store.keep_turn_memory(scope, made)
+                keep(self._kept, scope, made, SECTIONS_KEPT)
+        return made
+
+    def most_tokens(self, agent_id: str, window: int) -> int:
+        """However it came about: a model with a smaller window cannot be shown more (D2)."""
+        return int(window * self._settings.for_agent(agent_id).context_budget.context_budget_ratio)
+
+    async def _made(
+        self,
+        scope: Scope,
+        epoch: Epoch,
+        handed: Handed | None,
+        window: int,
+        current_tokens: int,
+        recall_budget: int,
+    ) -> TurnMemory:
+        settings = self._settings.for_agent(scope.agent_id)
+        budget = memory_budget(
+            settings,
+            window=window,
+            current_tokens=current_tokens,
+            recall_budget=recall_budget,
+            is_handed=handed is not None,
+        )
+        known = await self._gathered(scope, is_handed=handed is not None)
+        section = await asyncio.to_thread(
+            memory_section, known, settings, session_id=scope.session_id, budget=budget, key=self._key
+        )
+        return TurnMemory(
+            epoch=epoch.name,
+            at=now(),
+            text=section.text,
+            tokens=section.tokens,
+            parts=section.parts,
+        )
+
+    async def _gathered(self, scope: Scope, *, is_handed: bool) -> Known:
+        """What the agent remembers; without what its context shows already, where that is ours."""
+        sessions = [
+            session
+            for session in await self._attention.newest(scope.agent_id)
+            if not (is_handed and session.session_id == scope.session_id)
+        ]
+        summaries, threads, states, pinned, lessons = await asyncio.gather(
+            self._summaries(scope, is_handed=is_handed),
+            self._attention.threads(sessions),
+            self._attention.states(sessions),
+            self._pinned(scope, is_handed=is_handed),
+            self._lessons(scope.agent_id),
+        )
+        anchors = self._attention.anchors_in(scope.agent_id, threads)
+        chosen = chosen_lessons(lessons, self._settings.for_agent(scope.agent_id).lessons, now())
+        judged = [one for one in lessons if one.status not in LEARNT]
+        return Known(summaries=summaries, anchors=anchors, states=states, pinned=pinned, lessons=chosen, judged=judged)
+
+    async def _summaries(self, scope: Scope, *, is_handed: bool) -> list[Summary]:
+        levels = range(1, self._settings.for_agent(scope.agent_id).max_levels + 1)
+        found: list[Summary] = []
+        for level in levels:
+            with suppress(StoreCorrupt):
+                found += await self._store.summaries(scope.agent_id, level=level, limit=SUMMARIES_LOOKED_AT)
+        return [one for one in found if not (is_handed and _is_within(one, scope.session_id))]
+
+    async def _lessons(self, agent_id: str) -> list[Lesson]:
+        """What a person has judged also where no lesson is told: it says which anchors are not so."""
+        settings = self._settings.for_agent(agent_id).lessons
+        found: list[Lesson] = []
+        for statuses in (
+            (JUDGED, REJECTED, LEARNT) if settings.enabled and settings.max_injected else (JUDGED, REJECTED)
+        ):
+            with suppress(StoreCorrupt):
+                found += await self._store.lessons(agent_id, statuses=statuses, limit=LESSONS_LOOKED_AT)
+        return found
+
+    async def _pinned(self, scope: Scope, *, is_handed: bool) -> Sequence[str]:
+        """What was replaced or taken back since is left out: recall tells of it."""
+        places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED)
+        links = await self._store.supersessions(scope.agent_id, places) if places else []
+        gone = {link.old_place for link in links}
+        placed = await readable(self._store, scope.agent_id, [place for place in places if place not in gone])
+        shown = [one for one in placed if not (is_handed and one.session_id == scope.session_id)]
+        shown.sort(key=lambda one: (one.logged.message.ts or one.logged.received_at, one.place))
+        return [pinned_text(one.logged.message, one.logged.message.ts or one.logged.received_at) for one in shown]
+
+
+def _is_within(summary: Summary, session_id: str) -> bool:
+    """Or partly: what it merges of other sessions is shown by itself then."""
+    return any(span.session_id == session_id for span in summary.draft.spans)

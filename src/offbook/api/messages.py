@@ -1,0 +1,37 @@
+"""A request and an answer, whole, as the surfaces pass them on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from offbook.api.requests import encode_answer
+from offbook.model.errors import OffbookError, Unauthorized
+
+JSON = b"application/json"
+PROBLEM_JSON = b"application/problem+json"
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    headers: Mapping[bytes, bytes]
+    body: bytes
+
+    def header(self, name: bytes) -> str | None:
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+    content_type: bytes = JSON
+    extra_headers: bytes = b""
+    """Whole header lines, each with its line end."""
+
+
+def problem_answer(error: OffbookError, extra_headers: bytes = b"") -> Answer:
+    if isinstance(error, Unauthorized):  # RFC 9110 asks for it
+        extra_headers += b"www-authenticate: Bearer\r\n"
+    return Answer(error.status, encode_answer(error.problem()), PROBLEM_JSON, extra_headers)

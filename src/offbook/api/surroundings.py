@@ -1,0 +1,194 @@
+"""From what was found to what is told of it: each hit with what was said beside it, as an exchange (D1, D8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from offbook.context.prompt_text import Recalled
+from offbook.context.recall_section import Ranked
+from offbook.log.store import Blobs, Store
+from offbook.model.content import own_text, render
+from offbook.model.deadline import Deadline
+from offbook.model.errors import StoreError
+from offbook.model.memory_entry import MemoryEntry, PlacedMessage
+from offbook.model.types import LoggedMessage, Message, Scope
+from offbook.search.injection import FALLBACK_SCORE
+from offbook.search.resolve import RETRACTED
+from offbook.search.substance import is_boilerplate, is_denial
+from offbook.search.whole_messages import readable, whole_text
+from offbook.search.words import place_named
+
+NEARBY = 6
+"""Messages looked at on either side: between a question and its answer there may be calls and their results."""
+LEAST_SECONDS = 0.02
+"""With less than this left, what a hit was said beside is left out."""
+SAME_EXCHANGE = timedelta(hours=2)
+"""What is said later answers something else."""
+
+
+class Beside(NamedTuple):
+    """What a hit was said beside, and which message that is."""
+
+    text: str
+    seq: int
+    speaker: str | None = None
+    is_theirs: bool = False
+    """It was said before an answer of the agent's, which is the hit."""
+
+
+class Exchanges:
+    def __init__(self, store: Store, blobs: Blobs) -> None:
+        self._store = store
+        self._blobs = blobs
+
+    async def told_of(
+        self, agent_id: str, entries: Sequence[MemoryEntry], said_chars: int, deadline: Deadline
+    ) -> list[Ranked]:
+        """The same as `of` where there is time for it; else each entry alone."""
+        if entries and deadline.left > LEAST_SECONDS:
+            told = await deadline.get("exchanges", self.of(agent_id, entries, said_chars))
+            if told is not None:
+                return told
+        return [Ranked(bare(entry), rank) for rank, entry in in_order_of_time(entries)]
+
+    async def of(self, agent_id: str, entries: Sequence[MemoryEntry], said_chars: int) -> list[Ranked]:
+        """The entries, given best first, in order of time. Two that belong to one exchange are told together.
+
+        What was replaced or taken back since is not told beside anything, and what the agent said to something that
+        was taken back is not told at all.
+        """
+        own = [entry for entry in entries if entry.agent_id == agent_id]
+        messages = await self._messages(agent_id, own)
+        found = await asyncio.gather(*(self._beside(agent_id, entry, messages.get(entry.id)) for entry in own))
+        beside = {entry.id: one for entry, one in zip(own, found, strict=True) if one is not None}
+        replaced = await self._replaced(agent_id, own, beside)
+        hits = {(entry.session_id, entry.span.first_seq): entry for entry in own}
+        ranks = {entry.id: rank for rank, entry in enumerate(entries)}
+        told: list[Ranked] = []
+        told_beside: set[tuple[str, int]] = set()
+        is_told: set[str] = {
+            entry_id for entry_id, kind in replaced.items() if kind == RETRACTED and beside[entry_id].is_theirs
+        }
+        for rank, entry in in_order_of_time(entries):
+            if entry.id in is_told:
+                continue
+            by = beside.get(entry.id) if entry.id not in replaced else None
+            by = by if by is not None and _is_to_be_told(by, entry, hits, told_beside) else None
+            also = hits.get((entry.session_id, by.seq)) if by and not by.is_theirs else None
+            if also is not None and (also.id in is_told or (also.why and also.why.replaces)):
+                also = None
+            told_beside |= {(entry.session_id, by.seq)} if by is not None else set()
+            is_told.update(one.id for one in (entry, also) if one is not None)
+            one = self._recalled(entry, messages.get(entry.id), by, said_chars)
+            best = min(rank, ranks[also.id]) if also is not None else rank
+            told.append(Ranked(one, best, (also.id,) if also is not None else ()))
+        return told
+
+    async def _replaced(
+        self, agent_id: str, entries: Sequence[MemoryEntry], beside: Mapping[str, Beside]
+    ) -> dict[str, str]:
+        """Of which entries that which they were said beside no longer holds, and how it came about."""
+        places: dict[int, str] = {}
+        for entry in entries:
+            place, one = place_named(entry.id), beside.get(entry.id)
+            if place is not None and one is not None:
+                places[place + one.seq - entry.span.first_seq] = entry.id
+        links = await self._store.supersessions(agent_id, list(places)) if places else []
+        return {places[link.old_place]: link.kind for link in links if link.old_place in places}
+
+    async def _messages(self, agent_id: str, entries: Sequence[MemoryEntry]) -> dict[str, Message]:
+        places = {place: entry.id for entry in entries if (place := place_named(entry.id)) is not None}
+        placed = await readable(self._store, agent_id, list(places))
+        return {places[one.place]: await self._whole(agent_id, one) for one in placed}
+
+    async def _whole(self, agent_id: str, placed: PlacedMessage) -> Message:
+        return await whole_text(self._blobs, agent_id, placed) or placed.logged.message
+
+    async def _beside(self, agent_id: str, entry: MemoryEntry, message: Message | None) -> Beside | None:
+        """What they had said before an answer of the agent's, or what it answered to theirs."""
+        if message is None or message.role not in ("user", "assistant") or entry.score == FALLBACK_SCORE:
+            return None
+        seq = entry.span.first_seq
+        scope = Scope(agent_id=agent_id, session_id=entry.session_id)
+        after_seq = seq if message.role == "user" else max(0, seq - NEARBY - 1)
+        try:
+            page = await self._store.messages(scope, after_seq=after_seq, limit=NEARBY)
+        except StoreError:
+            return None
+        page = [one for one in page if abs((one.message.ts or one.received_at) - entry.ts) <= SAME_EXCHANGE]
+        return _answer(page) if message.role == "user" else _question([one for one in page if one.seq < seq])
+
+    def _recalled(
+        self, entry: MemoryEntry, message: Message | None, beside: Beside | None, said_chars: int
+    ) -> Recalled:
+        if message is None:
+            return bare(entry)
+        whole = render(message)
+        is_theirs = beside is not None and beside.is_theirs
+        return Recalled(
+            entry=entry,
+            role=message.role,
+            speaker=message.name,
+            said=whole if len(whole) <= said_chars else entry.text,
+            before=beside.text if beside and is_theirs else "",
+            asker=beside.speaker if beside and is_theirs else None,
+            after=beside.text if beside and not is_theirs else "",
+            is_newest=entry.score == FALLBACK_SCORE,
+        )
+
+
+def _is_to_be_told(
+    by: Beside, entry: MemoryEntry, hits: Collection[tuple[str, int]], told_beside: Collection[tuple[str, int]]
+) -> bool:
+    """Not where it is told elsewhere, or where something between the two is told by itself and has to come first."""
+    place = (entry.session_id, by.seq)
+    if place in told_beside or (by.is_theirs and place in hits):
+        return False
+    return not any((entry.session_id, seq) in hits for seq in range(entry.span.first_seq + 1, by.seq))
+
+
+def in_order_of_time(entries: Sequence[MemoryEntry]) -> list[tuple[int, MemoryEntry]]:
+    """With the place of each in the ranking. Inside a session as it was said, whatever the host's clock did."""
+    said_at: dict[str, datetime] = {}
+    newest: dict[tuple[str, str], datetime] = {}
+    for entry in sorted(entries, key=lambda entry: entry.span.first_seq):
+        session = (entry.agent_id, entry.session_id)
+        newest[session] = said_at[entry.id] = max(entry.ts, newest.get(session, entry.ts))
+    return sorted(
+        enumerate(entries), key=lambda pair: (said_at[pair[1].id], pair[1].session_id, pair[1].span.first_seq)
+    )
+
+
+def bare(entry: MemoryEntry) -> Recalled:
+    """An entry alone: where there is no time for more, or the message is another agent's."""
+    role = next((one for one in ("assistant", "tool", "system") if entry.origin.startswith(one)), "user")
+    return Recalled(entry=entry, role=role, is_newest=entry.score == FALLBACK_SCORE)
+
+
+def _answer(page: Sequence[LoggedMessage]) -> Beside | None:
+    """The last thing said before they spoke again: "Let me look" comes before what was found."""
+    found: Beside | None = None
+    for one in page:
+        if one.message.role == "user":
+            break
+        if one.message.role == "assistant" and one.entry.noise is None and _is_own(one.message):
+            text = own_text(one.message.content).strip()
+            if text and not is_denial(text, "assistant") and not is_boilerplate(text):
+                found = Beside(text, one.seq, one.message.name)
+    return found
+
+
+def _question(page: Sequence[LoggedMessage]) -> Beside | None:
+    for one in reversed(page):
+        if one.message.role == "user" and one.entry.noise is None and _is_own(one.message):
+            text = own_text(one.message.content).strip()
+            return Beside(text, one.seq, one.message.name, is_theirs=True) if text else None
+    return None
+
+
+def _is_own(message: Message) -> bool:
+    """Not brought from elsewhere by whoever sent it."""
+    return message.origin in (None, "", message.role)

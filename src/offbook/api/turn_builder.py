@@ -1,0 +1,345 @@
+"""A turn made ready: the stable section and what comes to mind, within budgets and before a deadline.
+
+    prompt ─▶ intent ─▶ facts (session, how it goes on) ─┬▶ stable section (kept, or made once)
+                                                         └▶ recall ─▶ exchanges ─▶ told ─▶ framed, within the budget
+
+Whatever is missing, late or broken is left out and named in `degraded`: the turn itself goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from offbook.api.memory_section_cache import Epoch, Remembering
+from offbook.api.recall_service import Minded, Recollections
+from offbook.api.session_state import Attention, Follows
+from offbook.api.surroundings import Exchanges, in_order_of_time
+from offbook.context.handover import handover, session_line, subject_of, topics_line
+from offbook.context.intent import Appetite, appetite_for, intent_of
+from offbook.context.recall_section import Line, Ranked, RecallSection, recall_section
+from offbook.context.session_notes import Thread, thread_of
+from offbook.ingest.intake import HEAVY_CHARS
+from offbook.log.store import Blobs, Store
+from offbook.model.deadline import Deadline
+from offbook.model.memory_entry import MemoryEntry
+from offbook.model.settings import Settings
+from offbook.model.turn import Enrichment, Handed, Intent, PreparedTurn, Sparseness, TurnMemory, TurnTokens
+from offbook.model.types import Caller, Scope, Session, now
+from offbook.search.injection import FALLBACK_SCORE, budget_tokens
+from offbook.search.query import Query, read_query
+from offbook.worker.background import Background
+
+SPARSE = Sparseness(results=2, chars=400)
+"""Of the host's own search: what is no more than this is enriched (D11)."""
+ENRICHED_TOKENS = 2_000
+NOTHING = RecallSection("", 0, [], [])
+
+
+class Facts(NamedTuple):
+    """What is known of a session before anything is looked for."""
+
+    session: Session | None
+    thread: Thread
+    follows: Follows
+    epoch: Epoch
+    memory: TurnMemory | None
+    """The stable section; None where this is the first turn since the last swap."""
+    handed: Handed | None
+    """What the agent has word for word, where it runs on a context of ours."""
+
+    @property
+    def is_after_compaction(self) -> bool:
+        """The first turn since the agent lost most of what it had before its eyes."""
+        return self.epoch.is_new or (self.memory is None and self.epoch.generation > 0)
+
+
+class Asked(NamedTuple):
+    """A prompt, and what may be made of it."""
+
+    scope: Scope
+    prompt: str
+    query: str
+    """What of it is searched for."""
+    intent: Intent
+    window: int
+    current_tokens: int
+    budget: int
+    preview: bool
+    by: Caller
+
+
+class Turning:
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        settings: Settings,
+        background: Background,
+        recollections: Recollections,
+        attention: Attention,
+        frame_key: bytes,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._background = background
+        self._recollections = recollections
+        self._attention = attention
+        self._remembering = Remembering(store, settings, attention, frame_key)
+        self._exchanges = Exchanges(store, blobs)
+        self._key = frame_key
+        background.when_forgotten.append(self._remembering.forget)
+
+    # ── before a turn ──
+
+    async def prepare(
+        self,
+        scope: Scope,
+        prompt: str,
+        *,
+        current_tokens: int | None,
+        context_window: int | None,
+        seconds: float | None,
+        explain: bool,
+        preview: bool,
+        by: Caller,
+    ) -> PreparedTurn:
+        settings = self._settings.for_agent(scope.agent_id)
+        most = settings.turn.deadline.total_seconds()
+        deadline = Deadline(most if seconds is None else min(most, seconds))
+        prompt, query = await self._read(scope, prompt)
+        intent = intent_of(query)
+        window = context_window or settings.token_budget.context_window
+        used = current_tokens or 0
+        budget = budget_tokens(settings.token_budget, current_tokens=used, context_window=window)
+        asked = Asked(scope, prompt, query.text, intent, window, used, budget, preview, by)
+        memory, recall = None, NOTHING
+        entries: list[MemoryEntry] = []
+        if not self._is_silent(settings, deadline):
+            self._note_window(asked, context_window)
+            with self._background.answering():
+                if intent in ("plain", "recall"):
+                    self._recollections.anticipate(scope.agent_id, query.text)
+                facts = await deadline.get("session", self._facts(asked))
+                if facts is not None:
+                    memory, (recall, entries) = await asyncio.gather(
+                        self._memory(asked, facts, deadline), self._recall(asked, facts, deadline)
+                    )
+        turn = PreparedTurn(
+            memory=memory.text if memory else "",
+            recall=recall.text,
+            tokens=TurnTokens(memory=memory.tokens if memory else 0, recall=recall.tokens, budget=budget),
+            entries=entries,
+            intent=intent,
+            degraded=deadline.degraded,
+            parts=[*(memory.parts if memory else []), *recall.parts] if explain else [],
+            forgets=self._background.caring.forgets.forgetting.times.get(scope.agent_id),
+        )
+        await deadline.finish("audit", self._record(asked, turn, memory))
+        return turn
+
+    async def _read(self, scope: Scope, prompt: str) -> tuple[str, Query]:
+        """What is said, without its secrets, and what of it is asked."""
+
+        def read() -> tuple[str, Query]:
+            said = self._recollections.redacted(scope.agent_id, prompt)
+            return said, read_query(said)
+
+        return await asyncio.to_thread(read) if len(prompt) > HEAVY_CHARS else read()
+
+    def _note_window(self, asked: Asked, context_window: int | None) -> None:
+        """A host that says how full its window is has slot B made ready in time (D17)."""
+        if context_window is None:
+            return
+        self._background.slots.note_window(asked.scope, context_window)
+        threshold = self._settings.for_agent(asked.scope.agent_id).compaction.threshold
+        if asked.current_tokens >= int(context_window * threshold):
+            self._background.slots.prepare_soon(asked.scope)
+
+    async def _facts(self, asked: Asked) -> Facts:
+        session, thread = await asyncio.gather(self._store.session(asked.scope), thread_of(self._store, asked.scope))
+        follows, epoch = await asyncio.gather(
+            self._attention.follows(asked.scope, session, thread, asked.prompt),
+            self._remembering.epoch(asked.scope, session),
+        )
+        memory = await self._remembering.known(asked.scope, epoch)
+        return Facts(session, thread, follows, epoch, memory, await self._remembering.handed(asked.scope, epoch))
+
+    async def _memory(self, asked: Asked, facts: Facts, deadline: Deadline) -> TurnMemory | None:
+        most = self._remembering.most_tokens(asked.scope.agent_id, asked.window)
+        if facts.memory is not None and facts.memory.tokens <= most:
+            return facts.memory
+        making = self._remembering.made(
+            asked.scope,
+            facts.epoch,
+            facts.handed,
+            window=asked.window,
+            current_tokens=asked.current_tokens,
+            recall_budget=asked.budget,
+            keeps=not asked.preview,
+        )
+        return await deadline.get("memory", making)
+
+    async def _recall(self, asked: Asked, facts: Facts, deadline: Deadline) -> tuple[RecallSection, list[MemoryEntry]]:
+        scope, settings = asked.scope, self._settings.for_agent(asked.scope.agent_id)
+        appetite = appetite_for(
+            asked.intent,
+            settings.search,
+            settings.context_budget,
+            settings.min_score,
+            is_after_compaction=facts.is_after_compaction,
+        )
+        lines, minded = await asyncio.gather(
+            deadline.get("continuity", self._lines(asked, facts)), self._minded(asked, facts, appetite, deadline)
+        )
+        deadline.degraded += minded.degraded
+        entries = minded.entries
+        found = await self._exchanges.told_of(scope.agent_id, entries, appetite.said_chars, deadline)
+        why = _why(asked.intent, entries, facts)
+        section = await self._section(scope, lines or [], found, asked.intent, asked.budget, appetite, why)
+        shown = [entry for _, entry in in_order_of_time(entries) if entry.id in section.shown]
+        return section, shown
+
+    async def _minded(self, asked: Asked, facts: Facts, appetite: Appetite, deadline: Deadline) -> Minded:
+        if asked.intent == "brief":
+            return Minded([], [])
+        query = asked.query
+        if asked.intent == "resume":  # "where were we?" says nothing of where that was
+            before = self._attention.last_time(asked.scope, facts.session, facts.thread, facts.follows)
+            last = await deadline.get("continuity", before)
+            query = f"{query}\n{subject_of(last)}" if last else query
+        work = self._recollections.minded(
+            asked.scope,
+            query,
+            appetite,
+            budget=asked.budget,
+            is_visible=self._visible(asked.scope, facts),
+            prompt_seq=facts.follows.prompt_seq,
+            seconds=deadline.left,
+            by=asked.by,
+        )
+        return await deadline.get("recall", work) or Minded([], [])
+
+    def _visible(self, scope: Scope, facts: Facts) -> Callable[[int], bool]:
+        """Which messages of the session the agent surely has before its eyes: what it was handed word for word and
+        what came since, or the last turns of what its host has kept. Of a conversation that is over, nothing."""
+        if facts.session is not None and facts.session.ended_at is not None:
+            return lambda seq: False
+        if facts.handed is not None:
+            return facts.handed.shows
+        turns = self._settings.for_agent(scope.agent_id).context_budget.recent_turns_always_full
+        last_seq = facts.session.last_seq if facts.session else 0
+        return lambda seq: seq > last_seq - 2 * turns
+
+    async def _lines(self, asked: Asked, facts: Facts) -> list[Line]:
+        """The continuity block (D10): the session, how it goes on from the one before, what it is about."""
+        info, at = facts.follows.info, now()
+        is_new = info is None or info.gap == "new"
+        opening = ""
+        if is_new or asked.intent == "resume":
+            opening = handover(
+                await self._attention.last_time(asked.scope, facts.session, facts.thread, facts.follows), at
+            )
+        topics = [] if is_new else self._attention.topics_in(asked.scope.agent_id, facts.thread)
+        return [
+            Line("session", session_line(None if is_new else info, at), "the conversation so far"),
+            Line("handover", opening, "a new conversation" if is_new else "they pick up the thread"),
+            Line("topics", topics_line(topics), "what they speak of and keep returning to"),
+        ]
+
+    async def _record(self, asked: Asked, turn: PreparedTurn, memory: TurnMemory | None) -> None:
+        details: dict[str, Any] = {
+            "prompt": _digest(asked.prompt),
+            "intent": asked.intent,
+            "entries": [entry.id for entry in turn.entries],
+            "memory": _digest(turn.memory),
+            "recall": _digest(turn.recall),
+            "tokens": turn.tokens.memory + turn.tokens.recall,
+            "epoch": memory.epoch if memory else None,
+        }
+        details |= {"preview": True} if asked.preview else {}
+        details |= {"degraded": turn.degraded} if turn.degraded else {}
+        await self._recollections.brought_to_mind(
+            asked.scope, "prepareTurn", turn.entries, details, asked.by, counts=not asked.preview
+        )
+
+    # ── beside the host's own search ──
+
+    async def enrich(self, scope: Scope, query: str, *, by: Caller) -> Enrichment:
+        """What a sparse result of the host's memory search is enriched with."""
+        settings = self._settings.for_agent(scope.agent_id)
+        deadline = Deadline(settings.turn.deadline.total_seconds())
+        said, asked = await self._read(scope, query)
+        appetite = appetite_for(
+            "recall", settings.search, settings.context_budget, settings.min_score, is_after_compaction=False
+        )
+        entries: list[MemoryEntry] = []
+        if not self._is_silent(settings, deadline):
+            with self._background.answering():
+                work = self._recollections.minded(
+                    scope,
+                    asked.text,
+                    appetite,
+                    budget=ENRICHED_TOKENS,
+                    seconds=deadline.left,
+                    stands_alone=True,
+                    by=by,
+                )
+                minded = await deadline.get("recall", work) or Minded([], [])
+            entries = [entry for entry in minded.entries if entry.score != FALLBACK_SCORE]
+            deadline.degraded += minded.degraded
+        told = await self._exchanges.told_of(scope.agent_id, entries, appetite.said_chars, deadline)
+        why = "the host's own search may find little"
+        section = await self._section(scope, [], told, "recall", ENRICHED_TOKENS, appetite, why)
+        shown = [entry for entry in entries if entry.id in section.shown]
+        details = {"query": _digest(said), "entries": [entry.id for entry in shown]}
+        recording = self._recollections.brought_to_mind(scope, "enrich", shown, details, by, counts=True)
+        await deadline.finish("audit", recording)
+        return Enrichment(
+            text=section.text, entries=shown, tokens=section.tokens, sparse=SPARSE, degraded=deadline.degraded
+        )
+
+    async def _section(
+        self,
+        scope: Scope,
+        lines: Sequence[Line],
+        found: Sequence[Ranked],
+        intent: Intent,
+        budget: int,
+        appetite: Appetite,
+        why: str,
+    ) -> RecallSection:
+        return await asyncio.to_thread(
+            recall_section,
+            lines,
+            found,
+            intent=intent,
+            budget=budget,
+            at=now(),
+            own_agent=scope.agent_id,
+            said_chars=appetite.said_chars,
+            beside_chars=appetite.beside_chars,
+            why=why,
+            key=self._key,
+        )
+
+    def _is_silent(self, settings: Settings, deadline: Deadline) -> bool:
+        """Whether by the settings nothing is injected; said, then."""
+        if settings.enabled and not settings.store_only:
+            return False
+        switch = "storeOnly" if settings.store_only else "enabled"
+        deadline.degraded.append(f"{switch}: by the settings nothing is injected")
+        return True
+
+
+def _why(intent: Intent, entries: Sequence[MemoryEntry], facts: Facts) -> str:
+    if entries and all(entry.score == FALLBACK_SCORE for entry in entries):
+        return "nothing qualified: only the newest there is"
+    asked = {"recall": "it was asked for", "resume": "the thread is picked up"}.get(intent, "it is like the prompt")
+    return f"{asked}; more, as the context has just changed hands" if facts.is_after_compaction else asked
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

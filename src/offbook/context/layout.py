@@ -1,0 +1,203 @@
+"""Lines chosen from rankings, and how they are laid out: days as headings, speakers before what they said.
+
+Clauses that follow one another in the text, of one speaker on one day, are one line: `They: moved to Berlin; new job`.
+What a clause takes therefore depends on its neighbours, and on nothing else, so that room is counted as it is filled.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace
+from typing import NamedTuple
+
+from offbook.context.clause_ranking import Line, Ranking, regained, shared_values
+from offbook.context.days import heading, heading_chars
+
+BETWEEN_CLAUSES = "; "
+CLAUSES_PER_LINE = 4
+"""Of a stored text, so that it can be shortened by whole lines."""
+
+
+class Page:
+    """The lines of one text, in the order in which they were said."""
+
+    def __init__(self, *, separator_chars: int = 0, is_stored: bool = False) -> None:
+        self.lines: list[Line] = []
+        self._places: list[tuple[int, int]] = []
+        self._separator_chars = separator_chars
+        self._is_stored = is_stored
+
+    def place_of(self, line: Line) -> tuple[int, int]:
+        """Where it would stand, and how many characters more the text would have."""
+        at = bisect_left(self._places, (line.seq, line.place))
+        before = self.lines[at - 1] if at else None
+        chars = self._chars(before, line)
+        if at < len(self.lines):
+            after = self.lines[at]
+            chars += self._chars(line, after) - self._chars(before, after)
+        return at, chars
+
+    def insert(self, at: int, line: Line) -> None:
+        self.lines.insert(at, line)
+        self._places.insert(at, (line.seq, line.place))
+
+    def rows(self) -> list[tuple[str, list[Line]]]:
+        """The lines of the text, each with the clauses in it; a heading has none."""
+        rows: list[tuple[str, list[Line]]] = []
+        before: Line | None = None
+        for line in self.lines:
+            if before is not None and self._is_joined(before, line):
+                text, clauses = rows[-1]
+                rows[-1] = (text + BETWEEN_CLAUSES + line.text, [*clauses, line])
+            else:
+                if line.day is not None and (before is None or before.day != line.day):
+                    rows.append((heading(line.day, before.day if before else None), []))
+                rows.append((f"{line.speaker}: {line.text}" if line.speaker else line.text, [line]))
+            before = line
+        return rows
+
+    def text(self) -> str:
+        return "\n".join(text for text, _ in self.rows())
+
+    def _is_joined(self, before: Line, line: Line) -> bool:
+        if before.speaker != line.speaker or before.day != line.day:
+            return False
+        if not self._is_stored:
+            return True
+        return before.seq == line.seq and before.place // CLAUSES_PER_LINE == line.place // CLAUSES_PER_LINE
+
+    def _chars(self, before: Line | None, line: Line) -> int:
+        """What a line takes after that one."""
+        if before is not None and self._is_joined(before, line):
+            return len(BETWEEN_CLAUSES) + len(line.text)
+        chars = len(line.text) + (len(line.speaker) + 2 if line.speaker else 0)
+        chars += 1 if before is not None else self._separator_chars
+        if line.day is not None and (before is None or before.day != line.day):
+            chars += heading_chars(line.day, before.day if before else None) + 1
+        return chars
+
+
+class Order(NamedTuple):
+    """The lines of several rankings in one order: which ranking each is of, and what it adds to those before it."""
+
+    lines: tuple[tuple[float, int, Line], ...]
+    values: dict[str, float]
+    """What each stem is worth in all of them together."""
+
+
+def ordered(rankings: Sequence[Ranking]) -> Order:
+    """Worth keeping: it takes longer than all the rest."""
+    values = rankings[0].values if len(rankings) == 1 else shared_values(rankings)
+    return Order(tuple(_in_order(rankings, values)), values)
+
+
+def filled(
+    rankings: Sequence[Ranking],
+    max_chars: int,
+    *,
+    before_seq: int | None = None,
+    separator_chars: int = 0,
+    is_stored: bool = False,
+    order: Order | None = None,
+) -> tuple[list[Page], list[tuple[int, Line]]]:
+    """A page for each ranking, and all lines as they were chosen: the best of all rankings next, while it fits.
+
+    The order does not depend on the room there is, so from where the best line fits, more room only adds lines.
+    `order` is that of the first of the rankings, where it is known; what the others say is then taken between them by
+    what it adds, whatever they say as well.
+    """
+    order = order or ordered(rankings)
+    pages = [Page(separator_chars=separator_chars, is_stored=is_stored) for _ in rankings]
+    chosen: list[tuple[int, Line]] = []
+    is_best = True
+    for _, which, line in _merged(order, rankings):
+        if before_seq is not None and line.seq >= before_seq:
+            continue
+        at, chars = pages[which].place_of(line)
+        if chars <= max_chars:
+            # Where the best line does not fit, one that does stands in for it.
+            max_chars = max_chars - chars if is_best else 0
+            pages[which].insert(at, line)
+            chosen.append((which, line))
+        elif chosen:
+            break
+        else:
+            is_best = False
+    return pages, chosen
+
+
+def _merged(order: Order, rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, Line]]:
+    """The lines of an order, and between them those of the later rankings by what they add to all before them."""
+    known = 1 + max((which for _, which, _ in order.lines), default=-1)
+    later = rankings[known:]
+    if not later:
+        yield from order.lines
+        return
+    values = {**shared_values(later), **order.values}
+    news = _Waiting(later, values)
+    for gain, which, line in order.lines:
+        while (best := news.best()) is not None and best[0] >= gain:
+            yield best[0], known + best[1], best[2]
+            news.take(best[2])
+        yield gain, which, line
+        news.hear(line)
+    while (best := news.best()) is not None:
+        yield best[0], known + best[1], best[2]
+        news.take(best[2])
+    yield from ((gain, known + which, line) for gain, which, line in _wordless(later))
+
+
+class _Waiting:
+    """Lines that are yet to be taken, the one that adds most to what was said first."""
+
+    def __init__(self, rankings: Sequence[Ranking], values: Mapping[str, float]) -> None:
+        worth = values.__getitem__
+        self._rankings = rankings
+        self._values = values
+        self._forms: set[str] = set()
+        self._stems: set[str] = set()
+        self._waiting = [
+            (-line.rest - line.scale * sum(map(worth, line.stems)), which, rank)
+            for which, one in enumerate(rankings)
+            for rank, line in enumerate(one.lines)
+            if line.stems
+        ]
+        heapify(self._waiting)
+
+    def best(self) -> tuple[float, int, Line] | None:
+        while self._waiting:
+            known, which, rank = self._waiting[0]
+            line = self._rankings[which].lines[rank]
+            gain = regained(line, self._values, self._forms, self._stems)
+            if gain >= -known * (1 - 1e-9):
+                return gain, which, line
+            heapreplace(self._waiting, (-gain, which, rank))
+        return None
+
+    def take(self, line: Line) -> None:
+        """The one that is the best now."""
+        heappop(self._waiting)
+        self.hear(line)
+
+    def hear(self, line: Line) -> None:
+        self._forms.update(line.forms)
+        self._stems.update(line.stems)
+
+
+def _in_order(rankings: Sequence[Ranking], values: Mapping[str, float]) -> Iterator[tuple[float, int, Line]]:
+    """The lines of all rankings by what each adds to those before it; those that add no word come last."""
+    if len(rankings) == 1 and values is rankings[0].values:
+        yield from ((line.gain, 0, line) for line in rankings[0].lines)
+        return
+    waiting = _Waiting(rankings, values)
+    while (best := waiting.best()) is not None:
+        yield best
+        waiting.take(best[2])
+    yield from _wordless(rankings)
+
+
+def _wordless(rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, Line]]:
+    lines = ((which, line) for which, one in enumerate(rankings) for line in one.lines if not line.stems)
+    for which, line in sorted(lines, key=lambda pair: -pair[1].rest):
+        yield line.rest, which, line

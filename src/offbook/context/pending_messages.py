@@ -1,0 +1,360 @@
+"""What stands by of each session: the messages that no summary stands for yet, cut into stretches and read.
+
+The background follows every session as it grows, so that whoever asks for a context finds its digest ready. Where
+it lags, as much as the deadline allows is read on the spot, the oldest first, and the rest is done by the next.
+Everything here is derived from the log and can be let go at any moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from offbook.context.cover import Cutter, Stretch
+from offbook.context.digest import Analysis, Digest, Order, Said, analyse, digest, ordered
+from offbook.context.fit import Digested, digest_chars
+from offbook.context.particulars import Particular, particulars
+from offbook.context.summary_drafts import MOST_READ_CHARS, Source
+from offbook.log.store import Blobs, Store
+from offbook.model.content import REASONING_TYPES, render, without_stand_ins
+from offbook.model.errors import StoreCorrupt
+from offbook.model.large_parts import internalise
+from offbook.model.settings import Settings
+from offbook.model.summary import Loss
+from offbook.model.types import LoggedMessage, Message, Scope, Session
+from offbook.models.tokens import estimate_tokens
+
+PAGE = 64
+MOST_SESSIONS = 64
+"""Kept in memory, those used last; some 0.5 MB each."""
+BLOCK_MESSAGES = 32
+ON_THE_SPOT_CHARS = 8_000
+"""Read while somebody waits for a context: some milliseconds."""
+HEAVY_CHARS = 4_000
+"""From here on reading is done in a thread, so that it does not hold up the others."""
+LARGEST_READ_CHARS = 1_000_000
+"""Of a text that lies outside the log; of a larger one the stand-in is read."""
+TOOL_CHARS, SAID_CHARS = 4_000, 32_000
+"""Of what a tool gave, and of what anybody said: its beginning and its end. The rest is in the log."""
+
+
+class Reading(NamedTuple):
+    """One message, read. `said` and `analysis` are None for noise. The message itself is not kept: it may be large."""
+
+    seq: int
+    tokens: int
+    at: datetime
+    said: Said | None
+    analysis: Analysis | None
+
+
+class ReadStretch:
+    """A stretch and what was said in it. Its digest is made when first asked for."""
+
+    def __init__(self, stretch: Stretch, readings: Sequence[Reading]) -> None:
+        self.stretch = stretch
+        self.readings = list(readings)
+        self._digest: Digest | None = None
+        self._digested: Digested | None = None
+        self.order: tuple[tuple[int, int], Order] | None = None
+        """That of the lines of this stretch and those before it, and which these were."""
+        self._particulars: list[tuple[Particular, int]] | None = None
+
+    @property
+    def particulars(self) -> list[tuple[Particular, int]]:
+        """What a ledger names if it is not shown, and the message that says it."""
+        if self._particulars is None:
+            self._particulars = [
+                (particular, said.seq)
+                for said in (one.said for one in self.readings)
+                if said is not None
+                for particular in particulars(said.text[:MOST_READ_CHARS])
+            ]
+        return self._particulars
+
+    @property
+    def digest(self) -> Digest:
+        if self._digest is None:
+            self._digest = digest([one.analysis for one in self.readings if one.analysis is not None])
+        return self._digest
+
+    def source(self, scope: Scope) -> Source:
+        times = [one.at for one in self.readings]
+        said = [one.said for one in self.readings if one.said is not None]
+        return Source(scope, self.stretch, said, self.digest, min(times), max(times))
+
+    def digested(self) -> Digested:
+        if self._digested is None:
+            chars = digest_chars(self.digest)
+            self._digested = Digested(self.stretch.first_seq, self.stretch.last_seq, self.digest, chars)
+        return self._digested
+
+
+class Standing:
+    """One session from the first message that no summary stands for."""
+
+    def __init__(self, chunk_tokens: int, summarised_through: int) -> None:
+        self.summarised_through = summarised_through
+        self.through_seq = summarised_through
+        self._cutter = Cutter(chunk_tokens, after_seq=summarised_through)
+        self._finished: list[ReadStretch] = []
+        self._rest: list[Reading] = []
+        self._blocks: list[ReadStretch] = []
+        """What has come since the last cut, in pieces: only the newest of them is read anew with each message."""
+        self.busy = asyncio.Lock()
+
+    def take(self, readings: Sequence[Reading], messages: Sequence[Message]) -> None:
+        for one, message in zip(readings, messages, strict=True):
+            finished = self._cutter.take(one.seq, message, one.tokens)
+            if finished is not None:
+                self._finish(finished)
+            self._rest.append(one)
+            self.through_seq = one.seq
+            if len(self._rest) % BLOCK_MESSAGES == 0:
+                self._blocks.append(_block(self._rest[-BLOCK_MESSAGES:]))
+
+    def end(self, least_tokens: int) -> None:
+        """The session is over, for now: what is left is a stretch of its own, if it is that long and no call waits."""
+        rest = self._cutter.rest
+        if rest is not None and rest.tokens >= least_tokens and not self._cutter.is_waiting():
+            self._cutter.end()
+            self._finish(rest)
+
+    def forget_through(self, seq: int) -> None:
+        """A summary stands for everything up to here now."""
+        self._finished = [one for one in self._finished if one.stretch.last_seq > seq]
+        self.summarised_through = max(self.summarised_through, seq)
+
+    @property
+    def finished(self) -> list[ReadStretch]:
+        return list(self._finished)
+
+    @property
+    def rest_tokens(self) -> int:
+        rest = self._cutter.rest
+        return rest.tokens if rest else 0
+
+    def stretches(self) -> list[ReadStretch]:
+        """All of them, then what still grows, in pieces."""
+        newest = self._rest[len(self._blocks) * BLOCK_MESSAGES :]
+        return [*self._finished, *self._blocks, *([_block(newest)] if newest else [])]
+
+    def _finish(self, stretch: Stretch) -> None:
+        self._finished.append(ReadStretch(stretch, self._rest))
+        self._rest, self._blocks = [], []
+
+
+def _block(readings: Sequence[Reading]) -> ReadStretch:
+    stretch = Stretch(readings[0].seq, readings[-1].seq, sum(one.tokens for one in readings))
+    return ReadStretch(stretch, readings)
+
+
+# ── in threads: a stretch does not change any more ──
+
+
+def warmed(stretches: Sequence[ReadStretch]) -> None:
+    """Makes what a context and its ledger will be asked for."""
+    for one in stretches:
+        _ = one.digest, one.particulars
+    _order_of(stretches)
+
+
+def digested(stretches: Sequence[ReadStretch], before_seq: int) -> tuple[list[Digested], Order | None]:
+    """What is before this message, and the order of the lines of all but the newest of it. Both are made where they
+    are not there yet."""
+    read = [one for one in stretches if one.stretch.first_seq < before_seq]
+    return [one.digested() for one in read], _order_of(read)
+
+
+def _order_of(stretches: Sequence[ReadStretch]) -> Order | None:
+    """The newest stretch still grows, so it is taken in anew each time. Kept with the last of the others: for as long
+    as these are the same."""
+    if len(stretches) < 3:
+        return None
+    *earlier, last = stretches[:-1]
+    key = (stretches[0].stretch.first_seq, len(stretches))
+    if last.order is None or last.order[0] != key:
+        last.order = key, ordered([one.digest for one in [*earlier, last]])
+    return last.order[1]
+
+
+def said_before(stretches: Sequence[ReadStretch], session_id: str, before_seq: int) -> list[Loss]:
+    """Every particular said before this message: what of it is lost, the ledger finds out."""
+    return [
+        Loss(kind=particular.kind, text=particular.text, session_id=session_id, seq=seq)
+        for one in stretches
+        if one.stretch.first_seq < before_seq
+        for particular, seq in one.particulars
+        if seq < before_seq
+    ]
+
+
+class Standings:
+    def __init__(self, store: Store, blobs: Blobs, settings: Settings) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._settings = settings
+        self._standings: OrderedDict[Scope, Standing] = OrderedDict()
+        self._versions: dict[str, int] = {}
+        self._rewritten: dict[str, int] = {}
+        self.when_behind: Callable[[Scope], None] = lambda scope: None
+        """Told of a session that nobody has read to its end: it was let go of, or the background lags."""
+
+    @asynccontextmanager
+    async def following(
+        self, scope: Scope, session: Session, *, most_chars: int | None = None
+    ) -> AsyncIterator[tuple[Standing, bool]]:
+        """The session's, and whether it has everything up to the session's newest message. Nobody else changes it
+        meanwhile. `most_chars` bounds what is read for this."""
+        standing = await self._standing(scope)
+        async with standing.busy:
+            yield standing, await self._follow(scope, standing, session.last_seq, most_chars)
+
+    async def at_once(self, scope: Scope, session: Session) -> Standing:
+        """As it is, with a little read on the spot; with nothing more where the background is just reading it."""
+        standing = await self._standing(scope)
+        if standing.through_seq < session.last_seq and not standing.busy.locked():
+            async with standing.busy:
+                if not await self._follow(scope, standing, session.last_seq, ON_THE_SPOT_CHARS):
+                    self.when_behind(scope)
+        return standing
+
+    def forget(self, scope: Scope) -> None:
+        """It is read anew when next asked for: something else has summarised of it, or its settings have changed."""
+        self._standings.pop(scope, None)
+
+    def forget_agent(self, agent_id: str) -> None:
+        for scope in [scope for scope in self._standings if scope.agent_id == agent_id]:
+            del self._standings[scope]
+
+    async def read(self, scope: Scope, first_seq: int, last_seq: int) -> ReadStretch:
+        """A stretch of the log that a summary stands for already, read again."""
+        readings: list[Reading] = []
+        at = first_seq - 1
+        while at < last_seq:
+            page = await self._page(scope, at, last_seq)
+            readings += await self._readings(scope, page)
+            at = page[-1].seq
+        return ReadStretch(Stretch(first_seq, last_seq, sum(one.tokens for one in readings)), readings)
+
+    async def turns(self, scope: Scope, stretch: ReadStretch) -> list[Message]:
+        """What was said in it, as it came: for a model that summarises it."""
+        said = {one.seq for one in stretch.readings if one.said is not None}
+        turns: list[Message] = []
+        at, last_seq = stretch.stretch.first_seq - 1, stretch.stretch.last_seq
+        while at < last_seq and (page := await self._page(scope, at, last_seq)):
+            turns += [await self._whole(scope, logged) for logged in page if logged.seq in said]
+            at = page[-1].seq
+        return turns
+
+    def version(self, agent_id: str) -> int:
+        """Another one whenever a summary, a state or a pin of the agent's has changed."""
+        return self._versions.get(agent_id, 0)
+
+    def rewritten(self, agent_id: str) -> int:
+        """How often a summary of the agent's was written again: what is kept of their texts is out of date then."""
+        return self._rewritten.get(agent_id, 0)
+
+    def was_rewritten(self, agent_id: str) -> None:
+        self._rewritten[agent_id] = self.rewritten(agent_id) + 1
+
+    def changed(self, agent_id: str) -> None:
+        self._versions[agent_id] = self.version(agent_id) + 1
+
+    async def _standing(self, scope: Scope) -> Standing:
+        if scope not in self._standings:
+            summarised_through = await self._store.summarised_through(scope)
+            chunk_tokens = self._settings.for_agent(scope.agent_id).chunk_tokens
+            self._standings.setdefault(scope, Standing(chunk_tokens, summarised_through))
+            idle = [one for one, kept in self._standings.items() if one != scope and not kept.busy.locked()]
+            for one in idle[: len(self._standings) - MOST_SESSIONS]:
+                del self._standings[one]
+        self._standings.move_to_end(scope)
+        return self._standings[scope]
+
+    async def _follow(self, scope: Scope, standing: Standing, last_seq: int, most_chars: int | None) -> bool:
+        read = 0
+        while standing.through_seq < last_seq:
+            if most_chars is not None and read >= most_chars:
+                return False
+            page = await self._page(scope, standing.through_seq, last_seq)
+            if most_chars is not None:
+                page = _within(page, most_chars - read)
+            read += sum(one.entry.chars for one in page) + len(page)
+            standing.take(await self._readings(scope, page), [logged.message for logged in page])
+        return True
+
+    async def _page(self, scope: Scope, after_seq: int, last_seq: int) -> list[LoggedMessage]:
+        page = await self._store.messages(scope, after_seq=after_seq, limit=min(PAGE, last_seq - after_seq))
+        if not page:
+            raise StoreCorrupt(f"message {after_seq + 1} of {scope.session_id!r} is missing: run `offbook doctor`")
+        return page
+
+    async def _readings(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[Reading]:
+        whole = [(logged, await self._whole(scope, logged)) for logged in page]
+        chars = sum(logged.entry.chars for logged in page)
+
+        def read_all() -> list[Reading]:
+            return [_reading(logged, message) for logged, message in whole]
+
+        return await asyncio.to_thread(read_all) if chars > HEAVY_CHARS else read_all()
+
+    async def _whole(self, scope: Scope, logged: LoggedMessage) -> Message:
+        references = [one for one in logged.entry.blobs if not one.is_binary and one.chars <= LARGEST_READ_CHARS]
+        if not references:
+            return logged.message
+        try:
+            data = {one.sha256: await self._blobs.get(scope.agent_id, one.sha256) for one in references}
+        except StoreCorrupt:
+            return logged.message  # the stand-in says how it began; `doctor` tells of the damage
+        content = internalise(logged.message.content, references, data)
+        return msgspec.structs.replace(logged.message, content=content)
+
+
+def _within(page: Sequence[LoggedMessage], chars: int) -> list[LoggedMessage]:
+    """The first of a page, until they are that long; at least one."""
+    taken: list[LoggedMessage] = []
+    for logged in page:
+        if taken and chars <= 0:
+            break
+        taken.append(logged)
+        chars -= logged.entry.chars + 1
+    return taken
+
+
+def _reading(logged: LoggedMessage, message: Message) -> Reading:
+    at = message.ts or logged.received_at
+    if logged.entry.noise is not None:
+        return Reading(logged.seq, 0, at, None, None)
+    text = said_text(message)
+    said = Said(logged.seq, speaker_of(message), text, at)
+    return Reading(logged.seq, estimate_tokens(text), at, said, analyse(said))
+
+
+def speaker_of(message: Message) -> str:
+    """In the agent's own voice."""
+    match message.role:
+        case "assistant":
+            return "I"
+        case "tool":
+            return f"tool {message.name}" if message.name else "tool"
+        case "system":
+            return "system"
+    return message.name or "They"
+
+
+def said_text(message: Message) -> str:
+    """A message as it is summarised: without reasoning, and of what a tool gave the beginning and the end."""
+    content = message.content
+    if not isinstance(content, str) and any(block.get("type") in REASONING_TYPES for block in content):
+        kept = [block for block in content if block.get("type") not in REASONING_TYPES]
+        message = msgspec.structs.replace(message, content=kept)
+    text = without_stand_ins(render(message))
+    most = TOOL_CHARS if message.role == "tool" else SAID_CHARS
+    return text if len(text) <= most else f"{text[: most * 3 // 4]} … {text[-most // 4 :]}"

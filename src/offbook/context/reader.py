@@ -1,0 +1,434 @@
+"""From the log to what is shown: whole messages, and as much of a session's end as fits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
+
+from offbook.context.cover import cover
+from offbook.context.digest import Order
+from offbook.context.fit import (
+    LEAST_CHARS,
+    LEAST_FOR_INTRODUCTION_CHARS,
+    Digested,
+    Kept,
+    Plan,
+    composed,
+    ledger_of,
+    overhead,
+    planned,
+)
+from offbook.context.handover import listed, still_told
+from offbook.context.pending_messages import Standings, digested, said_before
+from offbook.context.session_notes import thread_of, working_state
+from offbook.context.tail import Piece, Tail, fitting, piece_of, shown, tail_of, verbatim_room
+from offbook.log.reading import LogReader
+from offbook.log.store import Blobs, ExaminedMessage, Store
+from offbook.model.errors import StoreCorrupt
+from offbook.model.lesson import Lesson, LessonStatus
+from offbook.model.recent import keep
+from offbook.model.settings import Settings
+from offbook.model.summary import Ledger, Node, StateRecord, SummaryText
+from offbook.model.types import CompressedContext, LoggedMessage, Scope, Session, Span
+from offbook.models.tokens import CHARS_PER_TOKEN
+from offbook.rules.anchors.fold import anchors_of
+from offbook.rules.anchors.prototypes import is_certain
+from offbook.rules.state.working_state import rendered
+from offbook.search.whole_messages import readable
+
+# ── The end of a session, read as far as it is asked for: what a context shows word for word ──
+
+TAIL_PAGES = (16, 64, 256)
+"""How many messages are read at a time, newest first: few for a small context, more as it grows."""
+MOST_PIECES_AT_ONCE = 100
+"""Rendering more than this would hold up whoever else is being served: it is done in a thread."""
+
+T = TypeVar("T")
+
+
+class Pieces:
+    """The newest messages of a session."""
+
+    def __init__(self, store: Store, log: LogReader, scope: Scope, last_seq: int, max_chars: int) -> None:
+        self._store = store
+        self._log = log
+        self._scope = scope
+        self._max_chars = max_chars
+        self._before = last_seq + 1
+        self._spent = 0
+        self._turns = 0
+        self._page_sizes = list(TAIL_PAGES)
+        self.newest_first: list[Piece] = []
+
+    @property
+    def built_at(self) -> datetime:
+        return self.newest_first[0].received_at
+
+    async def read(self, chars: int, turns: int = 0) -> bool:
+        """Until they take more than `chars`, with at least so many turns; True where these are all there are."""
+        while self._before > 1 and (self._spent <= chars or self._turns < turns) and self._spent <= self._max_chars:
+            size = self._page_sizes.pop(0) if len(self._page_sizes) > 1 else self._page_sizes[0]
+            page = await self._page(size)
+            pieces = [await read_piece(self._log, self._scope, logged, self._max_chars) for logged in page]
+            self._spent += await aside(len(pieces), partial(_cost_of, pieces))
+            self._turns += sum(piece.is_turn for piece in pieces)
+            self.newest_first += pieces
+            self._before = page[-1].seq
+        return self._before <= 1
+
+    async def _page(self, limit: int) -> list[LoggedMessage]:
+        page = await self._store.messages_before(self._scope, before_seq=self._before, limit=limit)
+        if not page:
+            raise StoreCorrupt(
+                f"message {self._before - 1} of {self._scope.session_id!r} is missing: run `offbook doctor`"
+            )
+        return page
+
+
+async def read_piece(log: LogReader, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
+    """A message with its large texts put back where they could fit; images stay references."""
+    references = logged.entry.blobs
+    if not references or sum(reference.chars for reference in references) > max_chars:
+        return piece_of(logged)
+    if any(reference.is_binary for reference in references):
+        return piece_of(logged)
+    try:
+        return piece_of(logged, await log.whole(scope, logged))
+    except StoreCorrupt:
+        # The stand-in says what is meant; the log itself, `doctor` and `audit --verify` tell of the damage.
+        return piece_of(logged)
+
+
+async def aside(pieces: int, work: Callable[[], T]) -> T:
+    """In a thread, where there are many."""
+    return await asyncio.to_thread(work) if pieces > MOST_PIECES_AT_ONCE else work()
+
+
+def _cost_of(pieces: Sequence[Piece]) -> int:
+    return sum(piece.cost for piece in pieces)
+
+
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_REFINEMENTS = 3
+"""Room that summaries and digests leave over goes to the newest messages, which leaves less to digest, and so on."""
+WORTH_REFINING, REFINED_SHARE = 0.05, 0.7
+STATE_SHARE, MOST_STATE_CHARS = 0.08, 3_000
+PINNED_SHARE, MOST_PINNED_CHARS = 0.1, 6_000
+ANCHORS_SHARE, MOST_ANCHORS_CHARS = 0.04, 2_000
+MOST_PINNED = 50
+PINNED_TEXT_CHARS = 500
+STRETCHES_KEPT = 32
+CONTEXTS_KEPT = 16
+TEXTS_KEPT = 256
+"""Some 20 KB each."""
+SAME_SECONDS = 60.0
+ASKED_SECONDS = 600.0
+SIZES_PREPARED, SIZES_KEPT, LARGEST_PREPARED = 2, 8, 100_000
+LAGGING_SECONDS = 5.0
+SUMMARIES_ACCOUNTED = 200
+MOST_NODES = 512
+JUDGED: tuple[LessonStatus, ...] = ("accepted", "edited", "rejected")
+LESSONS_LOOKED_AT = 200
+"""The newest of those that a person has judged: they say which anchors are not so."""
+
+
+class SessionReader:
+    def __init__(self, store: Store, blobs: Blobs, settings: Settings, standings: Standings, frame_key: bytes) -> None:
+        self._store = store
+        self._log = LogReader(store, blobs)
+        self._settings = settings
+        self._standings = standings
+        self._key = frame_key
+        self._kept_contexts: OrderedDict[tuple[Scope, int, int, int], KeptContext] = OrderedDict()
+        self._asked: OrderedDict[Scope, dict[int, float]] = OrderedDict()
+        self._kept_texts: OrderedDict[tuple[str, int, str], SummaryText] = OrderedDict()
+        self._read_again: OrderedDict[tuple[Scope, int, int], Digested] = OrderedDict()
+
+    async def context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
+        """The whole session in at most `max_chars`."""
+        if session is None or not session.last_seq:
+            return empty_context(scope, max_chars)
+        sizes = self._asked.get(scope, {})
+        keep(self._asked, scope, sizes, CONTEXTS_KEPT)
+        sizes.pop(max_chars, None)
+        sizes[max_chars] = time.monotonic()  # the last is the one asked for last
+        if len(sizes) > SIZES_KEPT:
+            del sizes[next(iter(sizes))]
+        return (await self.built(scope, session, max_chars)).context
+
+    async def prepare(self, scope: Scope, session: Session) -> None:
+        """The contexts that were asked for lately, made anew after news: so they stand by."""
+        sizes = self._asked.get(scope, {})
+        for max_chars in [size for size, at in sizes.items() if time.monotonic() - at > ASKED_SECONDS]:
+            del sizes[max_chars]
+        for max_chars in [size for size in sizes if size <= LARGEST_PREPARED][-SIZES_PREPARED:]:
+            await self.built(scope, session, max_chars)
+
+    async def built(self, scope: Scope, session: Session, max_chars: int) -> Built:
+        """The same for as long as nothing is said, or for a minute where the background has gone on meanwhile: whoever
+        asks twice wants the same twice."""
+        key = (scope, session.last_seq, session.generation, max_chars)
+        kept = self._kept_contexts.get(key)
+        version = self._standings.version(scope.agent_id)
+        if kept is not None and (kept.version == version or time.monotonic() < kept.until):
+            return kept.built
+        built = await self._built(scope, session, max_chars)
+        seconds = SAME_SECONDS
+        if built.older.is_lagging:  # a better one is on its way
+            version, seconds = -1, LAGGING_SECONDS
+        keep(self._kept_contexts, key, KeptContext(built, version, time.monotonic() + seconds), CONTEXTS_KEPT)
+        return built
+
+    def forget(self, agent_id: str) -> None:
+        """Something of the agent's has changed that is no message: pins, or what is to be summarised."""
+        for key in [key for key in self._kept_contexts if key[0].agent_id == agent_id]:
+            del self._kept_contexts[key]
+
+    def forget_words(self, agent_id: str) -> None:
+        """Nothing that was read of the agent's log and summaries is kept: some of it was forgotten for good."""
+        self.forget(agent_id)
+        for key in [key for key in self._kept_texts if key[0] == agent_id]:
+            del self._kept_texts[key]
+        for stretch in [stretch for stretch in self._read_again if stretch[0].agent_id == agent_id]:
+            del self._read_again[stretch]
+
+    async def _built(self, scope: Scope, session: Session, max_chars: int) -> Built:
+        """Reads as much of the log's end as can fit, and of the summaries."""
+        pieces = Pieces(self._store, self._log, scope, session.last_seq, max_chars)
+        if session.chars <= max_chars and await pieces.read(max_chars):
+            tail = await aside(len(pieces.newest_first), lambda: fitting(pieces.newest_first[::-1], max_chars))
+            if len(tail.pieces) == session.last_seq:
+                return self._composed(session, tail, Older(), max_chars, pieces.built_at)
+        room = verbatim_room(max_chars, session.chars)
+        budget = self._settings.for_agent(scope.agent_id).context_budget
+        for _ in range(MOST_REFINEMENTS):
+            await pieces.read(room, turns=budget.recent_turns_always_full)
+            newest_first = pieces.newest_first
+            tail = await aside(len(newest_first), partial(tail_of, newest_first, room, max_chars, budget, self._key))
+            older = await self._older(scope, session, tail, max_chars)
+            if older.plan.left_over < max_chars * WORTH_REFINING or not tail.pieces:
+                break
+            room = max(room, tail.chars) + int(older.plan.left_over * REFINED_SHARE)
+        return await asyncio.to_thread(self._composed, session, tail, older, max_chars, pieces.built_at)
+
+    async def ledger(self, scope: Scope, session: Session, built: Built) -> Ledger:
+        """What the context keeps of the session and what it leaves out."""
+        standing = await self._standings.at_once(scope, session)
+        losses = await asyncio.to_thread(said_before, standing.stretches(), scope.session_id, built.tail_from)
+        through = min(standing.summarised_through, built.tail_from - 1)
+        ids = [node.id for node in built.older.plan.nodes]
+        if not ids and through:  # no room for any: what stands for it all the same
+            levels = await self._levels(scope, through, built.context.max_chars)
+            ids = [node.id for node in cover(levels, through, {})]
+        ids += [node.id for node in await self._store.nodes_holding(scope, seq=through) if node.level == 1]
+        texts = await self._texts(scope, list(dict.fromkeys(ids))[-SUMMARIES_ACCOUNTED:]) if ids else {}
+        state = await self.state(scope)
+        return await asyncio.to_thread(ledger_of, built.context, built.memory, texts, losses, state)
+
+    async def chars_after(self, scope: Scope, seq: int) -> int:
+        """How many characters have come after this message."""
+        session = await self._store.session(scope)
+        examined = await self._store.examined_messages(scope, after_seq=seq - 1, limit=1) if seq else []
+        through = examined[0].chars_through if examined and isinstance(examined[0], ExaminedMessage) else 0
+        return max(0, session.chars - through) if session else 0
+
+    async def state(self, scope: Scope) -> list[StateRecord]:
+        return (await working_state(self._store, scope)).records
+
+    async def _older(self, scope: Scope, session: Session, tail: Tail, max_chars: int) -> Older:
+        """What stands for everything before the tail, planned to fit beside it."""
+        before = tail.pieces[0].seq if tail.pieces else session.last_seq + 1
+        kept = await self._kept(scope, before, max_chars)
+        room = max_chars - tail.chars - overhead(session.last_seq, max_chars, kept)
+        if before <= 1 or room < LEAST_CHARS:
+            return Older(kept=kept)
+        standing = await self._standings.at_once(scope, session)
+        through, stretches, order = standing.summarised_through, standing.stretches(), None
+        read: list[Digested] = []
+        if before - 1 > through:
+            read, order = await asyncio.to_thread(digested, stretches, before)
+        levels = await self._levels(scope, min(through, before - 1), max_chars)
+        if before - 1 < through:
+            split = await self._split(scope, before)
+            if split is not None:
+                read, order = [split], None
+                levels = await self._levels(scope, split.first_seq - 1, max_chars)
+                through = split.first_seq - 1
+        caps = self._caps(scope.agent_id)
+        plan = planned(levels, read, summarised_through=min(through, before - 1), room=room, caps=caps)
+        shown = [node.id for node, size in zip(plan.nodes, plan.sizes, strict=True) if size > len(node.brief)]
+        texts = await self._texts(scope, shown) if shown else {}
+        return Older(plan, texts, read, kept, order, standing.through_seq < before - 1)
+
+    async def _texts(self, scope: Scope, ids: Sequence[str]) -> dict[str, SummaryText]:
+        """Those shown before are kept in memory: the same are shown again and again."""
+        edition = self._standings.rewritten(scope.agent_id)
+        keys = {summary_id: (scope.agent_id, edition, summary_id) for summary_id in ids}
+        unknown = [summary_id for summary_id in ids if keys[summary_id] not in self._kept_texts]
+        found = {summary_id: text for summary_id in ids if (text := self._kept_texts.get(keys[summary_id])) is not None}
+        if unknown:  # another may have asked meanwhile, and what was found above be out of memory by now
+            found |= await self._stored_texts(scope, unknown)
+        for summary_id, text in found.items():
+            keep(self._kept_texts, keys[summary_id], text, TEXTS_KEPT)
+        return {summary_id: found[summary_id] for summary_id in ids if summary_id in found}
+
+    async def _stored_texts(self, scope: Scope, ids: Sequence[str]) -> dict[str, SummaryText]:
+        """One that is damaged is shown by its brief and keeps none of the others back: `doctor` tells of it."""
+        try:
+            return await self._store.summary_texts(scope.agent_id, ids)
+        except StoreCorrupt:
+            found: dict[str, SummaryText] = {}
+            for summary_id in ids:
+                with suppress(StoreCorrupt):
+                    found.update(await self._store.summary_texts(scope.agent_id, [summary_id]))
+            return found
+
+    async def _levels(self, scope: Scope, through_seq: int, max_chars: int) -> dict[int, list[Node]]:
+        """As many summaries of each level as could be shown; of the coarsest, as many as could at their shortest."""
+        if through_seq < 1:
+            return {}
+        most = self._settings.for_agent(scope.agent_id).max_levels
+        many, few = min(MOST_NODES, max_chars // LEAST_CHARS + 1), min(128, max_chars // 1_000 + 12)
+        levels: dict[int, list[Node]] = {}
+        for level in range(most, 0, -1):
+            reaches_back = any(nodes and nodes[-1].first_seq == 1 for nodes in levels.values())
+            limit = few if reaches_back or (level > 1 and level < most) else many
+            levels[level] = await self._store.nodes(scope, level=level, through_seq=through_seq, limit=limit)
+        return levels
+
+    async def _split(self, scope: Scope, before: int) -> Digested | None:
+        """The stretch of a summary that the tail reaches into, read again, as a summary cannot be cut in two."""
+        nodes = await self._store.nodes_holding(scope, seq=before - 1)
+        node = next((one for one in nodes if one.level == 1), None)
+        if node is None or node.last_seq < before:
+            return None
+        key = (scope, node.first_seq, node.last_seq)
+        digest = self._read_again.get(key)
+        if digest is None:
+            stretch = await self._standings.read(scope, node.first_seq, node.last_seq)
+            digest = await asyncio.to_thread(stretch.digested)
+        keep(self._read_again, key, digest, STRETCHES_KEPT)
+        return digest
+
+    async def _kept(self, scope: Scope, before: int, max_chars: int) -> Kept:
+        """Pinned messages that are no longer shown, and what the agent was doing."""
+        if max_chars < LEAST_FOR_INTRODUCTION_CHARS:
+            return Kept()
+        is_task_aware = self._settings.for_agent(scope.agent_id).compaction.task_aware_compaction
+        records = await self.state(scope) if is_task_aware else []
+        state = rendered(records, min(int(max_chars * STATE_SHARE), MOST_STATE_CHARS))
+        places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED, session_id=scope.session_id)
+        placed = await readable(self._store, scope.agent_id, places) if places else []
+        pinned = [
+            f"Pinned, {_shortened(shown(one.logged.message), PINNED_TEXT_CHARS)}"
+            for one in sorted(placed, key=lambda one: one.logged.seq)
+            if one.logged.seq < before
+        ]
+        return Kept(
+            anchors=await self._anchors(scope, before, min(int(max_chars * ANCHORS_SHARE), MOST_ANCHORS_CHARS)),
+            pinned=_as_many_as_fit(pinned, min(int(max_chars * PINNED_SHARE), MOST_PINNED_CHARS)),
+            state=state,
+        )
+
+    async def _anchors(self, scope: Scope, before: int, max_chars: int) -> str:
+        """Who they are, what did not fit together, what is unresolved, of what is no longer shown (D3)."""
+        settings = self._settings.for_agent(scope.agent_id).anchors
+        thread = await thread_of(self._store, scope)
+        # The same log gives the same bytes: whatever the time is now, and whether a model had looked at it or not.
+        kept = anchors_of([(scope.session_id, thread.anchors)], settings, _NEVER) if settings.enabled else []
+        sure = [one for one in kept if one.seq < before and is_certain(one.kind, one.text, settings.keywords)]
+        judged: list[Lesson] = []
+        if sure:
+            with suppress(StoreCorrupt):
+                judged = await self._store.lessons(scope.agent_id, statuses=JUDGED, limit=LESSONS_LOOKED_AT)
+        return listed(still_told(sure, judged), max_chars)
+
+    def _caps(self, agent_id: str) -> dict[int, int]:
+        budget = self._settings.for_agent(agent_id).injection_budget
+        return {level: tokens * CHARS_PER_TOKEN for level, tokens in ((1, budget.l1), (2, budget.l2), (3, budget.l3))}
+
+    def _composed(self, session: Session, tail: Tail, older: Older, max_chars: int, built_at: datetime) -> Built:
+        context, memory = composed(
+            Scope(agent_id=session.agent_id, session_id=session.session_id),
+            tail,
+            older.plan,
+            older.texts,
+            older.digested,
+            older.kept,
+            last_seq=session.last_seq,
+            generation=session.generation,
+            max_chars=max_chars,
+            built_at=built_at,
+            key=self._key,
+            order=older.order,
+        )
+        return Built(context, memory, older, tail.pieces[0].seq if tail.pieces else session.last_seq + 1)
+
+    async def piece(self, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
+        return await read_piece(self._log, scope, logged, max_chars)
+
+
+class Older(NamedTuple):
+    """What stands for the messages before the tail."""
+
+    plan: Plan = Plan([], [], 0, 0)
+    texts: Mapping[str, SummaryText] = MappingProxyType({})
+    digested: Sequence[Digested] = ()
+    kept: Kept = Kept()
+    order: Order | None = None
+    is_lagging: bool = False
+    """Not everything before the tail had been read."""
+
+
+class Built(NamedTuple):
+    """A context, its memory section, what that was made of, and where the tail begins."""
+
+    context: CompressedContext
+    memory: str
+    older: Older
+    tail_from: int
+
+
+class KeptContext(NamedTuple):
+    """A context that is given again. `version` is that of what it was made of."""
+
+    built: Built
+    version: int
+    until: float
+
+
+def empty_context(scope: Scope, max_chars: int) -> CompressedContext:
+    return CompressedContext(
+        session_id=scope.session_id,
+        agent_id=scope.agent_id,
+        generation=0,
+        text="",
+        messages=[],
+        chars=0,
+        max_chars=max_chars,
+        covers=Span(first_seq=1, last_seq=0),
+        parts=[],
+        built_at=_NEVER,
+    )
+
+
+def _shortened(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"
+
+
+def _as_many_as_fit(texts: Sequence[str], max_chars: int) -> str:
+    """The last of them: what was pinned of the newest."""
+    kept: list[str] = []
+    for text in reversed(texts):
+        max_chars -= len(text) + 1
+        if max_chars < 0:
+            break
+        kept.append(text)
+    return "\n".join(reversed(kept))

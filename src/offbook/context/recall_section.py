@@ -1,0 +1,126 @@
+"""The volatile section: what this turn brings to mind, within its budget (A5), in the agent's own voice (D8). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from offbook.context.prompt_text import Recalled, told
+from offbook.ingest.frames import frame
+from offbook.model.turn import Intent, PartKind, TurnPart
+from offbook.models.tokens import chunk_tokens, estimate_tokens
+
+OPENINGS: dict[Intent, str] = {
+    "recall": "You remember. Speak from it naturally: you were there.",
+    "resume": "You remember. Speak from it naturally: you were there.",
+    "plain": "This comes to mind; use it where it helps:",
+    "brief": "This comes to mind; use it where it helps:",
+}
+NOTHING_IN_PARTICULAR = "Nothing in particular comes to mind; the newest you remember:"
+BLOCK_SHARE = 0.25
+"""Of the budget, at the most, for all that is not recalled."""
+
+
+class Line(NamedTuple):
+    """A line of the continuity block, and why it is there."""
+
+    kind: PartKind
+    text: str
+    why: str
+
+
+class Ranked(NamedTuple):
+    """Something recalled, with its place in the ranking: where there is no room, the last goes first."""
+
+    recalled: Recalled
+    rank: int
+    also: tuple[str, ...] = ()
+    """Ids of entries that are told of beside it."""
+
+
+class RecallSection(NamedTuple):
+    text: str
+    tokens: int
+    shown: list[str]
+    """Ids of the entries that are told of."""
+    parts: list[TurnPart]
+
+
+def recall_section(
+    lines: Sequence[Line],
+    found: Sequence[Ranked],
+    *,
+    intent: Intent,
+    budget: int,
+    at: datetime,
+    own_agent: str,
+    said_chars: int,
+    beside_chars: int,
+    why: str,
+    key: bytes,
+) -> RecallSection:
+    """As much as fits, never one token more by our estimate. `found` in order of time."""
+    texts = {
+        one.recalled.entry.id: told(
+            one.recalled, at, own_agent=own_agent, said_chars=said_chars, beside_chars=beside_chars
+        )
+        for one in found
+    }
+    kept_lines = _lines_within([one for one in lines if one.text], int(budget * BLOCK_SHARE))
+    kept = _within(found, texts, budget)
+    while True:
+        text = _composed(kept_lines, [texts[one.recalled.entry.id] for one in kept], intent, found, key)
+        tokens = estimate_tokens(text)
+        if tokens <= budget or not text:
+            break
+        if kept:
+            last = max(kept, key=lambda one: one.rank)
+            kept = [one for one in kept if one is not last]
+        else:
+            kept_lines = kept_lines[:-1]
+    shown = [entry_id for one in kept for entry_id in (one.recalled.entry.id, *one.also)]
+    return RecallSection(text, tokens, shown, _parts(kept_lines, kept, texts, why))
+
+
+def _lines_within(lines: Sequence[Line], most_tokens: int) -> list[Line]:
+    kept: list[Line] = []
+    for one in lines:
+        tokens = estimate_tokens(one.text)
+        if tokens <= most_tokens:
+            kept.append(one)
+            most_tokens -= tokens
+    return kept
+
+
+def _within(found: Sequence[Ranked], texts: Mapping[str, str], budget: int) -> list[Ranked]:
+    """The best that fit by the documents' reckoning; what is too long by itself leaves room for the next."""
+    kept: set[str] = set()
+    for one in sorted(found, key=lambda one: one.rank):
+        cost = chunk_tokens(len(texts[one.recalled.entry.id]))
+        if cost <= budget:
+            kept.add(one.recalled.entry.id)
+            budget -= cost
+    return [one for one in found if one.recalled.entry.id in kept]
+
+
+def _composed(lines: Sequence[Line], texts: Sequence[str], intent: Intent, found: Sequence[Ranked], key: bytes) -> str:
+    said = [one.text for one in lines]
+    if texts:
+        is_newest = all(one.recalled.is_newest for one in found)
+        said += [NOTHING_IN_PARTICULAR if is_newest else OPENINGS[intent], *texts]
+    return frame("\n".join(said), kind="recall", key=key) if said else ""
+
+
+def _parts(lines: Sequence[Line], kept: Sequence[Ranked], texts: Mapping[str, str], why: str) -> list[TurnPart]:
+    parts = [
+        TurnPart(section="recall", kind=one.kind, tokens=estimate_tokens(one.text), items=1, why=one.why, text=one.text)
+        for one in lines
+    ]
+    if kept:
+        text = "\n".join(texts[one.recalled.entry.id] for one in kept)
+        kind: PartKind = "newest" if all(one.recalled.is_newest for one in kept) else "recalled"
+        parts.append(
+            TurnPart(section="recall", kind=kind, tokens=estimate_tokens(text), items=len(kept), why=why, text=text)
+        )
+    return parts

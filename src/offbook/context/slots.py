@@ -1,0 +1,248 @@
+"""Slot B: the context that stands by for a swap.
+
+It is made ready in the background once a session nears the point where a swap is due. What arrives after that is added
+to it word for word, so handing it over takes next to nothing, however long the session is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from offbook.context.reader import Built, SessionReader
+from offbook.context.tail import SEPARATOR
+from offbook.context.validity import faults
+from offbook.log.store import Store
+from offbook.model.content import render
+from offbook.model.errors import OffbookError, StoreCorrupt
+from offbook.model.recent import keep
+from offbook.model.settings import Settings
+from offbook.model.summary import HandedContext, Ledger
+from offbook.model.types import CompressedContext, Message, Part, Scope, Session, Span
+from offbook.models.tokens import CHARS_PER_TOKEN, estimate_tokens
+
+MOST_FITTINGS = 5
+"""A context is fitted by characters and judged by tokens: a script that takes more of these is fitted again."""
+WELL_FILLED = 0.85
+"""Of the target: a context that leaves more of it empty is fitted again too."""
+MESSAGE_TOKENS = 4
+"""What a provider counts for a message besides its text."""
+READY_AT = 0.7
+"""Of the tokens at which a swap is due: from here on slot B is kept ready."""
+READY_SHARE = 0.9
+"""Of the target, what slot B takes: the rest is for what arrives until the swap."""
+MOST_ADDED = 200
+"""Messages added to a slot B; with more it is made anew."""
+MOST_READY = 16
+QUIET_SECONDS = 0.3
+MOST_POSTPONED = 20
+"""Times that getting ready waits for a quiet moment."""
+
+log = structlog.get_logger("offbook.slots")
+
+
+class Ready(NamedTuple):
+    """A slot B, made when the session ended at its `last_seq`."""
+
+    context: CompressedContext
+    memory: str
+    ledger: Ledger
+    tokens: int
+    target_tokens: int
+    last_seq: int
+
+    @property
+    def spare_chars(self) -> int:
+        """About what may be added; whether it really may is counted in tokens when it is."""
+        return (self.target_tokens - self.tokens) * 3
+
+
+class Slots:
+    def __init__(self, store: Store, settings: Settings, reader: SessionReader) -> None:
+        self._store = store
+        self._settings = settings
+        self._reader = reader
+        self._ready: OrderedDict[Scope, Ready] = OrderedDict()
+        self._one_at_a_time = asyncio.Lock()
+        self._wanted: set[Scope] = set()
+        self._preparing: dict[Scope, asyncio.Task[None]] = {}
+        self._windows: OrderedDict[Scope, int] = OrderedDict()
+        """Of the hosts that have asked: how large their models' windows are."""
+
+    def note_window(self, scope: Scope, context_window: int) -> None:
+        keep(self._windows, scope, context_window, MOST_READY)
+
+    def taken(self, scope: Scope) -> None:
+        """What stood by is in use now."""
+        self._ready.pop(scope, None)
+
+    def prepare_soon(self, scope: Scope) -> None:
+        """Once nothing has been said for a moment: what is made ready is out of date with the next message."""
+        if scope not in self._preparing:
+            self._preparing[scope] = asyncio.create_task(self._prepare_when_quiet(scope))
+
+    async def close(self) -> None:
+        for task in self._preparing.values():
+            task.cancel()
+        await asyncio.gather(*self._preparing.values(), return_exceptions=True)
+
+    async def _prepare_when_quiet(self, scope: Scope) -> None:
+        try:
+            session = await self._store.session(scope)
+            if session is not None and await self._wants_slot_b(scope, session):
+                self._wanted.add(scope)
+            for _ in range(MOST_POSTPONED):
+                last_seq = session.last_seq if session else 0
+                await asyncio.sleep(QUIET_SECONDS)
+                session = await self._store.session(scope)
+                if session is None or session.last_seq == last_seq:
+                    break
+            if session is not None:
+                async with self._one_at_a_time:
+                    await self.prepare(scope, session)
+        except OffbookError as error:
+            log.warning("not ready", action="swap.prepare", agent=scope.agent_id, detail=error.detail)
+        finally:
+            self._preparing.pop(scope, None)
+            self._wanted.discard(scope)
+
+    @property
+    def waiting(self) -> int:
+        """Sessions near a swap whose slot B is being made."""
+        return len(self._wanted)
+
+    async def prepare(self, scope: Scope, session: Session) -> None:
+        """Make ready what may be asked for: contexts of sizes that were, and slot B where the session nears a swap, by
+        what a host has said of its window or the settings say."""
+        await self._reader.prepare(scope, session)
+        if await self._wants_slot_b(scope, session):
+            target_tokens = self._target_tokens(scope)
+            keep(
+                self._ready,
+                scope,
+                await self._made(scope, session, target_tokens, int(target_tokens * READY_SHARE)),
+                MOST_READY,
+            )
+
+    async def _wants_slot_b(self, scope: Scope, session: Session) -> bool:
+        ready = self._ready.get(scope)
+        if ready is not None and ready.target_tokens == self._target_tokens(scope):
+            added = session.last_seq - ready.last_seq
+            if added <= MOST_ADDED // 2 and await self._reader.chars_after(scope, ready.last_seq) < ready.spare_chars:
+                return False  # what has come since fits behind it
+        near = self._window(scope) * self._settings.for_agent(scope.agent_id).memory.compaction.threshold * READY_AT
+        if session.ended_at is not None or session.chars / CHARS_PER_TOKEN < near:
+            return False  # it has never been that long
+        handed = await self.handed(scope, session)
+        return handed is None or await self._tokens_since(scope, handed) >= near
+
+    def _window(self, scope: Scope) -> int:
+        return self._windows.get(scope) or self._settings.for_agent(scope.agent_id).token_budget.context_window
+
+    def _target_tokens(self, scope: Scope) -> int:
+        share = self._settings.for_agent(scope.agent_id).memory.compaction.target_size
+        return max(1, int(self._window(scope) * share))
+
+    def forget(self, agent_id: str) -> None:
+        """Something of the agent's has changed that a slot B should show."""
+        for scope in [scope for scope in self._ready if scope.agent_id == agent_id]:
+            del self._ready[scope]
+
+    async def handed(self, scope: Scope, session: Session | None) -> HandedContext | None:
+        """One that is damaged keeps nobody from the next."""
+        if session is None or not session.generation:
+            return None
+        with suppress(StoreCorrupt):
+            return await self._store.handed(scope)
+        return None
+
+    async def slot_b(self, scope: Scope, session: Session, target_tokens: int) -> Ready:
+        ready = self._ready.get(scope)
+        if ready is not None and ready.target_tokens == target_tokens:
+            extended = await self._extended(scope, session, ready)
+            if extended is not None:
+                return extended
+        return await self._made(scope, session, target_tokens, target_tokens)
+
+    async def _made(self, scope: Scope, session: Session, target_tokens: int, max_tokens: int) -> Ready:
+        max_chars = max_tokens * CHARS_PER_TOKEN
+        best: tuple[Built, int] | None = None
+        fitting_chars, excessive_chars = 0, 0
+        for _ in range(MOST_FITTINGS):
+            built = await self._reader.built(scope, session, max_chars)
+            tokens = await asyncio.to_thread(tokens_of, built.context.messages)
+            if tokens <= max_tokens and (best is None or tokens > best[1]):
+                best = built, tokens
+            is_whole = all(part.kind == "verbatim" for part in built.context.parts)
+            if max_tokens * WELL_FILLED <= tokens <= max_tokens or (tokens <= max_tokens and is_whole):
+                break
+            if tokens <= max_tokens:
+                fitting_chars = max(fitting_chars, max_chars)
+            else:
+                excessive_chars = min(excessive_chars or max_chars, max_chars)
+            if fitting_chars and excessive_chars:  # sizes come in steps: one between may be fuller
+                max_chars = (fitting_chars + excessive_chars) // 2
+            else:
+                max_chars = max(1, int(max_chars * min(1.5, max_tokens / max(tokens, 1) * 0.97)))
+        built, tokens = best or (built, tokens)
+        ledger = await self._reader.ledger(scope, session, built)
+        return Ready(built.context, built.memory, ledger, tokens, target_tokens, session.last_seq)
+
+    async def _extended(self, scope: Scope, session: Session, ready: Ready) -> Ready | None:
+        """With what has come since, word for word; None where that is too much, or does not go on from it."""
+        count = session.last_seq - ready.last_seq
+        if not 0 <= count <= MOST_ADDED:
+            return None
+        if count == 0:
+            return ready
+        page = await self._store.messages(scope, after_seq=ready.last_seq, limit=count)
+        pieces = [await self._reader.piece(scope, logged, ready.context.max_chars) for logged in page]
+        tokens = ready.tokens + tokens_of([piece.message for piece in pieces])
+        messages = [*ready.context.messages, *(piece.message for piece in pieces)]
+        is_as_it_came = all(piece.is_whole for piece in pieces) and not faults(messages)
+        if tokens > ready.target_tokens or not is_as_it_came or len(page) != count:
+            return None
+        context = _with_added(ready.context, messages, [piece.text for piece in pieces], page[-1].received_at)
+        verbatim = [part for part in context.parts if part.kind == "verbatim"]
+        ledger = msgspec.structs.replace(ready.ledger, verbatim=verbatim, state=await self._reader.state(scope))
+        return ready._replace(context=context, ledger=ledger, tokens=tokens, last_seq=session.last_seq)
+
+    async def _tokens_since(self, scope: Scope, handed: HandedContext) -> float:
+        chars = await self._reader.chars_after(scope, handed.last_seq)
+        return handed.tokens_after + chars / CHARS_PER_TOKEN
+
+
+def tokens_of(messages: Sequence[Message]) -> int:
+    """By our estimate, which is the same for every model (D18)."""
+    return sum(estimate_tokens(render(message)) + MESSAGE_TOKENS for message in messages)
+
+
+def _with_added(
+    context: CompressedContext, messages: list[Message], texts: Sequence[str], built_at: datetime
+) -> CompressedContext:
+    text = SEPARATOR.join([context.text, *texts] if context.text else texts)
+    last_seq = context.covers.last_seq + len(texts)
+    added = Part(
+        kind="verbatim", first_seq=context.covers.last_seq + 1, last_seq=last_seq, chars=len(SEPARATOR.join(texts))
+    )
+    parts = [*context.parts, added]
+    if len(parts) > 1 and parts[-2].kind == "verbatim":
+        chars = parts[-2].chars + len(SEPARATOR) + added.chars
+        parts[-2:] = [Part(kind="verbatim", first_seq=parts[-2].first_seq, last_seq=last_seq, chars=chars)]
+    return msgspec.structs.replace(
+        context,
+        text=text,
+        chars=len(text),
+        max_chars=max(context.max_chars, len(text)),
+        messages=messages,
+        parts=parts,
+        covers=Span(first_seq=1, last_seq=last_seq),
+        built_at=built_at,
+    )

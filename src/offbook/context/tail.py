@@ -1,0 +1,154 @@
+"""The newest messages as they are shown: word for word, the longest by their ends. Pure; no model, no store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from offbook.context.replayable import QUOTED_RESULT, leading_orphans
+from offbook.context.validity import placed
+from offbook.ingest.frames import frame
+from offbook.model.content import render, text_of, tool_results
+from offbook.model.settings.sections import ContextBudget
+from offbook.model.types import LoggedMessage, Message, Value
+
+SEPARATOR = "\n\n"
+
+
+class Piece(Value, frozen=True):
+    """A message of the log as it would be shown. `is_whole` is false where not all of it is."""
+
+    seq: int
+    message: Message
+    text: str
+    """As it stands in a context's text."""
+    received_at: datetime
+    is_whole: bool = True
+    is_noise: bool = False
+
+    @property
+    def is_turn(self) -> bool:
+        """Somebody says something: no noise, no bare call, no result."""
+        message = self.message
+        return (
+            message.role in ("user", "assistant")
+            and not self.is_noise
+            and (isinstance(message.content, str) or bool(text_of(message.content)))
+        )
+
+    @property
+    def cost(self) -> int:
+        """About as many characters as it takes, however its neighbours are cut."""
+        extra = len(QUOTED_RESULT) if self.message.role == "tool" or tool_results(self.message) else 0
+        return len(self.text) + len(SEPARATOR) + extra
+
+
+class Tail(NamedTuple):
+    """The newest messages, oldest first; `messages` is what a model can be given, `chars` what that takes.
+
+    A result that came late stands behind its call there: `order` says which of the pieces each message is.
+    """
+
+    pieces: list[Piece]
+    messages: list[Message]
+    texts: list[str]
+    order: list[int]
+    chars: int
+
+
+NO_TAIL = Tail([], [], [], [], 0)
+
+
+def piece_of(logged: LoggedMessage, message: Message | None = None) -> Piece:
+    """`message` is given where its large parts were put back in."""
+    message_shown = message or logged.message
+    return Piece(
+        seq=logged.seq,
+        message=message_shown,
+        text=shown(message_shown),
+        received_at=logged.received_at,
+        is_whole=message is not None or not logged.entry.blobs,
+        is_noise=logged.entry.noise is not None,
+    )
+
+
+def shown(message: Message) -> str:
+    speaker = f"{message.role} ({message.name})" if message.name else message.role
+    return f"{speaker}: {render(message)}"
+
+
+def verbatim_room(max_chars: int, session_chars: int) -> int:
+    """How many characters the newest messages may take, where not all of them fit: the less, the tighter it is."""
+    tightness = min(1.0, max_chars / max(session_chars, 1))
+    return int(max_chars * min(0.5, max(0.08, 2 * tightness * tightness)))
+
+
+def tail_of(newest_first: Sequence[Piece], room: int, max_chars: int, budget: ContextBudget, key: bytes) -> Tail:
+    """The newest messages that fit in `room`; the last turns (D2) while three fifths of `max_chars` hold them; the very
+    newest wherever `max_chars` does. It begins where no result loses its call."""
+    taken: list[Piece] = []
+    chars = turns = 0
+    for piece in newest_first:
+        is_recent = turns < budget.recent_turns_always_full
+        limit = budget.recent_turn_char_limit if is_recent else budget.mid_turn_char_limit
+        allowed = max(room, max_chars * 3 // 5) if is_recent else room
+        if not taken:
+            allowed = max_chars
+            limit = max_chars if piece.cost <= max_chars + len(SEPARATOR) else max_chars * 3 // 5
+        one = piece if piece.cost <= max(limit, room // 10) else excerpt(piece, max(limit, room // 10), key)
+        if one is None or chars + one.cost > allowed + (0 if taken else len(SEPARATOR)):
+            break
+        taken.append(one)
+        chars += one.cost
+        turns += piece.is_turn
+    taken.reverse()
+    return fitting(taken[leading_orphans([piece.message for piece in taken]) :], max_chars)
+
+
+def fitting(pieces: Sequence[Piece], max_chars: int) -> Tail:
+    """The pieces made valid for a model; without the oldest, where that made them too long."""
+    pieces = list(pieces)
+    while pieces:
+        valid = placed([piece.message for piece in pieces])
+        texts = [pieces[index].text if message is pieces[index].message else shown(message) for index, message in valid]
+        chars = sum(map(len, texts)) + len(SEPARATOR) * (len(pieces) - 1)
+        if chars <= max_chars:
+            return Tail(pieces, [message for _, message in valid], texts, [index for index, _ in valid], chars)
+        excess, dropped = chars - max_chars, 0
+        while dropped < len(pieces) and excess > 0:
+            excess -= len(texts[dropped]) + len(SEPARATOR)
+            dropped += 1
+        pieces = pieces[dropped:]
+        pieces = pieces[leading_orphans([piece.message for piece in pieces]) :]
+    return NO_TAIL
+
+
+def excerpt(piece: Piece, max_chars: int, key: bytes) -> Piece | None:
+    """A long message by its beginning and its end; None where there is no room for even that.
+
+    It is framed as ours, since it is not what was said: whoever captures it back must not store it as that.
+    """
+    message = piece.message
+    text = render(message)
+    note = f"\n… [{len(text):,} characters in all] …\n"
+    bare = Message(
+        role="assistant" if message.role == "assistant" else "user",
+        content="",
+        id=message.id,
+        ts=message.ts,
+        name=message.name,
+    )
+    room = max_chars - len(shown(bare)) - len(SEPARATOR) - len(frame(note, kind="memory", key=key))
+    if room < 2 * len(note):
+        return None
+    head = room * 2 // 3
+    content = frame(text[:head] + note + text[len(text) - (room - head) :], kind="memory", key=key)
+    shortened = Message(role=bare.role, content=content, id=message.id, ts=message.ts, name=message.name)
+    return Piece(
+        seq=piece.seq,
+        message=shortened,
+        text=shown(shortened),
+        received_at=piece.received_at,
+        is_whole=False,
+    )

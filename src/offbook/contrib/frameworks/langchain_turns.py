@@ -1,0 +1,191 @@
+"""What LangGraph's hook and LangChain's middleware have in common: a thread's messages recorded, and what the model is
+given in their place."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Container, Mapping, Sequence
+from functools import cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import msgspec
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from offbook.client.blocking_hot_swap import BlockingHotSwapSession
+from offbook.context.provider_shapes import OPENING
+from offbook.contrib.frameworks.history_matcher import Lately, Taken
+from offbook.contrib.frameworks.langchain_messages import ids_in, langchain_of, message_of_langchain
+from offbook.contrib.frameworks.sessions import Sessions
+from offbook.model.content import tool_calls
+from offbook.model.errors import InvalidInput
+from offbook.model.types import Block, Content, Message
+
+log = logging.getLogger("offbook.integrations")
+ById = dict[str | None, BaseMessage]
+Named = tuple[str | None, BaseMessage]
+
+
+class _Thread:
+    """What is known of a thread: its messages as they were first seen, by the ids they are recorded under."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Message] = {}
+        self.taken = Taken({}, frozenset())
+        self.lately = Lately()
+        self.changing = threading.Lock()
+
+    def by_id(self, messages: Sequence[BaseMessage]) -> ById:
+        names, older = self.taken
+        return {names.get(one, one): message for one, message in _own(messages).items() if one not in older}
+
+
+class Turns:
+    """For any thread; two runs of one thread at a time are LangGraph's to refuse."""
+
+    def __init__(self, sessions: Sessions, session_id: str | None) -> None:
+        self._sessions = sessions
+        self._session_id = session_id
+        self._threads: WeakKeyDictionary[BlockingHotSwapSession, _Thread] = WeakKeyDictionary()
+        self._changing = threading.Lock()
+
+    def session(self, config: Mapping[str, Any]) -> BlockingHotSwapSession:
+        """Of a run: its `stats` and `events` tell of its swaps."""
+        thread_id = (config.get("configurable") or {}).get("thread_id")
+        if self._session_id is None and not thread_id:
+            raise InvalidInput('the run has no session: pass {"configurable": {"thread_id": …}}, or `session_id`')
+        return self._sessions.of(self._session_id or str(thread_id))
+
+    def given(
+        self, session: BlockingHotSwapSession, said: Sequence[BaseMessage], shown: Sequence[BaseMessage]
+    ) -> list[BaseMessage]:
+        """What the model is given: the instructions, what stands for the past, the newest word for word, with memory
+        and recall in their places. `said` is the thread and is recorded; `shown` is what the host would give of it."""
+        try:
+            self._add(session, said)
+            return self._placed(session, shown)
+        # Whatever goes wrong with memory, the agent goes on with its own messages.
+        except Exception:
+            log.exception("a turn went without memory")
+            return list(shown)
+
+    def answered(self, session: BlockingHotSwapSession, said: Sequence[BaseMessage]) -> None:
+        """What the model has just said is recorded at once, not only before the next turn."""
+        try:
+            new = self._add(session, said)
+            answer = next((one for one in reversed(new) if isinstance(one, AIMessage)), None)
+            if answer is not None and answer.usage_metadata:
+                session.report_usage(answer.usage_metadata["input_tokens"])
+        except Exception:  # as above
+            log.exception("an answer is recorded only with the next turn")
+
+    def _add(self, session: BlockingHotSwapSession, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """Those that are new. Instructions at the start are the host's own, given anew each time."""
+        thread, given = self._thread(session), _own(messages)
+        ids, said = list(given), list(given.values())
+
+        @cache
+        def message_at(at: int) -> Message:
+            return msgspec.structs.replace(message_of_langchain(said[at]), id=ids[at])
+
+        new = []
+        with thread.changing:
+            thread.taken = names, older = thread.lately.take(session, ids, message_at)
+            for at, own in enumerate(ids):
+                name = names.get(own, own)
+                if own not in older and name not in thread.seen:
+                    thread.seen[name] = msgspec.structs.replace(message_at(at), id=name)
+                    new.append(said[at])
+        return new
+
+    def _thread(self, session: BlockingHotSwapSession) -> _Thread:
+        with self._changing:
+            return self._threads.setdefault(session, _Thread())
+
+    def _placed(self, session: BlockingHotSwapSession, shown: Sequence[BaseMessage]) -> list[BaseMessage]:
+        thread = self._thread(session)
+        seen, here = thread.seen, thread.by_id(shown)
+        # What the host took out (`RemoveMessage`) is not shown to the model again; the log keeps it. What is too old to
+        # be known again in a history that was made anew is none of that.
+        compared: Container[str | None] = thread.lately.ids() if thread.taken.older else seen
+        told = [one for one in session.turn_messages() if one.id not in compared or one.id in here]
+        given = in_their_order([(one.id, _as_it_is(one, seen, here)) for one in told], here)
+        placed = with_unrecorded(given, here, seen)
+        opening = [HumanMessage(OPENING)] if placed and isinstance(placed[0], AIMessage) else []
+        return [*_instructions(shown), *opening, *placed]
+
+
+def in_their_order(given: Sequence[Named], here: ById) -> list[Named]:
+    """The host's own messages in the host's order: one that it put in between came later to us."""
+    order = {message_id: at for at, message_id in enumerate(here)}
+    own = iter(sorted((one for one in given if one[0] in order), key=lambda one: order[one[0]]))
+    return [next(own) if one[0] in order else one for one in given]
+
+
+def with_unrecorded(given: Sequence[Named], here: ById, seen: Mapping[str, Message]) -> list[BaseMessage]:
+    """`given` with what the host shows beside the thread, each behind the message that it stood behind: what is meant
+    for this one request is not part of the conversation. A tool's result whose call is gone goes with it."""
+    places = {message_id for message_id, _ in given}
+    swapped = [one for message_id, one in here.items() if message_id in seen and message_id not in places]
+    gone = {call_id for one in swapped for call_id in _calls_of(one)}
+    behind: dict[str | None, list[BaseMessage]] = {}
+    newest = next((message_id for message_id in reversed(here) if message_id in seen), None)
+    last, ending = None, []
+    for message_id, message in here.items():
+        if message_id in seen:
+            last = message_id if message_id in places or message_id == newest else last
+        elif isinstance(message, ToolMessage) and message.tool_call_id in gone:
+            continue
+        elif last == newest:  # at the end, whatever stands there now
+            ending.append(message)
+        else:
+            behind.setdefault(last, []).append(message)
+    placed = behind.pop(None, [])
+    for message_id, message in given:
+        placed += [message, *behind.get(message_id, [])]
+    return placed + ending
+
+
+def _calls_of(message: BaseMessage) -> list[str | None]:
+    calls = (*message.tool_calls, *message.invalid_tool_calls) if isinstance(message, AIMessage) else ()
+    return [call["id"] for call in calls]
+
+
+def _own(messages: Sequence[BaseMessage]) -> dict[str, BaseMessage]:
+    """By the ids that the host has for them."""
+    said = messages[len(_instructions(messages)) :]
+    return dict(zip(ids_in(said), said, strict=True))
+
+
+def _instructions(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    said = next((at for at, one in enumerate(messages) if not isinstance(one, SystemMessage)), len(messages))
+    return list(messages[:said])
+
+
+def _as_it_is(told: Message, seen: Mapping[str, Message], here: ById) -> BaseMessage:
+    """The host's own object where nothing was changed in it: with all that only LangChain knows of it."""
+    own, before = here.get(told.id), seen.get(told.id or "")
+    if own is None or before is None:
+        return langchain_of(told)
+    changed = langchain_of(told)
+    if told.role != before.role or tool_calls(told) != tool_calls(before) or type(changed) is not type(own):
+        return changed
+    if told.content == before.content:
+        return own
+    added, now = _added(before.content, told.content), message_of_langchain(own).content
+    if added and now != before.content:  # the host changed what it says since, and shows it so
+        changed = langchain_of(msgspec.structs.replace(told, content=[*_blocks(now), *added]))
+    return own.model_copy(update={"content": changed.content})
+
+
+def _added(before: Content, told: Content) -> list[Block]:
+    """What was put behind it for this request. Nothing where it was changed otherwise."""
+    if isinstance(before, str) and isinstance(told, str):
+        return _blocks(told.removeprefix(before).strip()) if told.startswith(before) else []
+    first = _blocks(before)
+    return _blocks(told)[len(first) :] if _blocks(told)[: len(first)] == first else []
+
+
+def _blocks(content: Content) -> list[Block]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -1,0 +1,250 @@
+"""The sessions of Codex: one rollout file of JSON lines each, `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`.
+
+A line is `{timestamp, type, payload}`; the first says whose session it is (`session_meta`). What was said and done are
+the lines of type `response_item`; the others are bookkeeping, the same messages as events among it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from offbook.client.history.conversations import (
+    Conversation,
+    Damage,
+    Damaged,
+    Ready,
+    bounded,
+    dictionary,
+    digest_of,
+    ready,
+    text_or_none,
+    time_of,
+)
+from offbook.client.history.files import Line, files_under, json_lines, readable
+from offbook.client.history.formats import FORMATS, Owner
+from offbook.client.history.report import ImportReport
+from offbook.contrib.importers.claude_code import COPIED, Said, Skipped
+from offbook.contrib.importers.codex_lines import ITEMS, read
+
+# ── What a forked session of Codex took over from the one that it was forked from ──
+
+WRITTEN_SECONDS = 10
+"""What is copied is written within a tenth of a second. A long history on a busy disk takes longer."""
+_TURN_BEGINS = ("task_started", "turn_started")
+
+
+class Copies:
+    """Asked of each line in turn. `before` gives what the other session held at that time, and is asked once, when a
+    line may be a copy: of a fork that goes on, nothing is read but its own."""
+
+    def __init__(self, forked: datetime, written: datetime, before: Callable[[], Iterable[Said]]) -> None:
+        self._forked = forked
+        self._latest = written + timedelta(seconds=WRITTEN_SECONDS)
+        self._before = before
+        self._left: Counter[bytes] | None = None
+        self._is_over = False
+
+    def has(self, kind: Any, payload: dict[str, Any], at: datetime | None, said: Said | Skipped) -> bool:
+        if not self._is_over:
+            self._is_over = at is None or at > self._latest or _begins_turn(kind, payload, self._forked)
+        if self._is_over or isinstance(said, Skipped):
+            return False
+        if self._left is None:
+            self._left = Counter(filter(None, map(_digest, self._before())))
+        digest = _digest(said)
+        if digest is None or self._left[digest] == 0:
+            return False
+        self._left[digest] -= 1
+        return True
+
+
+def _begins_turn(kind: Any, payload: dict[str, Any], forked: datetime) -> bool:
+    """Whether a turn begins that is younger than the fork: the ids of turns hold the time they were made at."""
+    if kind != "turn_context" and not (kind == "event_msg" and payload.get("type") in _TURN_BEGINS):
+        return False
+    try:
+        turn = UUID(payload["turn_id"])
+    except (KeyError, ValueError, AttributeError, TypeError):
+        return False
+    return turn.version == 7 and turn.int >> 80 >= forked.timestamp() * 1000
+
+
+def _digest(said: Said) -> bytes | None:
+    try:
+        told = json.dumps([said.role, said.content, said.labels], sort_keys=True)  # also of half a character
+    except RecursionError:
+        return None
+    return blake2b(told.encode(), digest_size=16).digest()
+
+
+SUB_AGENT = "what a sub-agent did; what it answered stands in the session that asked it"
+_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
+
+
+class Head(NamedTuple):
+    """What the first line says of a session."""
+
+    session_id: str
+    meta: dict[str, Any]
+    started: Any = None
+    is_sub_agent: bool = False
+    forked_from: str | None = None
+    written: Any = None
+
+
+def session_key(session_id: str) -> str:
+    return bounded(f"codex:{session_id}")
+
+
+def head_of(path: Path) -> Head:
+    """Where the file does not say it, its name does."""
+    named = _ID.search(path.stem)
+    session_id = named[0] if named else path.stem
+    for found in json_lines(path, path.name):
+        if isinstance(found, Damage):
+            break
+        fields = found.fields
+        meta = dictionary(fields.get("payload")) if fields.get("type") == "session_meta" else fields
+        if found.fields.get("type") not in ("session_meta", None):  # the first versions gave it no type
+            break
+        source = meta.get("source")
+        kept = {
+            "cwd": text_or_none(meta.get("cwd")),
+            "gitBranch": text_or_none(dictionary(meta.get("git")).get("branch")),
+        }
+        is_sub_agent = (isinstance(source, dict) and "subagent" in source) or meta.get("thread_source") == "subagent"
+        forked_from = text_or_none(meta.get("forked_from_id"))
+        own_id, written = text_or_none(meta.get("id")) or session_id, fields.get("timestamp")
+        return Head(own_id, kept, meta.get("timestamp"), is_sub_agent, forked_from, written)
+    return Head(session_id, {})
+
+
+def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
+    folder = path if path.is_dir() else path.parent
+    files, packed = [path], 0
+    if path.is_dir():
+        under = list(files_under(path, report))
+        # The newest first, by the time in their names: of two files of one session it is the one that goes on.
+        files = sorted((each for each in under if each.suffix == ".jsonl"), key=_newest_last, reverse=True)
+        packed = sum(each.name.endswith(".jsonl.zst") for each in under)
+    if packed:
+        report.leave("compressed sessions", "unpack them first, with `zstd -d`", packed)
+    found: dict[str, tuple[float, Conversation]] = {}
+    imported: dict[str, Path] = {}
+    for each, name, status in readable(files, folder, report):
+        head = head_of(each)
+        key = session_key(head.session_id)
+        if head.is_sub_agent:
+            report.leave("sessions of sub-agents", SUB_AGENT)
+        elif key in found:
+            report.leave("files of a session that is there already", "an older copy of the same session")
+        else:
+            imported[head.session_id] = each
+            reading = partial(_messages, each, name, head, imported.get, report)
+            found[key] = (status.st_mtime, Conversation(owner(key), key, status.st_size, reading))
+    if not found and not report.left_out:
+        report.unreadable += 1
+        report.problem(str(path), f"holds no session: {FORMATS['codex'].give}")
+    return [conversation for _, conversation in sorted(found.values(), key=lambda pair: pair[0])]
+
+
+def _newest_last(path: Path) -> tuple[str, Path]:
+    return path.name, path
+
+
+FileOf = Callable[[str], Path | None]
+"""From a session's id to its file, where it is there."""
+
+
+def copies_of(head: Head, file_of: FileOf) -> Copies | None:
+    """What a fork took over from a session whose file is there."""
+    forked, written = time_of(head.started), time_of(head.written or head.started)
+    if head.forked_from in (None, head.session_id) or forked is None or written is None:
+        return None
+    return Copies(forked, written, partial(_said_until, head.forked_from, forked, file_of))
+
+
+def _said_until(session_id: str, until: datetime, file_of: FileOf) -> Iterator[Said]:
+    path = file_of(session_id)
+    for found in json_lines(path, path.name) if path else ():
+        if isinstance(found, Damage):
+            continue
+        at = time_of(found.fields.get("timestamp"))
+        if at is not None and at > until:
+            return
+        try:
+            said = read(*_envelope(found))
+        except ValueError:
+            continue
+        if isinstance(said, Said):
+            yield said
+
+
+def _messages(
+    path: Path, name: str, head: Head, file_of: FileOf, report: ImportReport, damaged: Damaged
+) -> Iterator[Ready]:
+    seen: set[str] = set()
+    copies = copies_of(head, file_of)
+    is_known, number = False, 0
+    for found in json_lines(path, name, FORMATS["codex"].give):
+        number += 1
+        if isinstance(found, Damage):
+            damaged(found)
+            if found.is_whole:
+                return
+            continue
+        is_known = is_known or _envelope(found)[0] in ("session_meta", "response_item", "event_msg")
+        told = message_of(found, head, copies)
+        if isinstance(told, Damage):
+            damaged(told)
+        elif isinstance(told, Skipped):
+            report.leave(*told)
+        elif told.wire["id"] not in seen:
+            seen.add(told.wire["id"])
+            report.note_time(_said_at(found, head), told.at)
+            yield told
+    if number and not is_known:
+        damaged(
+            Damage(
+                name,
+                f"not a session of Codex, no line is of a kind that Codex writes: {FORMATS['codex'].give}",
+                is_whole=True,
+            )
+        )
+
+
+def message_of(line: Line, head: Head, copies: Copies | None = None) -> Ready | Skipped | Damage:
+    """What a line of a session comes to, the same whoever reads it. `copies`: of a fork, asked of line after line."""
+    kind, payload = _envelope(line)
+    try:
+        said = read(kind, payload)
+    except ValueError as error:
+        return Damage(line.where, f"not a message of Codex: {error}")
+    if copies is not None and copies.has(kind, payload, time_of(line.fields.get("timestamp")), said):
+        return Skipped("messages of other sessions", COPIED)
+    if isinstance(said, Skipped):
+        return said
+    message_id = text_or_none(payload.get("id")) or digest_of(head.session_id, str(line.number))
+    at = time_of(_said_at(line, head))
+    meta = head.meta | said.meta
+    return ready(message_id, said.role, said.content, at=at, where=line.where, labels=said.labels, meta=meta)
+
+
+def _said_at(line: Line, head: Head) -> Any:
+    return line.fields.get("timestamp") or head.started
+
+
+def _envelope(line: Line) -> tuple[Any, dict[str, Any]]:
+    kind, payload = line.fields.get("type"), line.fields.get("payload")
+    if isinstance(kind, str) and kind in ITEMS and payload is None:
+        return "response_item", line.fields
+    return ("session_meta" if kind is None and "id" in line.fields else kind), dictionary(payload)

@@ -1,0 +1,183 @@
+"""Which files of a client change, and into what; nothing is written yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from offbook.client.endpoint import Endpoint
+from offbook.contrib.mcp_clients.clients import Client, Notation
+from offbook.contrib.mcp_clients.configs import (
+    Draft,
+    add_hooks,
+    add_server,
+    our_hooks,
+    read_toml,
+    remove_hooks,
+    remove_server,
+    with_server,
+    without_server,
+)
+from offbook.contrib.mcp_clients.server import NAME, Server
+from offbook.contrib.mcp_clients.writing import Planned, backups_of, hindrance, read_text
+from offbook.model.errors import InvalidInput, OffbookError
+from offbook.openclaw.json5_edits import MISSING, value_at
+
+TRUST = "Codex asks before it runs a new hook: start codex, look at them with /hooks, and trust them"
+BOTH_KINDS = "hooks stand in config.toml as well: Codex loads both, and says so when it starts"
+HOOKS_OFF = "config.toml turns hooks off (features.hooks): capture begins when it is turned on"
+FAR = "{} is another machine and wants a token; none is written: start the client with OFFBOOK_TOKEN set"
+OPEN_SESSION = "a running Claude Code may write its own file back: end it first, or look with --dry-run afterwards"
+
+
+@dataclass
+class Plan:
+    files: list[Planned] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """Worth knowing."""
+
+    @property
+    def changed(self) -> list[Planned]:
+        return [file for file in self.files if file.is_changed]
+
+
+def connected(name: str, client: Client, config: Path, hooks: Path | None, server: Server, *, capture: bool) -> Plan:
+    """`hooks`: the file they stand in, None for a client that has none. Raises InvalidInput, OffbookError, OSError."""
+    server = server.taking_over(_entry_in(config, client))
+    entry = server.entry(names_type=client.names_type)
+    plan = Plan()
+
+    def with_hooks(text: str) -> str:
+        draft = Draft(text)
+        if capture:
+            add_hooks(draft, client.events, name, server.hook(name))
+        else:
+            remove_hooks(draft, name)
+        return draft.text if draft.is_changed else text
+
+    plan.files.append(_planned(config, client.notation, partial(_with_entry, client=client, entry=entry)))
+    if hooks is not None:
+        plan.files.append(_planned(hooks, "json", with_hooks, may_make=capture))
+    if name == "codex" and capture:
+        _note_of_codex(plan)
+    if name == "claude-code" and plan.files[0].is_changed and plan.files[0].before is not None:
+        plan.notes.append(OPEN_SESSION)
+    if server.url is not None and _is_far(server.url):
+        plan.notes.append(FAR.format(server.url))
+    return plan
+
+
+def disconnected(name: str, client: Client, config: Path, hooks: Path | None) -> Plan:
+    """Raises InvalidInput, OffbookError, OSError."""
+
+    def without_entry(text: str) -> str:
+        if client.notation == "toml":
+            return without_server(text, client.servers[0])
+        draft = Draft(text)
+        remove_server(draft, client.servers)
+        return draft.text if draft.is_changed else text
+
+    def without_hooks(text: str) -> str:
+        draft = Draft(text)
+        remove_hooks(draft, name)
+        return draft.text if draft.is_changed else text
+
+    def again_with_hooks(text: str, present: str) -> str:
+        draft = Draft(text)
+        events, command = our_hooks(Draft(present).config, name)
+        add_hooks(draft, events, name, command)
+        return draft.text if draft.is_changed else text
+
+    def again_with_entry(text: str, present: str) -> str:
+        return _with_entry(text, client=client, entry=_entry_of(present, client))
+
+    plan = Plan([_undone(config, client.notation, without_entry, again_with_entry)])
+    if hooks is not None:
+        plan.files.append(_undone(hooks, "json", without_hooks, again_with_hooks))
+    return plan
+
+
+def _with_entry(text: str, *, client: Client, entry: dict[str, Any]) -> str:
+    if client.notation == "toml":
+        return with_server(text, client.servers[0], entry)
+    draft = Draft(text)
+    add_server(draft, client.servers, entry)
+    return draft.text if draft.is_changed else text
+
+
+def _entry_in(config: Path, client: Client) -> Any:
+    """What stands under our name, None where nothing does; that a file is broken is told by who changes it."""
+    with suppress(InvalidInput):
+        return _entry_of(read_text(config.resolve()) or "", client)
+    return None
+
+
+def _entry_of(text: str, client: Client) -> Any:
+    config = read_toml(text) if client.notation == "toml" else Draft(text).config
+    entry = value_at(config, (*client.servers, NAME))
+    return None if entry is MISSING else entry
+
+
+def _is_far(url: str) -> bool:
+    with suppress(InvalidInput):  # a client may fill in a variable of its own
+        endpoint = Endpoint.parse(url)
+        return endpoint.scheme != "unix" and not endpoint.is_loopback
+    return False
+
+
+def _planned(path: Path, notation: Notation, change: Callable[[str], str], *, may_make: bool = True) -> Planned:
+    real = path.resolve()
+    before = read_text(real)
+    if before is None and not may_make:
+        return Planned(real, notation, None, None)
+    try:
+        after = change(before or "")
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error.detail}") from None
+    planned = Planned(real, notation, before, before if after == (before or "") else after)
+    if planned.is_changed and (why := hindrance(real)) is not None:
+        raise OffbookError(f"{why}; nothing is written")
+    return planned
+
+
+def _undone(path: Path, notation: Notation, without: Callable[[str], str], again: Callable[[str, str], str]) -> Planned:
+    """As it was before us to the byte, where nobody has changed it since: where connecting what was there (`again`)
+    gives what is there."""
+    planned = _planned(path, notation, without, may_make=False)
+    present = planned.before
+    if not planned.is_changed or present is None:
+        return planned
+    kept: dict[Path, str] = {}
+    for backup in backups_of(planned.path):
+        with suppress(OffbookError, OSError):
+            kept[backup] = read_text(backup) or ""
+
+    def is_only(base: str, text: str) -> bool:
+        """Whether it holds `base`, and beside that nothing but what we put there."""
+        with suppress(OffbookError):
+            return text == base or (without(text) != text and again(base, text) == text)
+        return False
+
+    for text in (*kept.values(), ""):
+        with suppress(OffbookError):
+            if without(text) == text and is_only(text, present):
+                spent = tuple(backup for backup, other in kept.items() if is_only(text, other))
+                was_there = text in kept.values()
+                return Planned(planned.path, notation, present, text if was_there else None, spent)
+    return planned
+
+
+def _note_of_codex(plan: Plan) -> None:
+    config = read_toml(plan.files[0].before or "")
+    hooks = config.get("hooks")
+    if isinstance(hooks, dict) and set(hooks) - {"state"}:
+        plan.notes.append(BOTH_KINDS)
+    features = config.get("features")
+    if isinstance(features, dict) and False in (features.get("hooks"), features.get("codex_hooks")):
+        plan.notes.append(HOOKS_OFF)
+    if plan.files[-1].is_changed:
+        plan.notes.append(TRUST)

@@ -1,0 +1,496 @@
+"""The seams. A promise lives in a docstring here and in a contract test that runs on every backend."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from offbook.model.lesson import Lesson, LessonDraft, LessonKind, LessonStatus
+from offbook.model.memory_entry import (
+    Arrivals,
+    Hold,
+    HoldCounts,
+    PlacedMessage,
+    StoredVector,
+    Supersession,
+    VectorRow,
+)
+from offbook.model.receipt import ForgetReceipt, KeptText, Lineage
+from offbook.model.record import Admission, SessionPart
+from offbook.model.status import Capture, CaptureClaim, Counts
+from offbook.model.summary import Completion, HandedContext, Node, Spending, Summary, SummaryDraft, SummaryText, Usage
+from offbook.model.turn import TurnMemory
+from offbook.model.types import (
+    AuditDraft,
+    AuditEvent,
+    AuditHead,
+    Entry,
+    Fault,
+    LoggedMessage,
+    Mark,
+    Receipt,
+    Scope,
+    Session,
+    SessionGaps,
+    Value,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+ANY_SEQ = 2**62
+"""Above every message's."""
+PARENT_NOTE = "parentSessionId"
+"""The note of a session that `Session.parent_session_id` is read from."""
+
+
+class ExaminedMessage(Value, frozen=True):
+    """A message as its row holds it. `chars_through`: of the session, up to and with this message."""
+
+    logged: LoggedMessage
+    chars_through: int
+
+
+class Store(Protocol):
+    """The log and what belongs to it. Every method names its owner, but for `agents`, `agents_with_note`
+    and `spending` of all.
+
+    A method that writes returns only when the write is durable, and writes everything it was given,
+    with its audit event, or nothing. All its errors are `StoreError`s.
+    """
+
+    @property
+    def kind(self) -> str:
+        """What this is: `sqlite`, `postgres`."""
+
+    # ── the log ──
+
+    async def append(
+        self,
+        scope: Scope,
+        entries: Sequence[Entry],
+        event: AuditDraft,
+        *,
+        gaps: SessionGaps,
+        claim: CaptureClaim | None = None,
+        mark: Mark | None = None,
+        is_context: bool = False,
+    ) -> Receipt:
+        """Add entries at the end of the session, in order, contiguously, once.
+
+        `is_context` says that the entries are a host's whole context rather than news: those without an id that
+        the end of the log holds already are left out (`alignment`), however many ask at once.
+
+        An entry whose message id the session already holds is a duplicate: counted, not stored; with
+        another fingerprint it is also a conflict, and reported. Sequence numbers of a session are 1, 2, 3, …
+        without gaps. A silence before the first new entry is marked by `gaps`.
+        """
+
+    async def messages(self, scope: Scope, *, after_seq: int = 0, limit: int = 100) -> list[LoggedMessage]:
+        """The session's messages after `after_seq`, oldest first."""
+
+    async def messages_before(self, scope: Scope, *, before_seq: int, limit: int = 100) -> list[LoggedMessage]:
+        """The session's messages before `before_seq`, newest first."""
+
+    async def missing(self, scope: Scope, ids: Sequence[str]) -> list[str]:
+        """Which of these message ids the session does not hold, each once, in the order given. Does not grow with
+        history. A session that is not there: all of them, and it is not made."""
+
+    # ── sessions ──
+
+    async def mark(self, scope: Scope, mark: Mark, event: AuditDraft, *, parent_session_id: str | None = None) -> None:
+        """Record that something happened to the session after its newest message.
+
+        `parent_session_id` is noted with it (`PARENT_NOTE`). The event of a start says which one is noted, whether it
+        came with this start or before.
+        """
+
+    async def session(self, scope: Scope) -> Session | None: ...
+
+    async def sessions(self, agent_id: str, *, limit: int = 20) -> list[Session]:
+        """The agent's sessions, the one last written to first."""
+
+    async def marks(self, scope: Scope, *, limit: int = 100) -> list[Mark]:
+        """The newest marks of the session, oldest first."""
+
+    # ── what is known of an agent ──
+
+    async def agents(self) -> list[str]:
+        """Every agent that has a row. For the operator's tools."""
+
+    async def counts(self, agent_id: str) -> Counts:
+        """Exact, and does not grow with history."""
+
+    async def captures(self, agent_id: str) -> list[Capture]: ...
+
+    # ── audit ──
+
+    async def record(self, agent_id: str, event: AuditDraft) -> AuditEvent:
+        """Append one event to the agent's chain."""
+
+    async def audit_head(self, agent_id: str) -> AuditHead:
+        """The end of the agent's chain."""
+
+    async def noted_audit_head(self, agent_id: str) -> AuditHead:
+        """A head noted apart from the chain, seconds old at the most: a chain that no longer reaches it was cut."""
+
+    async def audit_events(
+        self, agent_id: str, *, session_id: str | None = None, after_seq: int = 0, limit: int = 100
+    ) -> list[AuditEvent]:
+        """Events after `after_seq`, oldest first."""
+
+    async def newest_audit_events(
+        self,
+        agent_id: str,
+        *,
+        session_id: str | None = None,
+        limit: int = 100,
+        before_seq: int | None = None,
+        verbs: Sequence[str] | None = None,
+        until: datetime | None = None,
+    ) -> list[AuditEvent]:
+        """The last `limit` events, oldest first: before that one, of these verbs, at that time or before. Those of a
+        session are found by verb without looking at its others; those of an agent are not."""
+
+    # ── what recall follows ──
+
+    async def arrivals(self, agent_id: str, *, after_event: int, limit: int = 500) -> Arrivals:
+        """The agent's messages in the order they arrived, from the audit events after `after_event`.
+
+        Each message once, if one goes on from `through_event`, whatever arrives meanwhile. `limit` bounds the
+        messages, save that one event is always taken whole, and the events looked at (four for each message), so
+        there may be none although it is not the end. Does not grow with history. Nothing lies after an
+        `after_event` that the chain does not reach.
+        """
+
+    async def messages_at(self, agent_id: str, places: Sequence[int]) -> list[PlacedMessage]:
+        """The messages at these places, in the order asked. What is unknown or another agent's is left out."""
+
+    async def session_number(self, agent_id: str, session_id: str) -> int | None:
+        """The store's number of the session, as in `PlacedMessage.session`."""
+
+    async def places(self, scope: Scope, seqs: Sequence[int]) -> list[int]:
+        """Where these messages of a session lie, each once, in the order given; those that are not there are left
+        out."""
+
+    # ── vectors: derived, so no audit event ──
+
+    async def add_vectors(self, agent_id: str, model: str, vectors: Sequence[VectorRow]) -> None:
+        """Keep the vectors of a model. The same model, place and part again replaces what was there. A vector for
+        a place that is not one of the agent's messages is left out."""
+
+    async def vectors(self, agent_id: str, model: str, *, after: int = 0, limit: int = 1000) -> list[StoredVector]:
+        """The model's vectors with numbers above `after`, by number.
+
+        Each vector added gets a number above all that the agent and model had, also where it replaces one and
+        where some were dropped: whoever goes on after the last number seen misses none.
+        """
+
+    async def vector_models(self, agent_id: str) -> dict[str, int]:
+        """The models that the agent has vectors of, and how many. Exact, and does not grow with history."""
+
+    async def drop_vectors(self, agent_id: str, model: str) -> int:
+        """Remove all vectors of the model; returns how many. Done in pieces, so that other writes get their turn:
+        what is added meanwhile stays, and one that broke off is finished by the next."""
+
+    # ── what use makes of a message ──
+
+    async def recalled(self, agent_id: str, places: Sequence[int], event: AuditDraft) -> None:
+        """One more retrieval of each of the agent's places, with the event; with no places the event only."""
+
+    async def pin(self, agent_id: str, places: Sequence[int], *, pinned: bool, event: AuditDraft) -> list[int]:
+        """Pin the agent's places, or let them go; returns those that changed, in the order asked. The event says
+        how many as `changed`."""
+
+    async def holds(self, agent_id: str, places: Sequence[int]) -> dict[int, Hold]:
+        """Of these places of the agent, those that were ever retrieved or are pinned."""
+
+    async def pinned(self, agent_id: str, *, limit: int = 100, session_id: str | None = None) -> list[int]:
+        """The pinned places, of the agent or of one session, the one pinned last first."""
+
+    async def hold_counts(self, agent_id: str) -> HoldCounts:
+        """Exact, and does not grow with history."""
+
+    async def retrieved_since(self, agent_id: str, since: datetime, *, limit: int) -> list[tuple[int, Hold]]:
+        """The places last retrieved at `since` or later, the newest first."""
+
+    async def supersede(self, agent_id: str, links: Sequence[Supersession], event: AuditDraft) -> int:
+        """Note that messages take the place of others; returns how many links were new.
+
+        A link of the same two places is kept as it was first noted. One that leads to itself, to nothing or to
+        another agent is left out. The event is recorded only where something was new.
+        """
+
+    async def withdraw_supersessions(self, agent_id: str, note: str, event: AuditDraft) -> int:
+        """Take back every link of the agent's with this note, so that what had given way holds again; returns how many
+        there were. The event is recorded, with that number as `withdrawn`, only where there was one. An empty note is
+        that of all the links nobody asked for: it takes back none.
+        """
+
+    async def supersessions(self, agent_id: str, places: Sequence[int]) -> list[Supersession]:
+        """The links that touch any of the places, as old or as new, by their places."""
+
+    # ── small state of an agent ──
+
+    async def agent_note(self, agent_id: str, name: str) -> str | None: ...
+
+    async def set_agent_note(self, agent_id: str, name: str, value: str | None, event: AuditDraft | None) -> None:
+        """Keep a value under a name, in the place of the one before; None removes it."""
+
+    async def agents_with_note(self, name: str, value: str) -> list[str]:
+        """The agents that have exactly this value under this name, by name. For consent across agents."""
+
+    # ── summaries ──
+
+    async def add_summary(self, agent_id: str, draft: SummaryDraft, event: AuditDraft) -> Summary:
+        """Keep a summary under the next number of its level, and note in its sources that they are merged.
+
+        The same level and spans again: what is there stays and is returned, unless the new one is by another
+        summarizer and `event` says `"again": True`; then the text is replaced, under its id. A source that is
+        unknown, another agent's or merged already, a span that is not in the agent's log or overlaps another of its
+        level: `StoreError`, and nothing is written.
+        """
+
+    async def summaries(
+        self,
+        agent_id: str,
+        *,
+        level: int | None = None,
+        session_id: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> list[Summary]:
+        """The agent's summaries, the newest made first, those made before the one of this id."""
+
+    async def summary(self, agent_id: str, summary_id: str) -> Summary | None: ...
+
+    async def nodes(self, scope: Scope, *, level: int, through_seq: int | None = None, limit: int = 100) -> list[Node]:
+        """The summaries of this level that lie wholly in this session and end at `through_seq` or before, the one
+        that ends last first. Those of one level never overlap. Does not grow with history."""
+
+    async def nodes_holding(self, scope: Scope, *, seq: int) -> list[Node]:
+        """The summaries of this session alone that stand for this message, one of each level at most."""
+
+    async def summary_texts(self, agent_id: str, ids: Sequence[str]) -> dict[str, SummaryText]:
+        """What is unknown or another agent's is left out."""
+
+    async def summarised_through(self, scope: Scope) -> int:
+        """The last message of the session that a summary of level 1 stands for; 0 where there is none."""
+
+    async def unmerged(
+        self, agent_id: str, *, level: int, session_id: str | None = None, limit: int = 100
+    ) -> list[Summary]:
+        """Summaries of the level that none merges, oldest first: a session's by `first_seq`, all by `first_at`."""
+
+    async def summary_counts(self, agent_id: str) -> dict[int, int]:
+        """How many summaries of each level. Does not grow with history."""
+
+    async def summaries_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Summary]:
+        """The agent's summaries in the order they were made, those made after the one of this id."""
+
+    # ── what models were paid for ──
+
+    async def completion(self, agent_id: str, fingerprint: str) -> Completion | None: ...
+
+    async def add_completion(self, agent_id: str, completion: Completion, at: datetime) -> None:
+        """Keep an answer and add what it cost to the day's spending. The same fingerprint again changes nothing."""
+
+    async def spending(self, day: date, *, agent_id: str | None = None) -> list[Spending]:
+        """What was used on a day (UTC), by summarizer: of one agent, or of all."""
+
+    async def spent(self, agent_id: str) -> Usage:
+        """What the agent's summaries have cost so far. Does not grow with history, but with its days."""
+
+    # ── lessons ──
+
+    async def keep_lessons(
+        self, agent_id: str, drafts: Sequence[LessonDraft], *, replaced: Mapping[str, str], event: AuditDraft
+    ) -> list[Lesson]:
+        """Add what was learnt. One of the same kind and key that is there takes the draft's words, times and places in,
+        unless a person has judged it: then only its times, `last_seen` and places. `replaced` names lessons that no
+        longer hold, by id, and the key of the draft that took their place. Places that are not the agent's are left
+        out. The event is recorded only where something changed; returns what is there now, in the order given."""
+
+    async def lessons(
+        self,
+        agent_id: str,
+        *,
+        kind: LessonKind | None = None,
+        statuses: Sequence[LessonStatus] | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> list[Lesson]:
+        """The agent's lessons, the one of the highest number first, those before the one of this id. Forgotten ones are
+        not there."""
+
+    async def lesson(self, agent_id: str, lesson_id: str) -> Lesson | None: ...
+
+    async def lesson_places(self, agent_id: str, lesson_id: str) -> list[int]:
+        """All places that say it, in order; none for what is unknown."""
+
+    async def judge_lesson(
+        self, agent_id: str, lesson: Lesson, places: Sequence[int], event: AuditDraft | None
+    ) -> None:
+        """Keep a lesson as a person wants it, with the places where that was said beside its own. What was seen of it
+        meanwhile stays. No event where the message that says it brought its own. Not there: `StoreError`."""
+
+    async def lesson_counts(self, agent_id: str) -> dict[str, int]:
+        """How many of each status, without those forgotten. Grows with lessons, not with history."""
+
+    # ── forgetting ──
+
+    async def places_hashed(self, agent_id: str, hashes: Collection[bytes]) -> list[int]:
+        """Where those of the agent's messages lie whose rows have these hashes, also forgotten ones, in order. Looks at
+        every message."""
+
+    async def lineage(self, agent_id: str, places: Sequence[int], *, summaries: Sequence[str] = ()) -> Lineage:
+        """Everything that came of these messages of the agent, but for what was forgotten before; `summaries` names
+        others that are meant, with what merges them. Looks at every message that has large parts."""
+
+    async def parts_in_use(self, agent_id: str, digests: Collection[str]) -> set[str]:
+        """Which of these large parts messages of the agent refer to, also those that were on their way into the log
+        when this was asked, whether or not anybody still waits for them. Looks at every message that has large parts,
+        and keeps nobody who writes waiting."""
+
+    async def erase(
+        self,
+        agent_id: str,
+        lineage: Lineage,
+        rewritten: Mapping[str, SummaryDraft],
+        receipt: ForgetReceipt,
+        event: AuditDraft,
+        lessons: Sequence[Lesson] = (),
+    ) -> tuple[int, AuditEvent]:
+        """Take what was said out of the messages of the lineage, and out of all that came of it: vectors, holds, links,
+        contexts and notes of their sessions, turn memories and answers of models of the agent, its lessons. Summaries
+        get the drafts given for them, under their ids; of its lessons, those in `lessons` are kept as given, with their
+        other sources. A message keeps its place, id, times and hashes; its noise is `forgotten`, and nothing new is
+        kept of it. Returns the number of the receipt, and the event, which gets the number and how many messages."""
+
+    async def erase_stray(self, agent_id: str, rows: Sequence[tuple[str, int]]) -> None:
+        """Remove rows that `kept_texts` named. Derived, so no audit event."""
+
+    def kept_texts(self, agent_id: str) -> AsyncIterator[KeptText]:
+        """Every text of the agent that is kept beside the log, in pages. Grows with history; never on a request path
+        but that of forgetting."""
+
+    async def set_receipt(self, agent_id: str, erasure: int, receipt: ForgetReceipt) -> None: ...
+
+    async def receipts(self, agent_id: str) -> list[tuple[int, ForgetReceipt]]:
+        """What was forgotten, the oldest first, with the numbers."""
+
+    async def purge(self) -> None:
+        """Leave no byte in the store's files of what was removed before. Writes wait meanwhile."""
+
+    # ── contexts that were handed out ──
+
+    async def hand_over(self, scope: Scope, context: HandedContext, event: AuditDraft | None) -> None:
+        """Keep what the agent runs on from now on, and make its generation the session's: one above it for a swap, the
+        same for a start. All or nothing: with another generation, or without a session, `StoreError`."""
+
+    async def handed(self, scope: Scope, *, at: datetime | None = None) -> HandedContext | None:
+        """The newest context that was handed out, or the newest at that time."""
+
+    # ── what turns were prepared with ──
+
+    async def keep_turn_memory(self, scope: Scope, memory: TurnMemory) -> None:
+        """Keep the stable section of a session's turns; those before it stay. Also of a session that nobody has
+        written to. Derived, so no audit event: the turn that shows it leaves one."""
+
+    async def turn_memory(self, scope: Scope, *, at: datetime | None = None) -> TurnMemory | None:
+        """The one kept last, or the one kept last at that time. Does not grow with history."""
+
+    # ── small state of a session ──
+
+    async def session_note(self, scope: Scope, name: str) -> str | None: ...
+
+    async def set_session_note(self, scope: Scope, name: str, value: str | None) -> None:
+        """Keep a value under a name, in the place of the one before; None removes it. Derived, so no audit event.
+        A session that is not there: nothing."""
+
+    async def sessions_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Session]:
+        """The agent's sessions in the order they were made, those after the one of this key. For who goes through
+        all of them."""
+
+    # ── what another installation exported ──
+
+    async def forgotten_in(self, scope: Scope, *, first_seq: int, last_seq: int) -> int:
+        """How many messages of this stretch were forgotten. Grows with the stretch."""
+
+    async def admit(self, scope: Scope, parts: Sequence[SessionPart], event: AuditDraft) -> list[Admission]:
+        """Put parts of a session in the places they had elsewhere, in order; what became of each.
+
+        What is there stays. A message is added only at the end, right after one that is known to be the same here
+        (given before it, or `Followed`), or as the first of all; one in whose place another is, and all that is given
+        after it, is refused. A pin gets the number it has. One event, which counts what was taken; none where nothing
+        was. All or nothing: whatever is refused is refused without a trace.
+        """
+
+    async def admit_lessons(self, agent_id: str, lessons: Sequence[Lesson], event: AuditDraft) -> list[Admission]:
+        """Keep lessons as they are, under the numbers they have where those are free; what became of each. One of the
+        same kind and key stays. One whose sources are all unknown here, or of which one was forgotten here, is
+        refused. One event, where any was taken."""
+
+    # ── for who verifies ──
+
+    async def noted_counts(self, agent_id: str) -> tuple[AuditHead, Counts]:
+        """The noted head and the counts noted with it, of one moment."""
+
+    async def examined_messages(
+        self, scope: Scope, *, after_seq: int = 0, limit: int = 100
+    ) -> list[ExaminedMessage | Fault]:
+        """As `messages`, but what cannot be read is a fault in its place, with its `seq`."""
+
+    async def examined_audit_events(
+        self, agent_id: str, *, after_seq: int = 0, limit: int = 100
+    ) -> list[AuditEvent | Fault]:
+        """As `audit_events`, but what cannot be read is a fault in its place, with its `seq`."""
+
+    # ── care ──
+
+    async def ping(self) -> None:
+        """Answers when the store can be read."""
+
+    async def installation_key(self) -> bytes:
+        """32 random bytes, made with the store: they sign what we inject, so that it is known when it comes back."""
+
+    def faults(self) -> AsyncIterator[Fault]:
+        """What the store's own integrity check finds. Grows with history; never on a request path."""
+
+    def derived_faults(self) -> AsyncIterator[Fault]:
+        """Which summaries, contexts and answers of models, of all agents, cannot be read. In pages, so that others get
+        their turn; grows with history, and never on a request path."""
+
+    async def backup(self, destination: Path) -> None:
+        """Write a consistent copy of everything to a new file while messages arrive."""
+
+    async def close(self) -> None:
+        """Finish what is queued, then let go. Safe to call twice."""
+
+
+class Blobs(Protocol):
+    """Large strings of messages, outside the log. Content-addressed, one room per agent."""
+
+    async def put(self, agent_id: str, data: bytes) -> str:
+        """Keep `data` durably; returns its SHA-256. The same data twice is kept once."""
+
+    async def get(self, agent_id: str, sha256: str) -> bytes:
+        """What was put. Raises StoreCorrupt where it is missing or does not match its hash."""
+
+    def holding(self, agent_id: str, digests: Collection[str]) -> AbstractContextManager[None]:
+        """While it lasts, none of these is dropped: for whoever puts them, from before that until a message refers to
+        them. Waits for nothing."""
+
+    async def drop(
+        self, agent_id: str, digests: Sequence[str], in_use: Callable[[], Awaitable[Collection[str]]]
+    ) -> list[str]:
+        """Let go of these, but for those that `in_use` names when it is asked, and for those that somebody holds, or
+        held since it was asked: they are returned, to be tried again. What is not there is gone already."""
+
+
+CROSS = "cross-search"
+"""The agent's note of its consent: `on` or `off`; without one the setting `crossSearchEnabled` decides."""

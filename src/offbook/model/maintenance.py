@@ -1,0 +1,37 @@
+"""The nouns of maintenance: tasks, what each did, and how each is."""
+
+from __future__ import annotations
+
+import msgspec
+
+from offbook.model.status import TaskHealth
+from offbook.model.types import Sparse, Value
+
+
+class Piece(Value, frozen=True):
+    """What a task did in one bounded piece of work. `did` counts things by name; nothing done is an empty one."""
+
+    did: dict[str, int] = msgspec.field(default_factory=dict)
+    is_done: bool = True
+    """Nothing is left to do now; else it is asked again, after others had their turn."""
+    waits: list[str] | None = None
+    """What waits for a person, each named; None where it was not looked."""
+
+
+class TaskRun(Sparse, frozen=True):
+    """One run of one task: for one agent, or for all where it is not an agent's."""
+
+    task: str
+    did: dict[str, int] = msgspec.field()
+    seconds: float = msgspec.field()
+    agent_id: str | None = None
+    error: str | None = None
+    """What went wrong, and what to do; it is tried again by itself."""
+    waits: list[str] = msgspec.field(default_factory=list)
+    """What waits for a person, the first few: a page to be mended."""
+
+
+class MaintenanceReport(Value, frozen=True):
+    agent_id: str
+    runs: list[TaskRun]
+    health: list[TaskHealth]

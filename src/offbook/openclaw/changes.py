@@ -1,0 +1,218 @@
+"""A configuration and what is wished of it: which changes that takes, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from offbook.openclaw.json5_edits import MISSING, KeyPath, Missing, value_at
+from offbook.openclaw.plan import Plan, dotted
+
+Level = Literal["off", "capture", "recall", "hot-swap"]
+LEVELS: tuple[Level, ...] = ("off", "capture", "recall", "hot-swap")
+PLUGIN = "offbook"
+MEMORY_PLUGIN = "offbook-memory"
+ENTRY: KeyPath = ("plugins", "entries", PLUGIN)
+INJECTION: KeyPath = (*ENTRY, "hooks", "allowPromptInjection")
+MCP_SERVER: KeyPath = ("mcp", "servers", PLUGIN)
+SLOTS = {"contextEngine": PLUGIN, "memory": MEMORY_PLUGIN}
+FREE_SLOTS = {"contextEngine": ("legacy", ""), "memory": ("none", "memory-core", "")}
+"""What the host's own parts are called in a slot: to replace these takes nothing from another plugin."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """None: as it is. MISSING: as the plugin has it by itself. `plugin_folder` None: the host has it installed."""
+
+    level: Level
+    plugin_folder: str | None = None
+    home: str | Missing | None = None
+    endpoint: str | Missing | None = None
+    command: str | None = None
+    start_daemon: bool | None = None
+    host_model: bool | None = None
+    memory_folder: str | Missing | None = None
+    mcp_command: str | None = None
+    take_slot: bool = False
+    slots_before: Mapping[str, Any] = field(default_factory=dict)
+    """Who had a slot before us, where that is known; MISSING where nobody was named."""
+    injection_before: Any = None
+    """What allowPromptInjection was before a level of ours needed it; None where that is not known."""
+
+
+def planned(
+    config: dict[str, Any], wishes: Wishes, our_paths: Mapping[str, str], file: dict[str, Any] | None = None
+) -> Plan:
+    """`our_paths`: those of `plugins.load.paths` that lead to a plugin of ours, as written there, and its name.
+
+    `file` has the `$include`s that are resolved in `config`.
+    """
+    plan = Plan(config, file)
+    if wishes.level == "off":
+        _undo(plan, wishes, our_paths)
+    else:
+        _let_in(plan, wishes, our_paths)
+        _grant(plan, wishes)
+        _configure(plan, wishes)
+        _engine_slot(plan, wishes)
+        if isinstance(wishes.memory_folder, str):
+            _memory_slot(plan, wishes, wishes.memory_folder, our_paths)
+        elif wishes.memory_folder is MISSING:
+            _undo_memory_slot(plan, wishes, our_paths)
+        if wishes.mcp_command is not None:
+            _serve_tools(plan, wishes.mcp_command)
+    return plan
+
+
+def _let_in(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
+    if value_at(plan.config, ("plugins", "enabled")) is False:
+        plan.put(("plugins", "enabled"), True, "plugins are off as a whole")
+        plan.notes.append("plugins.enabled was false: every other plugin that is set up there loads now, too")
+    _allow(plan, PLUGIN)
+    if wishes.plugin_folder is None:
+        return
+    paths: KeyPath = ("plugins", "load", "paths")
+    if wishes.plugin_folder not in our_paths:
+        plan.add_item(paths, wishes.plugin_folder, "where the plugin is")
+    for other, plugin in our_paths.items():
+        if plugin == PLUGIN and other != wishes.plugin_folder:
+            plan.take_item(paths, other, "another copy of the plugin")
+
+
+def _allow(plan: Plan, plugin: str) -> None:
+    plan.take_item(("plugins", "deny"), plugin, "a plugin that is denied never loads")
+    allow: KeyPath = ("plugins", "allow")
+    if plan.items(allow):
+        plan.add_item(allow, plugin, "only listed plugins load")
+    elif value_at(plan.config, allow) == []:  # one name in it would shut out all others, so that is not for us to do
+        plan.notes.append("plugins.allow is an empty list: if the plugin does not load, remove that list")
+
+
+def _grant(plan: Plan, wishes: Wishes) -> None:
+    plan.put((*ENTRY, "enabled"), True, "the plugin is on")
+    plan.put((*ENTRY, "hooks", "allowConversationAccess"), True, "without it the host keeps turns from the plugin")
+    if wishes.level in ("recall", "hot-swap"):
+        plan.put(INJECTION, True, "so that what comes to mind reaches the model")
+    elif value_at(plan.config, INJECTION) is True and wishes.injection_before is MISSING:
+        plan.take(INJECTION, "this level puts nothing into a request")
+    elif value_at(plan.config, INJECTION) is True and wishes.injection_before is False:
+        plan.put(INJECTION, False, "as it was before")
+
+
+def _configure(plan: Plan, wishes: Wishes) -> None:
+    settings: KeyPath = (*ENTRY, "config")
+    plan.put((*settings, "level"), wishes.level, "the level asked for")
+    if value_at(plan.config, (*settings, "enabled")) is False:
+        plan.take((*settings, "enabled"), "it would turn the level off")
+    if value_at(plan.config, (*settings, "storeOnly")) is True:
+        plan.take((*settings, "storeOnly"), "it would hold the level at capture")
+    wished = {
+        "home": (wishes.home, "Offbook's data folder"),
+        "endpoint": (wishes.endpoint, "where the provider answers"),
+        "startDaemon": (wishes.start_daemon, "whether the plugin starts `offbook serve`"),
+        "command": (wishes.command, "how the host calls Offbook"),
+        "hostModel": (wishes.host_model, "whether the host's model writes summaries"),
+    }
+    for name, (value, why) in wished.items():
+        if isinstance(value, Missing):
+            plan.take((*settings, name), f"{why}: the usual one")
+        elif value is not None:
+            plan.put((*settings, name), value, why)
+
+
+def _engine_slot(plan: Plan, wishes: Wishes) -> None:
+    slot: KeyPath = ("plugins", "slots", "contextEngine")
+    holder = value_at(plan.config, slot)
+    if wishes.level == "hot-swap":
+        _take_slot(plan, wishes, "contextEngine", PLUGIN)
+    elif holder == PLUGIN:
+        _give_back(plan, "contextEngine", wishes.slots_before)
+
+
+def _memory_slot(plan: Plan, wishes: Wishes, folder: str, our_paths: Mapping[str, str]) -> None:
+    _allow(plan, MEMORY_PLUGIN)
+    paths: KeyPath = ("plugins", "load", "paths")
+    plan.add_item(paths, folder, "where the memory plugin is")
+    for other, plugin in our_paths.items():
+        if plugin == MEMORY_PLUGIN and other != folder:
+            plan.take_item(paths, other, "another copy of the memory plugin")
+    plan.put(("plugins", "entries", MEMORY_PLUGIN, "enabled"), True, "the memory plugin is on")
+    _take_slot(plan, wishes, "memory", MEMORY_PLUGIN)
+
+
+def _take_slot(plan: Plan, wishes: Wishes, slot: str, plugin: str) -> None:
+    path: KeyPath = ("plugins", "slots", slot)
+    holder = value_at(plan.config, path)
+    if holder not in (MISSING, None, plugin, *FREE_SLOTS[slot]) and not wishes.take_slot:
+        plan.obstacles.append(f"{dotted(path)} is {holder!r}, another plugin's: --take-slot gives it to {plugin}")
+        return
+    plan.put(path, plugin, f"which plugin has the {slot} slot")
+
+
+def _serve_tools(plan: Plan, command: str) -> None:
+    """`offbook mcp`, asking the provider that the plugin asks."""
+    arguments = ["mcp"]
+    for option, name in (("--home", "home"), ("--url", "endpoint")):
+        value = value_at(plan.config, (*ENTRY, "config", name))
+        arguments += [option, value] if isinstance(value, str) else []
+    plan.put(MCP_SERVER, {"command": command, "args": arguments}, "tools for agents over MCP")
+
+
+def _undo(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
+    why = "undone"
+    if value_at(plan.config, ("plugins", "slots", "contextEngine")) == PLUGIN:
+        _give_back(plan, "contextEngine", wishes.slots_before)
+    _undo_memory_slot(plan, wishes, our_paths)
+    _unload(plan, PLUGIN, our_paths)
+    if wishes.plugin_folder is None and value_at(plan.config, ENTRY) is not MISSING:
+        plan.put(ENTRY, {"enabled": False}, "the plugin is off")
+        plan.notes.append("the plugin itself is still installed: `openclaw plugins uninstall offbook` removes it")
+    elif value_at(plan.config, ENTRY) is not MISSING:
+        plan.take(ENTRY, why)
+        plan.prune(ENTRY[:-1])
+    _disallow(plan, PLUGIN)
+    server = value_at(plan.config, MCP_SERVER)
+    arguments = server.get("args") if isinstance(server, dict) else None
+    if isinstance(arguments, list) and arguments[:1] == ["mcp"]:
+        plan.take(MCP_SERVER, why)
+        plan.prune(MCP_SERVER[:-1])
+
+
+def _undo_memory_slot(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
+    entry: KeyPath = ("plugins", "entries", MEMORY_PLUGIN)
+    if value_at(plan.config, ("plugins", "slots", "memory")) == MEMORY_PLUGIN:
+        _give_back(plan, "memory", wishes.slots_before)
+    _unload(plan, MEMORY_PLUGIN, our_paths)
+    if value_at(plan.config, entry) is not MISSING:  # else what is empty there is somebody else's
+        plan.take(entry, "undone")
+        plan.prune(entry[:-1])
+    _disallow(plan, MEMORY_PLUGIN)
+
+
+def _unload(plan: Plan, plugin: str, our_paths: Mapping[str, str]) -> None:
+    paths: KeyPath = ("plugins", "load", "paths")
+    for path in [path for path, name in our_paths.items() if name == plugin]:
+        plan.take_item(paths, path, "undone")
+        plan.prune(paths)
+
+
+def _give_back(plan: Plan, slot: str, before: Mapping[str, Any]) -> None:
+    path: KeyPath = ("plugins", "slots", slot)
+    if before.get(slot, MISSING) is not MISSING:
+        plan.put(path, before[slot], "as it was before")
+        return
+    plan.take(path, "undone")
+    plan.prune(path[:-1])
+    if slot not in before:
+        plan.notes.append(f"{dotted(path)} is the host's default now: no backup says what it was before")
+
+
+def _disallow(plan: Plan, plugin: str) -> None:
+    allowed = plan.items(("plugins", "allow"))
+    if plugin not in allowed:
+        return
+    if set(allowed) <= {plugin}:
+        plan.notes.append(f"plugins.allow keeps {plugin!r}: an empty list would let every plugin in")
+        return
+    plan.take_item(("plugins", "allow"), plugin, "undone")

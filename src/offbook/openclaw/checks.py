@@ -1,0 +1,154 @@
+"""Is the host configured so that turns go through Offbook? Pure: a configuration in, findings out."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from offbook.api.doctor.finding import Finding
+from offbook.openclaw.changes import ENTRY, INJECTION, LEVELS, MEMORY_PLUGIN, PLUGIN, Level
+from offbook.openclaw.json5 import written
+from offbook.openclaw.json5_edits import MISSING, KeyPath, value_at
+from offbook.openclaw.plan import dotted
+from offbook.openclaw.plugin_folder import BUILT, Copy
+
+CONVERSATION: KeyPath = (*ENTRY, "hooks", "allowConversationAccess")
+ENGINE_SLOT: KeyPath = ("plugins", "slots", "contextEngine")
+MEMORY_SLOT: KeyPath = ("plugins", "slots", "memory")
+MEMORY_ENTRY: KeyPath = ("plugins", "entries", MEMORY_PLUGIN)
+
+
+def setting(path: KeyPath, value: Any) -> str:
+    """The command that sets it; what it writes is that line of the file."""
+    return f"openclaw config set {dotted(path)} {shlex.quote(value if isinstance(value, str) else written(value))}"
+
+
+def level_of(config: dict[str, Any]) -> Level:
+    """As the plugin reads it: `enabled` and `storeOnly` are the older plugin's names."""
+    given = value_at(config, (*ENTRY, "config"))
+    if not isinstance(given, dict) or given.get("enabled") is False:
+        return "off"
+    if given.get("storeOnly") is True:
+        return "capture"
+    return next((level for level in LEVELS if level == given.get("level")), "off")
+
+
+def check_level(config: dict[str, Any]) -> Finding:
+    level = level_of(config)
+    given = value_at(config, (*ENTRY, "config", "level"))
+    if given not in (MISSING, *LEVELS):
+        what = f"{dotted((*ENTRY, 'config', 'level'))} is {given!r}: the host refuses the file"
+        return Finding(check="level", level="fail", what=what, mend="offbook openclaw setup --level capture")
+    if level == "off":
+        mend = "offbook openclaw setup --level capture (or recall, or hot-swap)"
+        return Finding(check="level", level="fail", what="off: nothing is recorded, nothing is recalled", mend=mend)
+    return Finding(check="level", level="ok", what=level)
+
+
+def check_enabled(config: dict[str, Any]) -> Finding:
+    """Every way in which the host keeps a plugin out."""
+    plugins = value_at(config, ("plugins",))
+    plugins = plugins if isinstance(plugins, dict) else {}
+    faults: list[tuple[str, str]] = []
+    if plugins.get("enabled") is False:
+        faults.append(("plugins.enabled is false: no plugin loads", setting(("plugins", "enabled"), True)))
+    if PLUGIN in _names(plugins, "deny"):
+        faults.append((f"plugins.deny names {PLUGIN}", f"take {PLUGIN!r} out of plugins.deny"))
+    allowed = _names(plugins, "allow")
+    if allowed and PLUGIN not in allowed:
+        faults.append((f"plugins.allow does not name {PLUGIN}", setting(("plugins", "allow"), [*allowed, PLUGIN])))
+    enabled = value_at(config, (*ENTRY, "enabled"))
+    if enabled is not True:
+        what = f"{dotted((*ENTRY, 'enabled'))} is {'missing' if enabled is MISSING else written(enabled)}"
+        faults.append((what, setting((*ENTRY, "enabled"), True)))
+    if faults:
+        what, mend = ("\n".join(parts) for parts in zip(*faults, strict=True))
+        return Finding(check="plugin", level="fail", what=what, mend=mend.replace("\n", "; "))
+    return Finding(check="plugin", level="ok", what="enabled and allowed")
+
+
+def _names(plugins: dict[str, Any], key: str) -> list[Any]:
+    names = plugins.get(key)
+    return names if isinstance(names, list) else []
+
+
+def check_files(copies: list[Copy]) -> Finding:
+    """Does the host find the plugin, once, and is it built?"""
+    ours = {copy.folder: copy for copy in copies if copy.plugin == PLUGIN}
+    if not ours:
+        mend = "offbook openclaw setup, with --plugin DIR where the plugin is not beside Offbook"
+        what = "neither installed nor in plugins.load.paths: the host cannot find it"
+        return Finding(check="files", level="fail", what=what, mend=mend)
+    for folder, copy in ours.items():
+        if copy.is_gone:
+            what = f"{folder} is gone: the host goes on without the plugin, and only warns"
+            mend = "offbook openclaw setup, which writes where the plugin is now"
+            return Finding(check="files", level="fail", what=what, mend=mend)
+        if not copy.is_built:
+            mend = f"npm run build in {folder}, or install a released plugin"
+            return Finding(check="files", level="fail", what=f"{folder / BUILT} is not there", mend=mend)
+    if len(ours) > 1:
+        mend = "keep one: take the others out of plugins.load.paths, or `openclaw plugins uninstall offbook`"
+        what = "the host finds more than one copy: " + ", ".join(map(str, ours))
+        return Finding(check="files", level="warn", what=what, mend=mend)
+    (copy,) = ours.values()
+    how = "installed" if copy.written is None else "loaded from"
+    return Finding(check="files", level="ok", what=f"{how} {copy.folder}")
+
+
+def check_permissions(config: dict[str, Any]) -> list[Finding]:
+    """Without these the host blocks the plugin's hooks, and tells its log only."""
+    level = level_of(config)
+    findings: list[Finding] = []
+    if value_at(config, CONVERSATION) is not True:
+        what = f"{dotted(CONVERSATION)} is not true: the host keeps turns from the plugin"
+        findings.append(Finding(check="permissions", level="fail", what=what, mend=setting(CONVERSATION, True)))
+    if level in ("recall", "hot-swap") and value_at(config, INJECTION) is False:
+        what = f"{dotted(INJECTION)} is false: what comes to mind never reaches the model"
+        findings.append(Finding(check="permissions", level="fail", what=what, mend=setting(INJECTION, True)))
+    return findings or [Finding(check="permissions", level="ok", what="the plugin may see turns")]
+
+
+def check_slot(config: dict[str, Any]) -> Finding:
+    """Who has the context: us at hot-swap, and only then."""
+    level, holder = level_of(config), value_at(config, ENGINE_SLOT)
+    told = "the host's own" if holder in (MISSING, None, "", "legacy") else repr(holder)
+    if level == "hot-swap" and holder != PLUGIN:
+        what = f"{dotted(ENGINE_SLOT)} is {told}: contexts are made without Offbook"
+        return Finding(check="slot", level="fail", what=what, mend=setting(ENGINE_SLOT, PLUGIN))
+    if level != "hot-swap" and holder == PLUGIN:
+        mend = f"openclaw config unset {dotted(ENGINE_SLOT)}, or offbook openclaw setup --level hot-swap"
+        what = f"{dotted(ENGINE_SLOT)} is {told}, but at level {level} the plugin has no engine"
+        return Finding(check="slot", level="fail", what=what, mend=mend)
+    return Finding(
+        check="slot", level="ok", what="Offbook" if holder == PLUGIN else f"{told}, as level {level} wants it"
+    )
+
+
+def check_memory_slot(config: dict[str, Any], copies: list[Copy]) -> list[Finding]:
+    """Where the second plugin is set up: does it answer for the host's memory?"""
+    entry, holder = value_at(config, MEMORY_ENTRY), value_at(config, MEMORY_SLOT)
+    is_enabled = isinstance(entry, dict) and entry.get("enabled") is True
+    if not is_enabled and holder != MEMORY_PLUGIN:
+        return []
+    allowed = _names(config["plugins"], "allow")
+    faults: list[tuple[str, str]] = []
+    if holder != MEMORY_PLUGIN:
+        told = "the host's own" if holder in (MISSING, None, "") else repr(holder)
+        what = f"{dotted(MEMORY_SLOT)} is {told}: memory_search and memory_get are answered without Offbook"
+        faults.append((what, f"{setting(MEMORY_SLOT, MEMORY_PLUGIN)}, or offbook openclaw setup … --no-memory-slot"))
+    if not is_enabled:
+        path = (*MEMORY_ENTRY, "enabled")
+        faults.append((f"{dotted(path)} is not true, but the memory slot is its own", setting(path, True)))
+    if allowed and MEMORY_PLUGIN not in allowed:
+        mend = setting(("plugins", "allow"), [*allowed, MEMORY_PLUGIN])
+        faults.append((f"plugins.allow does not name {MEMORY_PLUGIN}", mend))
+    if MEMORY_PLUGIN in _names(config["plugins"], "deny"):
+        faults.append((f"plugins.deny names {MEMORY_PLUGIN}", f"take {MEMORY_PLUGIN!r} out of plugins.deny"))
+    if not any(copy.plugin == MEMORY_PLUGIN for copy in copies):
+        what = f"no path of plugins.load.paths leads to {MEMORY_PLUGIN}: the host cannot find it"
+        faults.append((what, "offbook openclaw setup … --memory-slot"))
+    if faults:
+        what, mend = ("\n".join(parts) for parts in zip(*faults, strict=True))
+        return [Finding(check="memory slot", level="fail", what=what, mend=mend.replace("\n", "; "))]
+    return [Finding(check="memory slot", level="ok", what="Offbook")]

@@ -1,0 +1,151 @@
+"""`offbook openclaw setup`, up to the moment where somebody has to agree."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from offbook.client.endpoint import Endpoint
+from offbook.model.errors import InvalidInput
+from offbook.openclaw import config_file
+from offbook.openclaw.changes import ENTRY, INJECTION, MEMORY_PLUGIN, PLUGIN, SLOTS, Wishes, planned
+from offbook.openclaw.checks import level_of
+from offbook.openclaw.config_file import ConfigFile, backups, diff, hindrance, read, resolved
+from offbook.openclaw.history.places import state_folder
+from offbook.openclaw.json5_edits import MISSING, edited, value_at
+from offbook.openclaw.plan import Plan
+from offbook.openclaw.plugin_folder import chosen_folder, installed_copy, loaded_copies, memory_folder
+
+_READ_ONLY = ("OPENCLAW_CONFIG_READONLY", "OPENCLAW_NIX_MODE")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """`text` is what the file would hold; the same as it holds where nothing is to do, or something is in the way."""
+
+    file: ConfigFile
+    plan: Plan
+    text: str
+
+    def diff(self, *, context: int = 2) -> list[str]:
+        """For people to see: without secrets."""
+        return diff(self.file, self.text, context=context)
+
+
+def prepare(
+    path: Path,
+    state: Path,
+    wishes: Wishes,
+    environ: Mapping[str, str],
+    *,
+    plugin: str | None = None,
+    memory_slot: bool | None = None,
+) -> Prepared:
+    """`plugin`: the folder that was named. Raises InvalidInput, NotFound, OSError."""
+    file = read(path)
+    config = resolved(file.config, file.path.parent)
+    if not isinstance(config, dict):
+        raise InvalidInput(f"{path} comes to no object, with what it includes: mend that first")
+    loaded = loaded_copies(config, file.path.parent)
+    installed = installed_copy(state) if plugin is None else None
+    is_loaded = any(copy.plugin == PLUGIN for copy in loaded)
+    if wishes.level == "off":
+        wishes = replace(wishes, plugin_folder=None if installed is not None and not is_loaded else "")
+    elif installed is None or is_loaded:
+        wishes = replace(wishes, plugin_folder=chosen_folder(plugin, loaded))
+    if memory_slot is None and any(copy.plugin == MEMORY_PLUGIN and copy.is_gone for copy in loaded):
+        memory_slot = True  # it was wanted, and its path has to be written anew
+    if memory_slot is False:
+        wishes = replace(wishes, memory_folder=MISSING)
+    elif memory_slot and wishes.level != "off":
+        named = wishes.plugin_folder
+        folder = installed.folder if installed is not None else Path(named or "").expanduser()
+        wishes = replace(wishes, memory_folder=memory_folder(file.path.parent / folder))
+    before = _before(file.path)
+    wishes = replace(wishes, slots_before=before.slots, injection_before=before.injection)
+    our_paths = {copy.written: copy.plugin for copy in loaded if copy.written is not None}
+    plan = planned(config, wishes, our_paths, file.config)
+    if plan.changes and (why := hindrance(file.path)) is not None:
+        plan.obstacles.append(why)
+    for variable in _READ_ONLY:
+        if plan.changes and environ.get(variable) == "1":
+            plan.obstacles.append(f"{variable}=1 says that the file is not to be written: change it where it is made")
+    return Prepared(file, plan, file.text if plan.obstacles else edited(file.text, plan.edits))
+
+
+def write(prepared: Prepared, at: datetime) -> Path:
+    """Returns the backup. Raises OffbookError, OSError."""
+    backup = config_file.replace(prepared.file, prepared.text, at)
+    config_file.thin_out(prepared.file.path, _before(prepared.file.path).told_by)
+    return backup
+
+
+@dataclass
+class _Before:
+    """What stood there when we had not written it: from the backups, and from which of them."""
+
+    slots: dict[str, Any] = field(default_factory=dict)
+    injection: Any = None
+    told_by: set[Path] = field(default_factory=set)
+
+
+def _before(path: Path) -> _Before:
+    found = _Before()
+    for backup, config in backups(path):
+        for slot, plugin in SLOTS.items():
+            holder = value_at(config, ("plugins", "slots", slot))
+            if holder != plugin and slot not in found.slots:
+                found.slots[slot] = holder
+                found.told_by.add(backup)
+        if found.injection is None and level_of(config) not in ("recall", "hot-swap"):
+            found.injection = value_at(config, INJECTION)
+            found.told_by.add(backup)
+    return found
+
+
+def next_steps(prepared: Prepared, doctor: str) -> list[str]:
+    """What to do after it is written. `doctor`: how to call the one that looks at this very host."""
+    if value_at(prepared.plan.config, ("gateway", "reload", "mode")) == "off":
+        take = "gateway.reload.mode is off, so run: openclaw gateway restart"
+    else:
+        take = "a running gateway takes it by itself, within seconds; if it does not: openclaw gateway restart"
+    steps = [take, "check the file with: openclaw config validate"]
+    if value_at(prepared.plan.config, (*ENTRY, "enabled")) is True:
+        steps.append(f"then say something to an agent, and: {doctor}")
+    return steps
+
+
+# ── The commands that a report names: whoever copies one must reach the provider and the host  ──
+
+
+@dataclass(frozen=True)
+class Commands:
+    serve: str = "offbook serve"
+    import_all: str = "offbook import openclaw"
+
+
+def usual_home() -> Path:
+    return Path("~/.offbook").expanduser()
+
+
+def socket_of(home: Path) -> Endpoint:
+    return Endpoint(scheme="unix", path=str(home / "offbook.sock"))
+
+
+def commands(home: Path, endpoint: Endpoint, state: Path, environ: Mapping[str, str]) -> Commands:
+    """With every option whose usual value is another one than what the plugin uses."""
+    options = ["offbook"]
+    if home != usual_home() or environ.get("OFFBOOK_HOME"):  # the variable would lead elsewhere
+        options += ["--home", str(home)]
+    serve = shlex.join([*options, "serve"])
+    importing = [*options, "import", "openclaw"]
+    if endpoint != socket_of(home):
+        serve += f" (it has to answer at {endpoint})"
+        importing += ["--url", str(endpoint)]
+    if state != state_folder(environ):
+        importing += ["--state", str(state)]
+    return Commands(serve, shlex.join(importing))

@@ -1,0 +1,274 @@
+"""What stands around a date: "before 2023", "since Monday", "early May", "between May and July"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from offbook.search.times.periods import (
+    DOES_NOT_EXIST,
+    Asking,
+    Period,
+    Third,
+    blurred,
+    first_after,
+    latest_before,
+    third_of,
+)
+from offbook.search.times.values import Date, EventBound, Text, TimeRange
+from offbook.search.times.words import (
+    CLAUSE_BEGINS,
+    EMPTY_EVENTS,
+    INVERSIONS,
+    PAST_VERBS,
+    PRESENT_VERBS,
+    SUBJECTS,
+    WEAK_ENDS,
+)
+
+LOOK_BEHIND_CHARS = 48
+"""Longer than every phrase below with a few blanks in it."""
+
+_THIRDS: dict[str, Third] = {"beginning": "early", "start": "early", "middle": "mid", "end": "late"}
+_THIRD = re.compile(
+    r"(?<![a-z0-9_])(?:the +)?(?:(early|mid|late)(?: +in +| *- *| +)|(beginning|start|middle|end) +of +)\Z"
+)
+_MONTH_OF = re.compile(r"(?<![a-z0-9_])(?:the +)?(?:month|year) +(?:of +)?\Z")
+_CUE = re.compile(
+    r"(?<![a-z0-9_'])(ever +since|since|before|prior +to|until|till|by|after|from|between|around|circa|sometime +in"
+    r"|sometime|back +in|in|on|during|throughout|over|at|as +of|of|for|within)( +the)? +\Z"
+)
+DISTANCE = re.compile(
+    r"(?<![a-z0-9_])(?:(?:the|an?|one|two|three|four|five|six|\d{1,3}) +)?(?:(?:few|couple +of) +)?"
+    r"(?:minute|hour|day|night|morning|evening|week|month|summer|winter|spring|fall|autumn|year)s? +\Z"
+    r"|(?<![a-z0-9_])(?:right|just|shortly|soon|long) +\Z"
+)
+"""How long before or after: part of the phrase, though not of what it means."""
+_AND = re.compile(r",? +and +(?:the +)?\Z")
+_TO = re.compile(r" +(?:up +)?(?:to|until|till|through) +(?:the +)?\Z| *[-–—] *\Z")
+_ALSO = re.compile(r",? +(?:and|or|and +in|or +in) +\Z|, +\Z")
+_ONWARD = re.compile(r" +(?:on|onwards?|forward)(?![a-z0-9_])(?! +[a-z0-9])")
+_NAMED_AFTER = frozenset({"before", "after", "since", "until", "till", "by", "from", "around"})
+_SHARED = frozenset({"in", "on", "during"})
+"""What counts for the next date of a list too: "in May and June"."""
+_VAGUE = frozenset({"around", "circa", "sometime", "sometime in"})
+
+
+class Found(NamedTuple):
+    """A stretch of time in local terms; None is open."""
+
+    first: int
+    last: int
+    start: datetime | None
+    end: datetime | None
+    is_exact: bool
+
+    def in_utc(self, asking: Asking, text: Text) -> TimeRange | None:
+        """None where it lies beyond the calendar, or where a change of clocks leaves nothing of it."""
+        try:
+            start = asking.in_utc(self.start) if self.start else None
+            end = asking.in_utc(self.end) if self.end else None
+        except DOES_NOT_EXIST:
+            return None
+        if start and end and start >= end:
+            return None
+        phrase = text.written[self.first : self.last]
+        return TimeRange(start=start, end=end, phrase=phrase, is_exact=self.is_exact)
+
+
+class _Cued(NamedTuple):
+    date: Date
+    cue: str
+    first: int
+
+
+def relate(dates: Sequence[Date], asking: Asking, text: Text) -> list[Found]:
+    """Every date with what stands around it. A date that lacks its cue is none."""
+    found: list[Found] = []
+    index, cue = 0, ""
+    while index < len(dates):
+        cued = _with_cue(dates[index], text)
+        if index and cue in _SHARED and _is_another(dates[index - 1], cued, text):
+            cued = cued._replace(cue=cue)
+        following = dates[index + 1] if index + 1 < len(dates) else None
+        try:
+            pair = _pair(cued, following, text) if following else None
+            one = pair or (_bound(cued, text) if _is_date(cued, text) else None)
+        except DOES_NOT_EXIST:
+            pair = one = None
+        cue = ""
+        if one is not None:
+            found.append(one)
+            cue = cued.cue
+        index += 2 if pair else 1
+    return found
+
+
+def _with_cue(date: Date, text: Text) -> _Cued:
+    first, cue = date.first, ""
+    third = _THIRD.search(text.behind(first, LOOK_BEHIND_CHARS))
+    if third:
+        first, cue = first - len(third[0]), "part"
+        period = third_of(date.period, _THIRDS[third[2]] if third[2] else _third(third[1]))
+        # People differ on where "early May" ends.
+        date = date._replace(is_exact=date.is_exact and period == date.period, period=period)
+    elif month_of := _MONTH_OF.search(text.behind(first, LOOK_BEHIND_CHARS)):
+        first, cue = first - len(month_of[0]), "part" if "month" in month_of[0] else "year"
+    before = _CUE.search(text.behind(first, LOOK_BEHIND_CHARS))
+    if before is None or (before[2] and not cue and date.cues is not None):
+        return _Cued(date, cue, first)  # "in the May release" is not in May
+    word = " ".join(before[1].split())
+    first -= len(before[0])
+    if word in ("before", "after") and (distance := DISTANCE.search(text.behind(first, LOOK_BEHIND_CHARS))):
+        first -= len(distance[0])
+    return _Cued(date, cue if cue and word in ("in", "at", "of", "on", "for") else word, first)
+
+
+def _is_another(previous: Date, cued: _Cued, text: Text) -> bool:
+    date = cued.date
+    is_sure = not date.is_name or text.is_closed(date.last)
+    return not cued.cue and is_sure and _ALSO.match(text.plain[previous.last : date.first]) is not None
+
+
+def _third(word: str) -> Third:
+    return "early" if word == "early" else "mid" if word == "mid" else "late"
+
+
+def _is_date(cued: _Cued, text: Text) -> bool:
+    date = cued.date
+    if cued.cue == "from" and date.is_name:
+        return _ONWARD.match(text.plain, date.last) is not None
+    if date.is_name and cued.cue in _NAMED_AFTER and not text.is_closed(date.last):
+        return False
+    return date.cues is None or cued.cue in date.cues - {"between"}
+
+
+def _bound(cued: _Cued, text: Text) -> Found:
+    date, cue, first = cued
+    period, last, is_exact = date.period, date.last, date.is_exact
+    if cue == "from" and (onward := _ONWARD.match(text.plain, last)):
+        cue, last = "since", onward.end()
+    if cue in _VAGUE:
+        period, is_exact = blurred(period), False
+    start: datetime | None = period.start
+    end: datetime | None = period.end
+    if cue in ("before", "prior to"):
+        # "Before Tuesday's meeting" may be on Tuesday.
+        start, end = None, period.end if date.is_possessive else period.start
+    elif cue in ("until", "till", "by"):
+        start, is_exact = None, is_exact and not date.is_name
+    elif cue == "after":
+        start, end = period.start if date.is_possessive else period.end, None
+    elif cue in ("since", "ever since"):
+        end = None
+    return Found(first, last, start, end, is_exact)
+
+
+def _pair(cued: _Cued, following: Date, text: Text) -> Found | None:
+    """Two dates as the ends of one range; both belong to it."""
+    date = cued.date
+    between = text.plain[date.last : following.first]
+    if len(between) > LOOK_BEHIND_CHARS:
+        return None
+    joined = _AND.match(between) if cued.cue == "between" else _TO.match(between)
+    is_lone = date.cues is not None and cued.cue not in (date.cues | {"from"}) and following.cues is not None
+    if joined is None or is_lone or (following.is_name and not text.is_closed(following.last)):
+        return None
+    if cued.cue not in ("between", "from", "") and (cued.cue not in (date.cues or ()) or cued.cue in _NAMED_AFTER):
+        return None
+    start, end = _in_order(date, following)
+    is_exact = date.is_exact and following.is_exact
+    return Found(cued.first, following.last, start.start, end.end, is_exact)
+
+
+def _in_order(date: Date, following: Date) -> tuple[Period, Period]:
+    """The end comes after the beginning: "November to February" passes the new year, "Friday to Monday" the weekend."""
+    start, end = date.period, following.period
+    if date.in_year:
+        start = latest_before(date.in_year, end)
+    elif following.in_year:
+        end = first_after(following.in_year, start)
+    elif end.start < start.start and start.start - end.start < timedelta(days=7):
+        end = Period(end.start + timedelta(days=7), end.end + timedelta(days=7))
+    return (start, end) if start.start <= end.start else (end, start)
+
+
+# ── Bounds without a date: "before the move", "since we launched" ──
+
+MOST_WORDS = 8
+EVENTS_LOOK_BEHIND_CHARS = 40
+
+_RELATION = re.compile(r"(?<![a-z0-9_'-])(ever +since|since|before|prior +to|until|till|after)(?= +[^\s])")
+_BEFORE = frozenset({"before", "prior to", "until", "till"})
+_WORD = re.compile(r" +((?:[^\s,.;:?!()\[\]{}\"“”…，。？！；：、]|\.(?=[a-z0-9]))+)")
+_NOT_AFTER = re.compile(r"(?<![a-z])(?:look(?:s|ed|ing)?|named|modell?ed|patterned) +\Z")
+"""What makes something else of "after": to look after."""
+
+
+class FoundBound(NamedTuple):
+    first: int
+    last: int
+    bound: EventBound
+
+
+def find_bounds(text: Text, ranges: Sequence[Found]) -> list[FoundBound]:
+    """Every bound outside the dates. An event ends where a date begins."""
+    is_date = bytearray(len(text.plain) + 1)
+    for found in ranges:
+        is_date[found.first : found.last] = b"\x01" * (found.last - found.first)
+    bounds: list[FoundBound] = []
+    for relation in _RELATION.finditer(text.plain):
+        if is_date[relation.start()] or (bounds and relation.start() < bounds[-1].last):
+            continue
+        bound = _events_bound(relation, text, is_date)
+        if bound is not None:
+            bounds.append(bound)
+    return bounds
+
+
+def _events_bound(relation: re.Match[str], text: Text, is_date: bytearray) -> FoundBound | None:
+    word = " ".join(relation[1].split())
+    words = _event_words(relation.end(), text, is_date)
+    plain = [found[1] for found in words]
+    if not plain or not _is_event(word, plain):
+        return None
+    behind = text.behind(relation.start(), EVENTS_LOOK_BEHIND_CHARS)
+    is_idiom = _NOT_AFTER.search(behind) is not None or text.word_before(relation.start()) == plain[0]
+    if word == "after" and is_idiom:
+        return None  # to look after, day after day
+    distance = DISTANCE.search(behind)
+    first, last = relation.start() - (len(distance[0]) if distance else 0), words[-1].end()
+    if any(is_date[first : relation.start()]):
+        first = relation.start()
+    side: Literal["before", "after"] = "before" if word in _BEFORE else "after"
+    event = text.written[words[0].start(1) : last]
+    return FoundBound(first, last, EventBound(relation=side, event=event, phrase=text.written[first:last]))
+
+
+def _event_words(at: int, text: Text, is_date: bytearray) -> list[re.Match[str]]:
+    words: list[re.Match[str]] = []
+    while len(words) < MOST_WORDS and (found := _WORD.match(text.plain, at)) and not is_date[found.start(1)]:
+        word = found[1]
+        is_inverted = word in INVERSIONS and text.word_after(found.end()) in SUBJECTS
+        if word in CLAUSE_BEGINS or is_inverted or _RELATION.match(text.plain, found.start(1)):
+            break
+        words.append(found)
+        at = found.end()
+    while words and words[-1][1] in WEAK_ENDS:
+        words.pop()
+    return words
+
+
+def _is_event(relation: str, words: list[str]) -> bool:
+    first, second = words[0], words[1] if len(words) > 1 else ""
+    if first in EMPTY_EVENTS and not (first in ("that", "this", "those") and second.isalpha()):
+        return False
+    if not first[0].isalpha() and not first[0].isdigit():
+        return False
+    if first in SUBJECTS:
+        return second in PAST_VERBS or second.endswith("ed")
+    if first.split("'")[0] in SUBJECTS:
+        return first.endswith("'d")
+    return relation != "since" or not PRESENT_VERBS.intersection(words)

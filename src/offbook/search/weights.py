@@ -1,0 +1,262 @@
+"""Named recipes: how much each kind of evidence counts, for each kind of conversation.
+
+People chatting and a person with an assistant are two worlds. Chat turns are short, the longer ones say more, and a
+question names whose turn it is after. With an assistant the answers are long, what the *user* said is the
+evidence, the message that opened an episode says what it was about, and the newest episode on a matter matters
+most. Weights learnt on one collapse on the other, so the kind is noticed and the recipe chosen by it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from offbook.model.types import Value
+from offbook.search.evidence import FEATURES, Evidence
+from offbook.search.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, SYSTEM, TOOL
+from offbook.search.query import Query
+
+SAME_LENGTH, MUCH_LONGER = 1.5, 3.0
+"""An assistant's messages against the user's: up to the first it is a chat, from the second on an assistant."""
+LONGEST_DIRECT_QUESTION = 16
+"""Words. A longer message that ends in a question mark is a turn of a conversation, not a question to memory."""
+
+
+class Recipe(Value, frozen=True):
+    """Weights of the features in `evidence`."""
+
+    name: str
+    meaning: float = 0.0
+    words: float = 0.0
+    previous_meaning: float = 0.0
+    previous_words: float = 0.0
+    next_meaning: float = 0.0
+    next_words: float = 0.0
+    window_meaning: float = 0.0
+    window_words: float = 0.0
+    episode_words: float = 0.0
+    episode_best: float = 0.0
+    episode_meaning: float = 0.0
+    length: float = 0.0
+    speaker: float = 0.0
+    user: float = 0.0
+    question: float = 0.0
+    opening: float = 0.0
+    recency: float = 0.0
+
+    def weight(self, feature: str) -> float:
+        return float(getattr(self, feature))
+
+
+CHAT = Recipe(
+    name="chat",
+    meaning=0.9,
+    words=0.3,
+    previous_meaning=0.2,
+    previous_words=0.1,
+    next_meaning=0.1,
+    next_words=0.03,
+    window_meaning=0.2,
+    window_words=0.2,
+    episode_words=0.5,
+    episode_best=0.2,
+    speaker=2.5,
+    length=0.4,
+    question=-0.4,
+    opening=0.2,
+)
+ASSISTANT = Recipe(
+    name="assistant",
+    meaning=0.35,
+    window_meaning=0.2,
+    window_words=0.2,
+    episode_words=0.3,
+    episode_best=0.7,
+    episode_meaning=0.2,
+    user=1.2,
+    opening=1.4,
+    recency=1.0,
+    speaker=1.0,
+)
+ASSISTANT_QUESTION = Recipe(
+    name="assistant-question",
+    meaning=0.8,
+    words=0.4,
+    previous_meaning=0.1,
+    previous_words=0.05,
+    next_meaning=0.05,
+    window_meaning=0.2,
+    window_words=0.2,
+    episode_words=0.4,
+    episode_best=0.3,
+    user=0.8,
+    opening=0.3,
+    question=-0.5,
+    recency=0.2,
+    speaker=1.0,
+)
+
+
+def chosen_recipe(query: Query, words: int, user_chars: float | None, assistant_chars: float | None) -> Recipe:
+    """By who talks here, and whether the query is a question to memory or an ordinary message.
+
+    `words` is how many words are looked for; the others how long a message of each is, on the whole.
+    """
+    share = assistant_share(user_chars, assistant_chars)
+    is_direct = (query.is_question or query.wants_memory) and words <= LONGEST_DIRECT_QUESTION
+    other = ASSISTANT_QUESTION if is_direct and _is_one_ask(query) else ASSISTANT
+    if share in (0.0, 1.0):
+        return other if share else CHAT
+    return _between(CHAT, other, share)
+
+
+def by_words(recipe: Recipe) -> Recipe:
+    """The recipe where there are no vectors: what meaning would have counted for, words count for."""
+    return Recipe(
+        name=f"{recipe.name} by words",
+        words=recipe.words + recipe.meaning,
+        previous_words=recipe.previous_words + recipe.previous_meaning,
+        next_words=recipe.next_words + recipe.next_meaning,
+        window_words=recipe.window_words + recipe.window_meaning,
+        episode_words=recipe.episode_words + recipe.episode_best + recipe.episode_meaning,
+        length=recipe.length / 2,
+        speaker=recipe.speaker,
+        user=recipe.user,
+        question=recipe.question,
+        opening=recipe.opening,
+        recency=recipe.recency,
+    )
+
+
+def assistant_share(user_chars: float | None, assistant_chars: float | None) -> float:
+    """From 0, people chatting, to 1, a person with an assistant."""
+    if not user_chars or not assistant_chars:
+        return 0.0
+    ratio = assistant_chars / user_chars
+    share = math.log(max(ratio, 1e-9) / SAME_LENGTH) / math.log(MUCH_LONGER / SAME_LENGTH)
+    return min(1.0, max(0.0, share))
+
+
+def _is_one_ask(query: Query) -> bool:
+    return len(query.sentences) <= 1
+
+
+def _between(one: Recipe, other: Recipe, share: float) -> Recipe:
+    weights = {
+        name: (1 - share) * one.weight(name) + share * other.weight(name)
+        for name in Recipe.__struct_fields__
+        if name != "name"
+    }
+    return Recipe(name=f"{one.name}+{other.name}", **weights)
+
+
+# ── The pure steps of ranking: what speaks for each candidate, and which of several alike is s ──
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Span = tuple[float, float]
+"""Microseconds since 1970, from and up to; either may be infinite."""
+
+IN_TIME = 3.0
+NEAR_TIME = 1.0
+DAY = 86_400_000_000
+NEAR_DAYS = 2
+"""What happened on a day is often told the day after."""
+ECHO = 0.85
+WITHOUT_SUBSTANCE = {DENIAL: -8.0, MEMORY_QUESTION: -8.0, BOILERPLATE: -3.0}
+"""Enough to stand behind whatever says anything (D7)."""
+TOOL_RESULT = -0.5
+"""What a tool printed, or the host told the agent, is seldom what is remembered."""
+SAME = 0.9
+"""Cosine above which two messages say the same, and one is shown (A2)."""
+IDENTICAL = 0.995
+"""From here on, the same words."""
+ABOUT_THE_SAME = 0.8
+EQUAL_SCORES = 0.5
+"""Scores this close are equals: the newer goes first (D5)."""
+
+
+def weighed(evidence: Evidence, recipe: Recipe) -> Floats:
+    """The recipe's sum."""
+    total = np.zeros(len(evidence.rows))
+    for name in FEATURES:
+        if weight := recipe.weight(name):
+            total += weight * evidence.features[name]
+    return total
+
+
+def timely(ts: NDArray[Any], spans: Sequence[tuple[Span, bool]]) -> Floats:
+    """For what was said in the time asked about, and a little for what was said just before or soon after."""
+    if not spans:
+        return np.zeros(len(ts))
+    best = np.full(len(ts), 0.0)
+    for (start, end), is_exact in spans:
+        inside = (ts >= start) & (ts < end)
+        # Before the move is before it; but what happened on a day is often told the day after.
+        is_closed = np.isfinite(start) and np.isfinite(end)
+        near = is_closed & (ts >= start - DAY) & (ts < end + NEAR_DAYS * DAY)
+        weight = IN_TIME if is_exact else NEAR_TIME
+        best = np.maximum(best, np.where(inside, weight, np.where(near, min(weight, NEAR_TIME), 0.0)))
+    return best
+
+
+def substantial(rows: NDArray[Any]) -> Floats:
+    """Denials, questions about memory and greetings stand behind what says something."""
+    total = np.where(np.isin(rows["role"], (TOOL, SYSTEM)), TOOL_RESULT, 0.0)
+    for flag, penalty in WITHOUT_SUBSTANCE.items():
+        total += np.where(rows["flags"] & flag, penalty, 0.0)
+    return total
+
+
+def echoing(rows: NDArray[Any], evidence: Evidence) -> Floats:
+    """An earlier question that asks the same resembles the query more than any answer does."""
+    is_echo = ((rows["flags"] & QUESTION) > 0) & evidence.has_vector & (evidence.similarity > ECHO)
+    return np.where(is_echo, WITHOUT_SUBSTANCE[MEMORY_QUESTION], 0.0)
+
+
+def newer_first(scores: Floats, ts: NDArray[Any], likeness: NDArray[np.float32]) -> Floats:
+    """Of two that are about the same thing and score the same, the newer moves up before the older one."""
+    lead = scores[:, None] - scores[None, :]
+    is_rival = (likeness >= ABOUT_THE_SAME) & (ts[None, :] > ts[:, None]) & (lead >= 0) & (lead < EQUAL_SCORES)
+    moved = scores.copy()
+    for older in np.flatnonzero(is_rival.any(axis=1)):
+        rivals = np.flatnonzero(is_rival[older])
+        for step, rival in enumerate(rivals[np.argsort(ts[rivals], kind="stable")], 1):
+            moved[rival] = max(moved[rival], moved[older] + 1e-6 * step)
+    return moved
+
+
+def told_apart(likeness: NDArray[np.float32], numbers: NDArray[Any]) -> NDArray[np.float32]:
+    """Two weights of two days are not the same, however alike they sound."""
+    return np.where(numbers[:, None] == numbers[None, :], likeness, np.minimum(likeness, SAME))
+
+
+def once_each(order: Ints, likeness: NDArray[np.float32], rows: NDArray[Any]) -> tuple[Ints, dict[int, int]]:
+    """Without those that say the same as a better one; and for each left out, the one that stands for it.
+
+    Of two that are almost word for word the same, of the same side, the newer stands for both: what differs may be a
+    correction that no rule has noticed.
+    """
+    has_twin = ((likeness > SAME).sum(axis=1) > 1).tolist()
+    kept: list[int] = []
+    stands_for: dict[int, int] = {}
+    for at in order.tolist():
+        twins = [one for one in kept if likeness[one, at] > SAME] if has_twin[at] else []
+        if not twins:
+            kept.append(at)
+        elif all(likeness[one, at] < IDENTICAL and _restates(rows[at], rows[one]) for one in twins):
+            kept[kept.index(twins[0])] = at
+            kept = [one for one in kept if one not in twins]
+            stands_for = {one: at if other in twins else other for one, other in stands_for.items()}
+            stands_for |= dict.fromkeys(twins, at)
+        else:
+            stands_for[at] = twins[0]
+    return np.array(kept, np.int64), stands_for
+
+
+def _restates(new: Any, old: Any) -> bool:
+    return bool(new["role"] == old["role"] and new["ts"] > old["ts"])

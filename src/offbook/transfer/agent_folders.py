@@ -1,0 +1,65 @@
+"""`agents.json` beside what an export wrote in the format of another program: whose folder is whose.
+
+Those formats do not say it, and the name of a folder does not either where an agent's own is no name for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from offbook.ingest.scope import checked_key
+from offbook.model.errors import InvalidInput
+from offbook.model.home import safe_name
+from offbook.model.types import MAX_AGENT_BYTES, Value
+from offbook.transfer.documents.archive_days import replace_file
+
+NAME = "agents.json"
+ALONE = "."
+"""One agent has the folder to itself."""
+
+
+class AgentFolder(Value, frozen=True):
+    agent_id: str
+    folder: str
+    records: int
+
+
+class AgentFolders(Value, frozen=True):
+    format: str
+    """As `offbook export --format` and `offbook import` call it."""
+    agents: list[AgentFolder]
+
+
+def folder_names(agents: Sequence[str]) -> list[tuple[str, str]]:
+    return [(agent_id, ALONE if len(agents) == 1 else safe_name(agent_id)) for agent_id in agents]
+
+
+def write_folders(root: Path, form: str, agents: Sequence[AgentFolder]) -> None:
+    told = AgentFolders(format=form, agents=list(agents))
+    replace_file(root / NAME, [msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"])
+
+
+def read_folders(root: Path, form: str) -> list[tuple[str, Path]] | None:
+    """Each agent with its folder, where there is something in it. None where no export of ours wrote this. Raises
+    InvalidInput and OSError."""
+    try:
+        data = (root / NAME).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        told = msgspec.json.decode(data, type=AgentFolders)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None  # somebody else's, of that name
+    if told.format != form:
+        raise InvalidInput(f"{root} was exported as {told.format}: use `offbook import {told.format}`")
+    named = dict(folder_names([checked_key(each.agent_id, "agentId", MAX_AGENT_BYTES) for each in told.agents]))
+    for each in told.agents:
+        if each.folder != named[each.agent_id]:  # wherever else it leads to
+            raise InvalidInput(
+                f"{root / NAME}: the folder of agent {each.agent_id!r} would be {named[each.agent_id]!r}, not "
+                f"{each.folder!r}: put it back as it was exported, or give each folder by itself, with --agent"
+            )
+    return [(each.agent_id, root / each.folder) for each in told.agents if each.records]

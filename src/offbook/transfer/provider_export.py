@@ -1,0 +1,137 @@
+"""An agent's memory as a provider exports it: all its records, or what the formats of others have a place for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from offbook.client.clients import Client
+from offbook.client.history.report import LeftOut
+from offbook.model.record import (
+    AgentRecord,
+    LessonRecord,
+    MarkRecord,
+    MessageRecord,
+    Record,
+    SessionRecord,
+    SummaryRecord,
+)
+from offbook.model.summary import SummaryView
+from offbook.model.types import Message
+
+# ── What is written into the formats of others: everything of one agent, in the order it was m ──
+
+
+class ExportedMessage(NamedTuple):
+    """A message in its place, whole, its `ts` set."""
+
+    session_id: str
+    seq: int
+    message: Message
+    noise: str | None
+    pinned: bool
+
+
+class Exported(Protocol):
+    """Both may be read again, and are the same then."""
+
+    @property
+    def agent_id(self) -> str: ...
+
+    def messages(self) -> Iterator[ExportedMessage]:
+        """Of all sessions in the order they were made, each in order of seq."""
+
+    def summaries(self) -> Iterator[SummaryView]:
+        """By level, then number."""
+
+
+class Written(NamedTuple):
+    """What a writer wrote, and what its format has no place for."""
+
+    files: int
+    records: int
+    left_out: list[LeftOut]
+
+
+HIGHEST_LEVEL = 9
+SUMMARIES_AT_A_TIME = 100
+
+
+def records(client: Client, agent_id: str) -> Iterator[Record]:
+    after: str | None = None
+    while True:
+        page = client.export(after, agent_id=agent_id)
+        yield from page.records
+        after = page.next
+        if after is None:
+            return
+
+
+class WholeRecords:
+    """Records whose sources are among them. An agent that goes on talking while it is exported has summaries and
+    lessons of messages that came too late for it; `left_out` counts them: they are in the next export."""
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self._last_seqs: dict[str, int] = {}
+        self._missing: set[str] = set()
+
+    def of(self, found: Iterator[Record]) -> Iterator[Record]:
+        for record in found:
+            kept = self._whole(record)
+            if kept is None:
+                self.left_out += 1
+            else:
+                yield kept
+
+    def _whole(self, record: Record) -> Record | None:
+        if isinstance(record, MessageRecord):
+            self._last_seqs[record.session_id] = record.seq
+        elif isinstance(record, SummaryRecord) and not self._has_summarised(record):
+            self._missing.add(record.id)
+            return None
+        elif isinstance(record, LessonRecord) and record.sources:
+            sources = [source for source in record.sources if self._has(source.session_id, source.seq)]
+            return msgspec.structs.replace(record, sources=sources) if sources else None
+        return record
+
+    def _has_summarised(self, record: SummaryRecord) -> bool:
+        has_messages = all(self._has(span.session_id, span.last_seq) for span in record.spans)
+        return has_messages and self._missing.isdisjoint(record.sources)
+
+    def _has(self, session_id: str, seq: int) -> bool:
+        return seq <= self._last_seqs.get(session_id, 0)
+
+
+class ProviderExported:
+    """See `exported.Exported`."""
+
+    def __init__(self, client: Client, agent_id: str, advance: Callable[[int], None]) -> None:
+        self.agent_id = agent_id
+        self._client = client
+        self._advance = advance
+
+    def messages(self) -> Iterator[ExportedMessage]:
+        for record in records(self._client, self.agent_id):
+            if not isinstance(record, AgentRecord | SessionRecord | MessageRecord | MarkRecord):
+                return
+            if isinstance(record, MessageRecord):
+                self._advance(1)
+                yield ExportedMessage(
+                    record.session_id, record.seq, record.message, record.noise, record.pinned is not None
+                )
+
+    def summaries(self) -> Iterator[SummaryView]:
+        for level in range(1, HIGHEST_LEVEL + 1):
+            yield from reversed(list(self._newest_first(level)))
+
+    def _newest_first(self, level: int) -> Iterator[SummaryView]:
+        before: str | None = None
+        while True:
+            page = self._client.summaries(level=level, before=before, limit=SUMMARIES_AT_A_TIME, agent_id=self.agent_id)
+            yield from page.summaries
+            before = page.next
+            if before is None:
+                return

@@ -1,0 +1,486 @@
+"""Framing, limits, order and stopping, over real sockets with raw bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import tracemalloc
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+import uvloop
+
+from offbook.api import listener as listening
+from offbook.api.listener import BODY_WORTH_ASKING, MAX_HEAD_BYTES, MOST_PIPELINED, Connection, Listener
+from offbook.api.messages import Answer, Request
+from offbook.model.errors import Forbidden
+
+LIMIT = 100_000
+LARGE = 1_000_000
+
+# The hook that is to replace the fixture `event_loop_policy` would hold for other files too.
+pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def event_loop_policy(request: pytest.FixtureRequest) -> Any:
+    """Their transports differ in when they pause, close and tell of an end; the daemon runs on either."""
+    return asyncio.DefaultEventLoopPolicy() if request.param == "asyncio" else uvloop.EventLoopPolicy()
+
+
+class Served:
+    def __init__(self, listener: Listener, port: int) -> None:
+        self.listener = listener
+        self.port = port
+
+    def only_connection(self) -> Connection:
+        (connection,) = self.listener.connections
+        return connection
+
+    def is_answering(self) -> bool:
+        return any(connection._task is not None for connection in self.listener.connections)
+
+    async def after(self, seconds: float) -> None:
+        """What the sweeper does then."""
+        await asyncio.sleep(0.1)
+        now = asyncio.get_running_loop().time()
+        for connection in list(self.listener.connections):
+            connection.end_if_overdue(now + seconds, 1_000)
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+    async def ask(self, raw: bytes) -> bytes:
+        """Everything that comes back until the connection is closed."""
+        reader, writer = await self.connect()
+        writer.write(raw)
+        answer = await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+        return answer
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def echo(request: Request) -> Answer:
+    if request.path == "/slow":
+        await asyncio.sleep(0.2)
+    if request.path == "/very-slow":
+        await asyncio.sleep(20)
+    if request.path == "/large":
+        return Answer(200, b"x" * LARGE)
+    if request.path == "/broken":
+        raise RuntimeError
+    if request.path == "/headers":
+        return Answer(200, repr(sorted(request.headers.items())).encode())
+    return Answer(200, f"{request.method} {request.path} {len(request.body)} ".encode() + request.body[:100])
+
+
+def admit(request: Request) -> None:
+    if request.path == "/forbidden":
+        raise Forbidden("not for you")
+
+
+@pytest.fixture(autouse=True)
+def brief_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every refusal waits that long, and the client is in the same process."""
+    monkeypatch.setattr(listening, "LINGER_SECONDS", 0.5)
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    opened = socket.create_server(("127.0.0.1", 0))
+    opened.setblocking(False)
+    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=30)
+    await listener.start(opened)
+    yield Served(listener, opened.getsockname()[1])
+    await listener.close(1)
+
+
+def post(path: str, body: bytes, *more: str) -> bytes:
+    head = "".join(
+        f"{line}\r\n" for line in (f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *more)
+    )
+    return head.encode() + b"\r\n" + body
+
+
+async def test_a_request_is_answered(served: Served) -> None:
+    answer = await served.ask(post("/a?query=1", b"hello", "Connection: close"))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"\r\n\r\nPOST /a 5 hello")
+
+
+async def test_requests_of_one_connection_are_answered_in_order(served: Served) -> None:
+    raw = post("/slow", b"1") + post("/b", b"22") + post("/c", b"333", "Connection: close")
+    answer = await served.ask(raw)
+    assert [answer.find(text) for text in (b"/slow 1", b"/b 2", b"/c 3")] == sorted(
+        answer.find(text) for text in (b"/slow 1", b"/b 2", b"/c 3")
+    )
+    assert answer.count(b"HTTP/1.1 200") == 3
+
+
+async def test_many_pipelined_requests_are_all_answered(served: Served) -> None:
+    raw = b"".join(post(f"/{number}", b"x") for number in range(200)) + post("/last", b"", "Connection: close")
+    answer = await served.ask(raw)
+    assert answer.count(b"HTTP/1.1 200") == 201
+
+
+async def test_a_request_may_come_byte_by_byte(served: Served) -> None:
+    reader, writer = await served.connect()
+    for byte in post("/a", b"hello", "Connection: close"):
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(0)
+    assert (await reader.read()).endswith(b"POST /a 5 hello")
+    writer.close()
+
+
+async def test_a_chunked_body(served: Served) -> None:
+    raw = b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+    assert (await served.ask(raw)).endswith(b"POST /a 5 abcde")
+
+
+async def test_head_has_no_body(served: Served) -> None:
+    answer = await served.ask(b"HEAD /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.endswith(b"\r\n\r\n")
+
+
+async def test_http_1_0_is_answered_and_closed(served: Served) -> None:
+    assert (await served.ask(b"GET /a HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.1 200")
+
+
+async def test_expect_continue(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(
+        b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
+    )
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    writer.write(b"hi")
+    assert (await reader.read()).endswith(b"POST /a 2 hi")
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        post("/a", b"x" * (LIMIT + 1)),
+        b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\n",
+        b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n30000\r\n"
+        + b"x" * 0x30000
+        + b"\r\n0\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * (MAX_HEAD_BYTES + 1),
+    ],
+    ids=["body", "announced", "chunked", "head"],
+)
+async def test_what_is_too_large_is_refused(served: Served, raw: bytes) -> None:
+    answer = await served.ask(raw)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"application/problem+json" in answer
+
+
+@pytest.mark.parametrize("raw", [b"NONSENSE\r\n\r\n", b"\x16\x03\x01\x00\xa5", b"GET / HTTP/1.1\r\nbad header\r\n\r\n"])
+async def test_what_is_not_http_is_refused(served: Served, raw: bytes) -> None:
+    answer = await served.ask(raw)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"retryable":false' in answer
+
+
+async def test_a_large_body_is_read_only_where_its_head_is_admitted(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(f"POST /forbidden HTTP/1.1\r\nHost: x\r\nContent-Length: {BODY_WORTH_ASKING + 1}\r\n\r\n".encode())
+    assert (await asyncio.wait_for(reader.readline(), 30)).startswith(b"HTTP/1.1 403 ")
+    writer.close()
+
+
+async def test_an_offer_to_upgrade_is_declined_and_the_request_answered(served: Served) -> None:
+    offer = ("Upgrade: h2c", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA", "Connection: Upgrade, HTTP2-Settings")
+    reader, writer = await served.connect()
+    writer.write(post("/a", b"hello", *offer) + post("/b", b"you", "Connection: close"))
+    answer = await asyncio.wait_for(reader.read(), 30)
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert b"POST /a 5 hello" in answer
+    assert answer.endswith(b"POST /b 3 you")
+    writer.close()
+
+
+async def test_two_hosts_are_refused(served: Served) -> None:
+    assert (await served.ask(post("/a", b"", "Host: y"))).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_a_whole_url_is_a_path_too(served: Served) -> None:
+    answer = await served.ask(b"GET http://localhost:1/a?b=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.endswith(b"GET /a 0 ")
+
+
+async def test_what_came_before_a_refusal_is_answered(served: Served) -> None:
+    answer = await served.ask(post("/slow", b"1") + b"NONSENSE\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"HTTP/1.1 400" in answer
+
+
+async def test_a_client_that_stops_talking_still_gets_its_answer(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(post("/slow", b"1"))
+    writer.write_eof()
+    assert (await reader.read()).endswith(b"POST /slow 1 1")
+    writer.close()
+
+
+async def test_a_client_that_goes_away_leaves_nothing_behind(served: Served) -> None:
+    _, writer = await served.connect()
+    writer.write(post("/slow", b"1"))
+    await until(served.is_answering)
+    writer.transport.abort()
+    await until(lambda: not served.listener.connections)
+
+
+async def test_silent_connections_are_closed() -> None:
+    opened = socket.create_server(("127.0.0.1", 0))
+    opened.setblocking(False)
+    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=0.0)
+    await listener.start(opened)
+    reader, writer = await asyncio.open_connection("127.0.0.1", opened.getsockname()[1])
+    await until(lambda: listener.connections)
+    await asyncio.sleep(0.05)
+    listener._sweep()
+    assert await asyncio.wait_for(reader.read(), 30) == b""
+    writer.close()
+    await listener.close(1)
+
+
+async def test_a_stop_lets_the_request_under_way_finish(served: Served) -> None:
+    reader, writer = await served.connect()
+    idle_reader, idle_writer = await served.connect()
+    writer.write(post("/slow", b"1"))
+    await until(served.is_answering)
+    await served.listener.close(30)
+    assert (await reader.read()).endswith(b"POST /slow 1 1")
+    assert await idle_reader.read() == b""
+    writer.close()
+    idle_writer.close()
+
+
+def get(path: str, *more: str) -> bytes:
+    return "".join(f"{line}\r\n" for line in (f"GET {path} HTTP/1.1", "Host: x", *more, "")).encode()
+
+
+CHUNKED = b"POST /headers HTTP/1.1\r\nHost: x\r\nAuthorization: right\r\nTransfer-Encoding: chunked\r\n"
+
+
+# ── offers ──
+
+
+async def test_connect_is_refused_however_often_it_comes(served: Served) -> None:
+    answer = await served.ask(b"CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n" * 2_000)
+    assert answer.startswith(b"HTTP/1.1 405 ")
+    assert b"\r\nallow: GET, POST\r\n" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+async def test_thousands_of_offers_are_declined_one_after_the_other(served: Served) -> None:
+    answer = await served.ask(get("/a", "Upgrade: h2c", "Connection: Upgrade") * 3_000 + get("/b", "Connection: close"))
+    assert answer.count(b"HTTP/1.1 200") == 3_001
+
+
+async def test_a_declined_offer_is_told_to_continue_once(served: Served) -> None:
+    offer = ("Upgrade: h2c", "Connection: Upgrade", "Expect: 100-continue")
+    answer = await served.ask(post("/a", b"hello", *offer) + get("/b", "Connection: close"))
+    assert answer.count(b"HTTP/1.1 100 Continue") == 1
+    assert b"POST /a 5 hello" in answer
+
+
+@pytest.mark.parametrize(
+    "connection", [("Connection: close, Upgrade",), ("Connection: close", "Connection: Upgrade")], ids=["one", "two"]
+)
+async def test_a_declined_offer_closes_where_asked_to(served: Served, connection: tuple[str, ...]) -> None:
+    answer = await served.ask(get("/a", "Upgrade: h2c", *connection))
+    assert b"\r\nconnection: close\r\n" in answer
+    assert answer.endswith(b"GET /a 0 ")
+
+
+async def test_a_declined_offer_of_an_older_client_is_closed(served: Served) -> None:
+    answer = await served.ask(b"GET /a HTTP/1.0\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n")
+    assert b"\r\nconnection: close\r\n" in answer
+
+
+# ── many at a time ──
+
+
+async def test_what_waits_is_bounded_however_much_is_sent(served: Served) -> None:
+    _, writer = await served.connect()
+    writer.write(get("/very-slow") + b"GET /a HTTP/1.1\r\n\r\n" * 200_000)
+    await until(lambda: served.is_answering() and served.only_connection()._is_paused)
+    await asyncio.sleep(0.1)
+    connection = served.only_connection()
+    assert len(connection._waiting) < MOST_PIPELINED + 300
+    assert len(connection._unread) <= 600_000
+    writer.transport.abort()
+
+
+async def test_reading_goes_on_only_when_few_wait(served: Served) -> None:
+    most = 0
+    go_on = Connection._go_on
+
+    def watched(connection: Connection) -> None:
+        nonlocal most
+        most = max(most, len(connection._waiting))
+        go_on(connection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Connection, "_go_on", watched)
+        answer = await served.ask(b"GET /a HTTP/1.1\r\n\r\n" * 20_000 + get("/b", "Connection: close"))
+    assert answer.count(b"HTTP/1.1 200") == 20_001
+    assert most < MOST_PIPELINED + 300
+
+
+async def test_the_bytes_that_wait_are_bounded(served: Served) -> None:
+    _, writer = await served.connect()
+    writer.write(get("/very-slow") + post("/a", b"x" * 60_000) * 20)
+    await until(lambda: served.is_answering() and served.only_connection()._is_paused)
+    await asyncio.sleep(0.1)
+    waiting = served.only_connection()._waiting
+    assert 0 < sum(len(request.body) for request, _ in waiting if isinstance(request, Request)) <= 2 * LIMIT
+    writer.transport.abort()
+
+
+async def test_large_pipelined_bodies_are_all_answered(served: Served) -> None:
+    answer = await served.ask(post("/a", b"x" * 60_000) * 20 + get("/b", "Connection: close"))
+    assert answer.count(b"POST /a 60000 ") == 20
+
+
+async def test_a_body_in_the_smallest_chunks_takes_no_more_memory(served: Served) -> None:
+    _, writer = await served.connect()
+    writer.write(CHUNKED + b"\r\n")
+    await until(lambda: served.listener.connections and served.only_connection()._begun_at is not None)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    connection = served.only_connection()
+    for _ in range(90):
+        connection.data_received(b"1\r\nx\r\n" * 1_000)
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 3 * 90_000
+    writer.transport.abort()
+
+
+# ── slow clients ──
+
+
+@pytest.mark.parametrize("raw", [b"G", b"GET /a HTTP/1.1\r\nHost: x\r\n"])
+async def test_a_head_that_does_not_end_is_ended(served: Served, raw: bytes) -> None:
+    reader, writer = await served.connect()
+    for byte in raw:
+        writer.write(bytes([byte]))
+        await asyncio.sleep(0.01)
+    await served.after(listening.HEAD_SECONDS / 2)
+    assert not served.only_connection()._is_over
+    await served.after(listening.HEAD_SECONDS + 1)
+    assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 400 ")
+    writer.close()
+
+
+async def test_a_body_that_does_not_come_is_ended(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(post("/a", b"x" * 50_000)[:-10_000])
+    await served.after(listening.PATIENCE_SECONDS)
+    assert not served.only_connection()._is_over
+    await served.after(listening.PATIENCE_SECONDS + 5)
+    assert b"in time" in await asyncio.wait_for(reader.read(), 30)
+    writer.close()
+
+
+async def test_what_came_before_a_slow_head_is_answered(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(get("/slow") + b"GET")
+    await served.after(listening.HEAD_SECONDS + 1)
+    answer = await asyncio.wait_for(reader.read(), 30)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"HTTP/1.1 400" in answer
+    writer.close()
+
+
+async def test_empty_lines_do_not_keep_a_connection(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(b"\r\n" * 3)
+    await served.after(1_001)
+    assert await asyncio.wait_for(reader.read(), 30) == b""
+    writer.close()
+
+
+async def test_an_idle_connection_stays(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(get("/a"))
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    await served.after(999)
+    writer.write(get("/b", "Connection: close"))
+    assert (await asyncio.wait_for(reader.read(), 30)).endswith(b"GET /b 0 ")
+    writer.close()
+
+
+async def unread_client(served: Served, raw: bytes) -> socket.socket:
+    """It sends, and does not read."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", served.port))
+    await loop.sock_sendall(client, raw)
+    return client
+
+
+@pytest.mark.parametrize("more", [(), ("Connection: close",)], ids=["open", "closing"])
+async def test_a_client_that_never_reads_is_ended(served: Served, more: tuple[str, ...]) -> None:
+    client = await unread_client(served, get("/large") * 9 + get("/large", *more))
+    await asyncio.sleep(0.3)
+    await served.after(0)
+    await served.after(listening.PATIENCE_SECONDS / 2)
+    assert served.listener.connections
+    await served.after(listening.PATIENCE_SECONDS + 10 * LARGE / listening.SLOWEST_BYTES_PER_SECOND)
+    await until(lambda: not served.listener.connections)
+    client.close()
+
+
+async def test_a_half_closed_client_that_reads_slowly_gets_all_its_answers(served: Served) -> None:
+    client = await unread_client(served, get("/large") * 20)
+    await asyncio.sleep(0.3)
+    client.shutdown(socket.SHUT_WR)
+    await asyncio.sleep(0.2)
+    received = 0
+    while data := await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 1 << 20), 10):
+        received += len(data)
+    assert received > 20 * LARGE
+    client.close()
+
+
+# ── trailers ──
+
+
+async def test_a_trailer_replaces_no_header(served: Served) -> None:
+    trailers = b"Authorization: wrong\r\nHost: y\r\nConnection: close\r\n"
+    answer = await served.ask(CHUNKED + b"\r\n1\r\nx\r\n0\r\n" + trailers + b"\r\n" + get("/b", "Connection: close"))
+    assert b"(b'authorization', b'right'), (b'host', b'x')" in answer
+    assert b"wrong" not in answer
+
+
+@pytest.mark.parametrize("trailer", [b"X: " + b"y" * 200_000, b"X: y\r\n" * 40_000], ids=["long", "many"])
+async def test_trailers_are_bounded(served: Served, trailer: bytes) -> None:
+    answer = await served.ask(CHUNKED + b"\r\n1\r\nx\r\n0\r\n" + trailer + b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+# ── never silent ──
+
+
+async def test_a_handler_that_fails_ends_its_connection_and_what_waits(served: Served) -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    reader, writer = await served.connect()
+    writer.write(get("/broken") + get("/a") * 100)
+    with contextlib.suppress(ConnectionResetError):
+        assert await asyncio.wait_for(reader.read(), 30) == b""
+    assert not served.listener.connections
+    writer.close()

@@ -1,0 +1,51 @@
+"""What a prompt wants of memory decides how much comes to mind."""
+
+from __future__ import annotations
+
+import pytest
+
+from offbook.context.intent import appetite_for, intent_of
+from offbook.model.settings.sections import ContextBudget, Search
+from offbook.model.turn import Intent
+from offbook.search.query import read_query
+
+
+@pytest.mark.parametrize(
+    ("prompt", "intent"),
+    [
+        ("Do you remember the recipe I told you about?", "recall"),
+        ("What did we decide about the database?", "recall"),
+        ("As I mentioned last time, the deadline moved.", "recall"),
+        ("你还记得我妹妹的名字吗？", "recall"),
+        ("Where were we?", "resume"),
+        ("Let's pick up where we left off", "resume"),
+        ("Can we continue with the migration?", "resume"),
+        ("What were we working on yesterday?", "resume"),
+        ("继续上次的工作吧，好吗", "resume"),
+        ("Please write a function that adds two numbers.", "plain"),
+        ("Remember to buy milk tomorrow", "plain"),
+        ("Where were the keys found in the end?", "plain"),
+        ("hm?", "brief"),
+        ("", "brief"),
+        ("👍", "brief"),
+    ],
+)
+def test_intent(prompt: str, intent: Intent) -> None:
+    assert intent_of(read_query(prompt)) == intent
+
+
+def test_who_asks_gets_more_and_longer() -> None:
+    plain = appetite_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=False)
+    asked = appetite_for("recall", Search(), ContextBudget(), 0.4, is_after_compaction=False)
+    assert (plain.keep, asked.keep) == (5, 10)
+    assert (plain.said_chars, asked.said_chars) == (500, 1_500)
+    assert plain.min_score == asked.min_score == 0.4
+    assert plain.limit == asked.limit == 30
+
+
+def test_after_a_compaction_it_is_broader() -> None:
+    plain = appetite_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=False)
+    broad = appetite_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=True)
+    assert broad.keep == 2 * plain.keep
+    assert broad.limit == 2 * plain.limit
+    assert broad.min_score < plain.min_score

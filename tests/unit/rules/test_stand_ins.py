@@ -1,0 +1,112 @@
+"""Where a large part of a message is kept outside the log, what stands in its place says nothing of what it is about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offbook.context.digest import Said, analyse, digest, written
+from offbook.context.pending_messages import said_text
+from offbook.model.content import own_text, without_stand_ins
+from offbook.model.large_parts import beginning, externalise
+from offbook.model.settings.sections import Anchors, TopicTracking
+from offbook.model.types import Block, Content, Message
+from offbook.rules.anchors.fold import AnchorState
+from offbook.rules.anchors.fold import advanced as with_anchors
+from offbook.rules.lessons.own_words import own_sentences
+from offbook.rules.lessons.reader import taught_by
+from offbook.rules.state.exchanges import calls_of, results_of, strings_in
+from offbook.rules.state.records import Turn, words_of
+from offbook.rules.state.working_state import WorkingState
+from offbook.rules.state.working_state import advanced as with_state
+from offbook.rules.topics.fold import TopicState, topics_of
+from offbook.rules.topics.fold import advanced as with_topics
+
+AT = datetime(2026, 5, 8, 10, tzinfo=UTC)
+OUR_WORDS = {"characters", "character", "sha256", "outside", "log", "beginning", "kept"}
+
+
+def outside(content: Content, over_chars: int = 1_000) -> Content:
+    left, moved = externalise(content, over_chars)
+    assert moved
+    return left
+
+
+def turn(content: Content, seq: int = 1) -> Turn:
+    return Turn(seq, AT, Message(role="user", content=outside(content)), False)
+
+
+LONG = "Please review the vineyard contract with Ophelia Quint. " + "grapes " * 500
+
+
+def test_it_is_no_topic() -> None:
+    settings = TopicTracking()
+    blocks: list[Block] = [{"type": "text", "text": f"{LONG} {number}"} for number in range(40)]
+    for content in (LONG, blocks):
+        turns = [turn(content, seq) for seq in (1, 2, 3)]
+        labels = {one.label for one in topics_of(with_topics(TopicState(), turns, settings), settings)}
+        assert "Ophelia Quint" in labels
+        assert not OUR_WORDS & {word for label in labels for word in label.split()}
+
+
+def test_it_is_in_no_anchor_and_no_goal() -> None:
+    anchored = with_anchors(AnchorState(), [turn("I am stuck with the harvest plan. " + "Grapes. " * 500)], Anchors())
+    assert [one.text for one in anchored.kept] == ["I am stuck with the harvest plan."]
+    state = with_state(WorkingState(), [turn(LONG)])
+    (goal,) = [one.text for one in state.records if one.kind == "goal"]
+    assert goal.startswith("Please review the vineyard contract with Ophelia Quint.")
+
+
+def test_no_lesson_is_read_in_it() -> None:
+    said = "Always answer in Portuguese. " + "Word soup and noise. " * 200
+    message = Message(role="user", content=outside(said))
+    assert own_sentences(message)[0] == "Always answer in Portuguese."
+    assert [one.clause for one in taught_by(message)] == ["Always answer in Portuguese."]
+
+
+def test_it_is_neither_in_what_a_tool_gave_nor_in_what_it_was_given() -> None:
+    gave = Message(role="tool", tool_call_id="c1", content=outside("Server running with pid 4242. " + "x " * 900))
+    assert results_of(gave)[0].text.lstrip().startswith("Server running with pid 4242.")
+    block: Block = {"type": "tool-result", "toolCallId": "c1", "content": outside("Server running. " + "x " * 900)}
+    assert results_of(Message(role="user", content=[block]))[0].text.lstrip().startswith("Server running.")
+    asked: Block = {"type": "tool-call", "id": "c1", "name": "exec", "arguments": {"command": "make deploy; " * 200}}
+    (call,) = calls_of(Message(role="assistant", content=outside([asked])))
+    assert [text.lstrip()[:12] for _, text in strings_in(call.arguments)] == ["make deploy;"]
+
+
+def test_it_is_in_no_digest() -> None:
+    message = Message(role="user", content=outside(LONG))
+    told = written(digest([analyse(Said(1, "They", said_text(message), AT))]), 400).text
+    assert "Ophelia Quint" in told
+    assert not OUR_WORDS & set(words_of(told))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "We kept 3,000 bytes outside.",
+        "[1,000 characters kept outside the log, sha256 unknown]",
+        "[a log] sha256 is slow",
+    ],
+)
+def test_what_somebody_said_is_no_stand_in(said: str) -> None:
+    assert without_stand_ins(said) == said
+
+
+@given(st.text(min_size=60, max_size=900), st.text(max_size=40))
+def test_of_a_large_part_the_beginning_is_left(large: str, small: str) -> None:
+    left, moved = externalise([{"type": "text", "text": large}, {"type": "text", "text": small}], 50)
+    assert moved
+    # What somebody said may itself look like one; what is left never does.
+    assert own_text(left).split() == f"{beginning(large, 400)}\n{small}".split()
+
+
+def test_the_stand_in_of_a_binary_goes_as_a_whole() -> None:
+    picture: Block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * 900}}
+    left, _ = externalise([picture], 100_000)
+    assert isinstance(left, list)
+    assert "kept outside the log" in left[0]["source"]["data"]
+    assert without_stand_ins(left[0]["source"]["data"]) == ""

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offbook.search.evidence import FEATURES
+from offbook.search.query import read_query
+from offbook.search.weights import (
+    ASSISTANT,
+    ASSISTANT_QUESTION,
+    CHAT,
+    LONGEST_DIRECT_QUESTION,
+    Recipe,
+    assistant_share,
+    by_words,
+    chosen_recipe,
+)
+
+QUESTION = read_query("Where did I park the car?")
+TURN = read_query("I parked the car behind the station today.")
+
+
+@pytest.mark.parametrize(
+    ("user_chars", "assistant_chars", "share"),
+    [
+        (None, None, 0.0),
+        (100.0, None, 0.0),
+        (None, 100.0, 0.0),
+        (0.0, 100.0, 0.0),
+        (100.0, 100.0, 0.0),
+        (100.0, 150.0, 0.0),
+        (100.0, 300.0, 1.0),
+        (100.0, 5_000.0, 1.0),
+        (5_000.0, 1.0, 0.0),
+    ],
+)
+def test_who_talks_here_shows_in_the_lengths(
+    user_chars: float | None, assistant_chars: float | None, share: float
+) -> None:
+    assert assistant_share(user_chars, assistant_chars) == pytest.approx(share)
+
+
+@given(st.floats(1, 1e6), st.floats(1, 1e6), st.floats(1, 1e6))
+def test_longer_answers_never_make_it_less_of_an_assistant(user: float, one: float, other: float) -> None:
+    shorter, longer = sorted((one, other))
+    assert 0.0 <= assistant_share(user, shorter) <= assistant_share(user, longer) <= 1.0
+
+
+def test_people_chatting_have_one_recipe() -> None:
+    assert chosen_recipe(QUESTION, 3, 80.0, 90.0) is CHAT
+    assert chosen_recipe(TURN, 5, 80.0, 90.0) is CHAT
+
+
+def test_with_an_assistant_a_question_to_memory_is_no_ordinary_turn() -> None:
+    assert chosen_recipe(QUESTION, 3, 80.0, 900.0) is ASSISTANT_QUESTION
+    assert chosen_recipe(TURN, 5, 80.0, 900.0) is ASSISTANT
+    assert chosen_recipe(QUESTION, LONGEST_DIRECT_QUESTION + 1, 80.0, 900.0) is ASSISTANT
+    several = read_query(
+        "I moved to the old harbour town last year. My new house has a red door. Where is my car parked?"
+    )
+    assert len(several.sentences) > 1
+    assert chosen_recipe(several, 9, 80.0, 900.0) is ASSISTANT
+
+
+@pytest.mark.parametrize("ratio", [1.6, 2.0, 2.5, 2.9])
+def test_between_the_two_every_weight_is_between_theirs(ratio: float) -> None:
+    recipe = chosen_recipe(QUESTION, 3, 100.0, 100.0 * ratio)
+    share = assistant_share(100.0, 100.0 * ratio)
+    assert recipe.name == "chat+assistant-question"
+    for feature in FEATURES:
+        one, other = CHAT.weight(feature), ASSISTANT_QUESTION.weight(feature)
+        assert recipe.weight(feature) == pytest.approx((1 - share) * one + share * other)
+
+
+def test_a_recipe_weighs_features_that_there_are() -> None:
+    assert set(Recipe.__struct_fields__) - {"name"} == set(FEATURES)
+
+
+def test_without_vectors_words_count_for_what_meaning_would() -> None:
+    for recipe in (CHAT, ASSISTANT, ASSISTANT_QUESTION):
+        plain = by_words(recipe)
+        assert plain.words == recipe.words + recipe.meaning
+        assert plain.meaning == plain.window_meaning == plain.episode_best == plain.episode_meaning == 0
+        assert plain.words > plain.length
