@@ -72,7 +72,7 @@ site: $(READY)
 
 ## docs: write the reference pages again from the code (a test compares them)
 docs: $(READY)
-	$(BIN)/python -m offbook.api.reference.pages
+	$(BIN)/python -m docs.generate.pages
 
 ## develop: from now on .venv runs the sources as they lie here, not the wheel that is built from them (`make clean` ends it)
 develop: $(DEPENDENCIES)

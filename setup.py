@@ -1,6 +1,6 @@
 """All that pyproject.toml cannot say: the OpenClaw plugin is built beside the package and shipped inside it.
 
-It goes to `offbook/openclaw/plugin`, where `offbook openclaw setup` looks first, so that a host can load it from
+It goes to `offbook/hosts/openclaw/plugin`, where `offbook openclaw setup` looks first, so that a host can load it from
 an installed wheel as from a checkout.
 """
 
@@ -16,7 +16,7 @@ SHIPPED = ("openclaw.plugin.json", "package.json", "README.md", "dist/*.js", "me
 """As `files` of its package.json. What it is built from and its tests stay behind."""
 NEEDED = ("openclaw.plugin.json", "dist/index.js", "memory-slot/openclaw.plugin.json")
 """Without one of them a host would refuse its whole configuration."""
-INSIDE = Path("offbook", "openclaw", "plugin")
+INSIDE = Path("offbook", "hosts", "openclaw", "plugin")
 
 
 class BuildWithPlugin(build_py):

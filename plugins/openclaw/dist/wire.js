@@ -1,2 +1,2 @@
-// Made by `make docs` (python -m offbook.reference) from the wire's shapes. Change those, not this file.
+// Made by `make docs` from the wire's shapes. Change those, not this file.
 export {};

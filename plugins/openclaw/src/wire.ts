@@ -1,4 +1,4 @@
-// Made by `make docs` (python -m offbook.api.reference.pages) from the wire's shapes. Change those, not this file.
+// Made by `make docs` from the wire's shapes. Change those, not this file.
 
 export type Verb =
   | "ping"

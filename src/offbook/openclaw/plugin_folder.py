@@ -17,10 +17,11 @@ from offbook.openclaw.json5_edits import value_at
 MANIFEST = "openclaw.plugin.json"
 BUILT = Path("dist", "index.js")
 MEMORY_FOLDER = "memory-slot"
-_PACKAGE = Path(__file__).parent
-_BESIDE = (_PACKAGE / "plugin", _PACKAGE.parents[3] / "plugins" / "openclaw")
-"""In the package that was installed (`setup.py` puts it there), or in a checkout."""
+_PACKAGE = Path(__file__).parents[1]
 _IN_PACKAGE = ("offbook", "hosts", "openclaw", "plugin")
+"""Configurations of hosts name this folder, so it stays where it was, whatever becomes of the modules around it."""
+_BESIDE = (_PACKAGE.parent.joinpath(*_IN_PACKAGE), _PACKAGE.parents[1] / "plugins" / "openclaw")
+"""In the package that was installed (`setup.py` puts it there), or in a checkout."""
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.places import REPOSITORY
 from tests.unit.client.fake_memory import FakeMemory
 from tests.unit.client.test_hot_swap import session_of
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "hot_swap_agent.py"
+EXAMPLE = REPOSITORY / "examples" / "hot_swap_agent.py"
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ from offbook.model.home import Home
 from offbook.model.summary import Completion, HandedContext, Ledger, SourceSpan, SummaryDraft, Usage
 from offbook.model.types import AuditDraft, Scope
 from offbook.transfer.backup import restore, write_backup
+from tests.places import REPOSITORY
 from tests.unit.log.sqlite.test_sqlite import CHAT, add, tamper
 from tests.unit.log.test_sqlite_recall import MADE_BY_0001, plans, schema_of
 
@@ -472,7 +473,7 @@ asyncio.run(swap(Path(sys.argv[1])))
 @pytest.mark.slow
 async def test_a_kill_leaves_whole_steps(tmp_path: Path) -> None:
     path = tmp_path / "offbook.db"
-    root = Path(__file__).parents[3]
+    root = REPOSITORY
     process = subprocess.Popen(
         [sys.executable, "-c", _SWAPPING, str(path)],
         stdout=subprocess.PIPE,

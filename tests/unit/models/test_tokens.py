@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offbook.models.tokens import chunk_tokens, estimate_tokens
+from tests.places import DATA
 
 # Counted with cl100k_base, o200k_base (npm gpt-tokenizer 4.0.0) and @anthropic-ai/tokenizer 0.0.4.
 COUNTED = [
@@ -39,7 +39,7 @@ COUNTED = [
 ]  # fmt: skip
 
 
-FROZEN = json.loads(Path(__file__).parents[1].joinpath("data", "token_counts.json").read_text("utf-8"))["texts"]
+FROZEN = json.loads((DATA / "token_counts.json").read_text("utf-8"))["texts"]
 """40 texts of each kind, none of them fitted to; counted by `benchmarks/token_counts/count.mjs`."""
 
 # The total of the estimates by what each tokenizer counts of the same texts: they do not agree with one another.

@@ -14,10 +14,11 @@ from offbook.openclaw.changes import Wishes
 from offbook.openclaw.checks import check_files
 from offbook.openclaw.plugin_folder import Copy, chosen_folder, installed_copy, loaded_copies, memory_folder, plugin_in
 from offbook.openclaw.setup import prepare
+from tests.places import REPOSITORY
 from tests.unit.openclaw.hosted import plugin_folder
 
-INSIDE = Path(of_plugin.__file__).parent / "plugin"
-OURS = INSIDE if INSIDE.is_dir() else Path(__file__).parents[4] / "plugins" / "openclaw"
+INSIDE = Path(of_plugin.__file__).parents[1] / "hosts" / "openclaw" / "plugin"
+OURS = INSIDE if INSIDE.is_dir() else REPOSITORY / "plugins" / "openclaw"
 """In a wheel it is inside the package, in a checkout beside it."""
 
 

@@ -116,6 +116,8 @@ def exchange_ids(day: Sequence[Said]) -> list[str]:
 
 LONGEST_LABEL_CHARS = 512
 _DIGEST_BYTES = 16
+EARLIEST, AFTER_LATEST = datetime(1901, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+"""The years that a provider takes."""
 _SECONDS_BELOW, _MILLISECONDS_BELOW = 1e11, AFTER_LATEST.timestamp() * 1000
 """1e11 is the year 5138 in seconds, and 1973 in milliseconds: nobody talked to an agent at either end."""
 _DIGITS = re.compile(r"[0-9]{10}(?:[0-9]{3}){0,2}")
@@ -214,10 +216,6 @@ def without_blanks(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     if all(block.get("type") == "text" for block in kept):
         return "\n".join(str(block["text"]) for block in kept)
     return kept
-
-
-EARLIEST, AFTER_LATEST = datetime(1901, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
-"""The years that a provider takes."""
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -28,6 +28,7 @@ from offbook.transfer.backup import check_archive, restore, write_backup
 from offbook.transfer.backup.archive import Manifest
 from offbook.transfer.backup.point_in_time import cut_unpacked
 from tests.contract.test_store_compression import context as handed
+from tests.places import REPOSITORY
 from tests.unit.small_memory import caught_up, exchange, small_memory, user
 from tests.unit.transfer.backup.conftest import LARGE
 
@@ -384,7 +385,7 @@ async def test_a_moment_that_only_a_wrong_clock_names_is_refused(
 @pytest.mark.parametrize("made_by", ["made_by_0001.sql", "made_by_0002.sql", "made_by_0003.sql"])
 def test_a_store_of_an_older_offbook_is_cut_too(made_by: str, tmp_path: Path) -> None:
     connection = apsw.Connection(str(tmp_path / "offbook.db"))
-    connection.execute((Path(__file__).parents[1] / "store" / made_by).read_text())
+    connection.execute((REPOSITORY / "tests" / "unit" / "log" / made_by).read_text())
     connection.close()
     cut = cut_after(tmp_path / "offbook.db", datetime(1999, 1, 1, tzinfo=UTC))
     assert cut.agents

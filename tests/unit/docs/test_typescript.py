@@ -4,10 +4,10 @@ import re
 from typing import Any
 
 import pytest
+from docs.generate.typescript import HEADER, LINE_LENGTH, typescript
 
 from offbook.api.openapi import openapi_document
 from offbook.api.requests import SHAPES
-from offbook.api.typescript import HEADER, LINE_LENGTH, typescript
 
 
 def document(schema: dict[str, Any], name: str = "Thing", verb: str = "thing") -> dict[str, Any]:

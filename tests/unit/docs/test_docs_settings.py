@@ -10,8 +10,8 @@ import pytest
 
 from offbook.model.errors import SettingsError
 from offbook.model.settings import RESERVED_VARIABLES, SHORT_NAMES, catalogue, load
+from tests.places import REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCKS = [
     pytest.param(block[1], id=f"{page.name}:{page.read_text(encoding='utf-8').count(chr(10), 0, block.start()) + 1}")

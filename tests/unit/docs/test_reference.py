@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from docs.generate.pages import DETAIL_MEANINGS, all_commands, all_errors, main, pages
+from docs.generate.settings import places_read, settings_in_effect
+from docs.generate.typescript import typescript
 
 from offbook import Message, open_memory
 from offbook.api.openapi import openapi_document
-from offbook.api.reference.pages import DETAIL_MEANINGS, all_commands, all_errors, main, pages
-from offbook.api.reference.settings import places_read, settings_in_effect
 from offbook.api.requests import SHAPES
-from offbook.api.typescript import typescript
 from offbook.cli.root import COMMANDS
 from offbook.model.errors import OffbookError
 from offbook.model.lesson import LessonDraft
@@ -24,8 +24,8 @@ from offbook.model.settings.sections import TurnSettings
 from offbook.model.summary import SourceSpan
 from offbook.model.types import AuditDraft, now
 from offbook.transfer.backup.archive import BackupDamaged
+from tests.places import REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "docs" / "reference"
 PLUGIN = REPOSITORY / "plugins" / "openclaw" / "src"
 

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-HEADER = "// Made by `make docs` (python -m offbook.api.reference.pages) from the wire's shapes. Change those, not this file."
+HEADER = "// Made by `make docs` from the wire's shapes. Change those, not this file."
 LINE_LENGTH = 120
 
 Schema = Mapping[str, Any]

@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+from docs.generate.shapes import code, table
+
 import offbook
-from offbook.api.reference.shapes import code, table
 from offbook.client.swap_question import EventKind, SwapEvent, SwapStats
 
 INTRODUCTION = """

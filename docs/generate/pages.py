@@ -1,7 +1,7 @@
 """The reference pages, made from the code they describe.
 
-`python -m offbook.api.reference.pages` writes them to docs/reference (`make docs`); `--check` says which differ. The types of the
-plugin for OpenClaw are made beside them, where its folder is there.
+`python -m docs.generate.pages` writes them to docs/reference (`make docs`); `--check` says which differ. The types of
+the plugin for OpenClaw are made beside them, where its folder is there.
 """
 
 from __future__ import annotations
@@ -18,13 +18,9 @@ from typing import Any
 
 import click
 import msgspec
-from msgspec import inspect
-
-import offbook
-from offbook.api.openapi import CAPTURE_HEADER, PROBLEMS, openapi_document
-from offbook.api.reference.events import events_parts
-from offbook.api.reference.settings import settings_in_effect
-from offbook.api.reference.shapes import (
+from docs.generate.events import events_parts
+from docs.generate.settings import settings_in_effect
+from docs.generate.shapes import (
     code,
     fields_table,
     struct_info,
@@ -33,8 +29,12 @@ from offbook.api.reference.shapes import (
     told_on_the_wire,
     type_in_words,
 )
+from docs.generate.typescript import typescript
+from msgspec import inspect
+
+import offbook
+from offbook.api.openapi import CAPTURE_HEADER, PROBLEMS, openapi_document
 from offbook.api.requests import SHAPES
-from offbook.api.typescript import typescript
 from offbook.cli.root import root
 from offbook.log import audit_chain
 from offbook.model import errors
@@ -61,9 +61,7 @@ def pages() -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m offbook.api.reference.pages", description="Write the reference pages."
-    )
+    parser = argparse.ArgumentParser(prog="python -m docs.generate.pages", description="Write the reference pages.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a page differs")
     parser.add_argument("--folder", type=Path, default=FOLDER, help=f"where the pages are (default: {FOLDER})")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, help=f"where its types go, if there (default: {PLUGIN})")

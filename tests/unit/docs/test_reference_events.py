@@ -5,11 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
-
-import offbook
-from offbook.api.metrics import Metrics
-from offbook.api.reference.events import (
+from docs.generate.events import (
     FIELD_MEANINGS,
     KIND_MEANINGS,
     LEVELS,
@@ -21,12 +17,17 @@ from offbook.api.reference.events import (
     log_lines,
     metric_lines,
 )
+from prometheus_client.parser import text_string_to_metric_families
+
+import offbook
+from offbook.api.metrics import Metrics
 from offbook.client.swap_question import EventKind, SwapEvent, SwapStats
 from offbook.model.status import TaskHealth
 from offbook.model.types import now
+from tests.places import REPOSITORY
 
 PACKAGE = Path(offbook.__file__).parent
-MONITORING = Path(__file__).parents[2] / "docs" / "how-to" / "monitoring.md"
+MONITORING = REPOSITORY / "docs" / "how-to" / "monitoring.md"
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ import click
 import pytest
 
 from offbook.cli.root import root
+from tests.places import REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
 PAGES = [
     REPOSITORY / "README.md",
     REPOSITORY / "plugins" / "openclaw" / "README.md",

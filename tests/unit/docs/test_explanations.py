@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.places import REPOSITORY
+
 EXPLANATIONS = REPOSITORY / "docs" / "explanation"
 
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w,]*\d)")

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.places import REPOSITORY
+
 DOCS = REPOSITORY / "docs"
 
 
