@@ -6,9 +6,18 @@ Half as many as usual, where a test does not say how many: CI has thirty minutes
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 UNHURRIED = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 settings.register_profile("offbook", deadline=None, suppress_health_check=UNHURRIED, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("offbook"), max_examples=500)
 settings.load_profile("offbook")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
+    """The one that fuzzes needs schemathesis's plugin; no other waits for it to be loaded."""
+    if file_path.name == "test_fuzz.py":
+        parent.config.pluginmanager.import_plugin("schemathesis.pytest.plugin")

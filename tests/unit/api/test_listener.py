@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
@@ -59,6 +60,21 @@ class Served:
         answer = await asyncio.wait_for(reader.read(), 30)
         writer.close()
         return answer
+
+    async def refused(self, raw: bytes) -> bytes:
+        """The answer alone: after a refusal a connection lingers."""
+        reader, writer = await self.connect()
+        writer.write(raw)
+        answer = await asyncio.wait_for(whole_answer(reader), 30)
+        writer.transport.abort()
+        return answer
+
+
+async def whole_answer(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head)
+    assert length is not None
+    return head + await reader.readexactly(int(length[1]))
 
 
 async def until(holds: Callable[[], object]) -> None:
@@ -178,14 +194,14 @@ async def test_expect_continue(served: Served) -> None:
     ids=["body", "announced", "chunked", "head"],
 )
 async def test_what_is_too_large_is_refused(served: Served, raw: bytes) -> None:
-    answer = await served.ask(raw)
+    answer = await served.refused(raw)
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b"application/problem+json" in answer
 
 
 @pytest.mark.parametrize("raw", [b"NONSENSE\r\n\r\n", b"\x16\x03\x01\x00\xa5", b"GET / HTTP/1.1\r\nbad header\r\n\r\n"])
 async def test_what_is_not_http_is_refused(served: Served, raw: bytes) -> None:
-    answer = await served.ask(raw)
+    answer = await served.refused(raw)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b'"retryable":false' in answer
 
@@ -209,7 +225,7 @@ async def test_an_offer_to_upgrade_is_declined_and_the_request_answered(served: 
 
 
 async def test_two_hosts_are_refused(served: Served) -> None:
-    assert (await served.ask(post("/a", b"", "Host: y"))).startswith(b"HTTP/1.1 400 ")
+    assert (await served.refused(post("/a", b"", "Host: y"))).startswith(b"HTTP/1.1 400 ")
 
 
 async def test_a_whole_url_is_a_path_too(served: Served) -> None:
@@ -333,8 +349,8 @@ async def test_reading_goes_on_only_when_few_wait(served: Served) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Connection, "_go_on", watched)
-        answer = await served.ask(b"GET /a HTTP/1.1\r\n\r\n" * 20_000 + get("/b", "Connection: close"))
-    assert answer.count(b"HTTP/1.1 200") == 20_001
+        answer = await served.ask(b"GET /a HTTP/1.1\r\n\r\n" * 5_000 + get("/b", "Connection: close"))
+    assert answer.count(b"HTTP/1.1 200") == 5_001
     assert most < MOST_PIPELINED + 300
 
 
@@ -380,7 +396,7 @@ async def test_a_head_that_does_not_end_is_ended(served: Served, raw: bytes) -> 
     await served.after(listening.HEAD_SECONDS / 2)
     assert not served.only_connection()._is_over
     await served.after(listening.HEAD_SECONDS + 1)
-    assert (await asyncio.wait_for(reader.read(), 30)).startswith(b"HTTP/1.1 400 ")
+    assert (await asyncio.wait_for(whole_answer(reader), 30)).startswith(b"HTTP/1.1 400 ")
     writer.close()
 
 
@@ -390,7 +406,7 @@ async def test_a_body_that_does_not_come_is_ended(served: Served) -> None:
     await served.after(listening.PATIENCE_SECONDS)
     assert not served.only_connection()._is_over
     await served.after(listening.PATIENCE_SECONDS + 5)
-    assert b"in time" in await asyncio.wait_for(reader.read(), 30)
+    assert b"in time" in await asyncio.wait_for(whole_answer(reader), 30)
     writer.close()
 
 
@@ -469,7 +485,7 @@ async def test_a_trailer_replaces_no_header(served: Served) -> None:
 
 @pytest.mark.parametrize("trailer", [b"X: " + b"y" * 200_000, b"X: y\r\n" * 40_000], ids=["long", "many"])
 async def test_trailers_are_bounded(served: Served, trailer: bytes) -> None:
-    answer = await served.ask(CHUNKED + b"\r\n1\r\nx\r\n0\r\n" + trailer + b"\r\n\r\n")
+    answer = await served.refused(CHUNKED + b"\r\n1\r\nx\r\n0\r\n" + trailer + b"\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 

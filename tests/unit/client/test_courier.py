@@ -118,8 +118,8 @@ def test_one_lane_makes_way_once_others_were_taken(host: Host) -> None:
 @pytest.mark.parametrize("limit_records", [1, BATCH_RECORDS])
 def test_there_is_room_where_others_send_one_batch_in_an_attempt(host: Host, limit_records: int) -> None:
     host.provider.forbid("ann", "carl")
-    host.say("ann", 600, size=150)
-    for _ in range(20):
+    host.say("ann", 300, size=150)
+    for _ in range(10):
         host.say("bob")
         host.say("carl")
         assert not host.attempt(limit_records)
@@ -127,7 +127,7 @@ def test_there_is_room_where_others_send_one_batch_in_an_attempt(host: Host, lim
         host.say("ann", 10, size=150)
         assert host.outbox.waiting_bytes < 8_000
     assert host.provider.taken == {"bob": host.said["bob"]}
-    assert host.outbox.waiting + host.outbox.rejected == 820
+    assert host.outbox.waiting + host.outbox.rejected == 410
 
 
 def test_what_is_held_is_not_read_again_at_each_attempt(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

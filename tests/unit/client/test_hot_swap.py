@@ -26,6 +26,8 @@ from tests.unit.client.fake_memory import REFUSAL, WRONG_ANSWERS, FakeMemory, br
 
 WORDS = "some twenty tokens of words that mean nothing at all, and then a few more of them for good measure "
 LOOSE_SECONDS = 10.0
+BRIEF_SECONDS = 0.25
+"""Waited out, where nothing is answered meanwhile."""
 """Far more than any deadline here, for a busy machine, and far less than the answers take that are not waited for."""
 
 
@@ -258,7 +260,7 @@ async def test_away_the_agent_goes_on_and_nothing_is_lost() -> None:
 
 async def test_slow_the_agent_waits_no_longer_than_the_deadline_and_uses_the_answer_later() -> None:
     memory = FakeMemory()
-    session = session_of(memory)
+    session = session_of(memory, deadline_seconds=BRIEF_SECONDS)
     fill(session, 680)
     memory.gate.clear()
     started = time.monotonic()
@@ -304,7 +306,7 @@ async def test_a_refusal_and_a_fault_of_the_client_leave_slot_a(fault: Any, kind
 
 async def test_an_answer_to_an_older_question_does_not_part_a_result_from_its_call() -> None:
     memory = FakeMemory()
-    session = session_of(memory)
+    session = session_of(memory, deadline_seconds=BRIEF_SECONDS)
     fill(session, 680)
     memory.gate.clear()
     await session.messages()
@@ -441,7 +443,7 @@ async def test_without_one_that_works_the_newest_messages_are_kept(compact: Any)
 async def test_slow_and_full_the_agent_is_not_held_up() -> None:
     memory = FakeMemory()
     memory.gate.clear()
-    session = session_of(memory, fallback_messages=6)
+    session = session_of(memory, fallback_messages=6, deadline_seconds=BRIEF_SECONDS)
     fill(session, 780)
     started = time.monotonic()
     messages = await session.messages()
@@ -708,7 +710,7 @@ async def happen(session: HotSwapSession, memory: FakeMemory, actions: Sequence[
                 session.report_usage(max(0, session._meter._given + value))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(ACTIONS, min_size=15, max_size=60), st.booleans())
 def test_whatever_happens_every_message_is_there_once_and_in_order(
     actions: list[tuple[str, Any]], is_stored_before: bool

@@ -18,6 +18,7 @@ from offbook.model.errors import ProviderRefused
 from offbook.model.turn import PreparedTurn
 from tests.unit.client.fake_memory import REFUSAL, WRONG_ANSWERS, FakeMemory
 from tests.unit.client.test_hot_swap import (
+    BRIEF_SECONDS,
     LOOSE_SECONDS,
     WORDS,
     assert_all_there,
@@ -134,7 +135,7 @@ async def test_a_swap_that_is_due_comes_first() -> None:
 async def test_a_slow_provider_is_not_waited_for_beyond_the_deadline() -> None:
     memory = TurningMemory()
     memory.seconds = 60.0
-    session = session_of(memory)
+    session = session_of(memory, deadline_seconds=BRIEF_SECONDS)
     session.add(("user", "Which train?"))
     started = time.monotonic()
     shown = await session.turn_messages()
@@ -183,7 +184,7 @@ async def test_a_turn_that_fails_keeps_the_memory_of_the_one_before() -> None:
 
 async def test_a_swap_that_takes_the_deadline_leaves_none_for_the_turn() -> None:
     memory = TurningMemory()
-    session = session_of(memory)
+    session = session_of(memory, deadline_seconds=BRIEF_SECONDS)
     fill(session, 680)
     memory.gate.clear()
     started = time.monotonic()

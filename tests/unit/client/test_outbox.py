@@ -649,5 +649,5 @@ class OutboxAgainstModel(RuleBasedStateMachine):
             shutil.rmtree(self.folder.parent)
 
 
-OutboxAgainstModel.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+OutboxAgainstModel.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestOutboxAgainstModel = OutboxAgainstModel.TestCase

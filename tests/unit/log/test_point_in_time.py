@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from offbook.log.audit_chain import fingerprint
@@ -90,7 +90,22 @@ def copies(path: Path, folder: Path, count: int) -> Iterator[Path]:
         yield Path(shutil.copy(path, folder / f"{number}.db"))
 
 
-@settings(max_examples=25, deadline=None)
+SOME_OF_EVERYTHING: list[tuple[str, str, str, Any]] = [
+    (SAY, "main", "chat", 2),
+    (PIN, "main", "chat", 0),
+    (MARK, "main", "chat", "end"),
+    (SAY, "bea", "notes 🐘", 1),
+    (COMMANDED, "main", "chat", 1),
+    (RECALL, "main", "chat", 0),
+    (MARK, "bea", "notes 🐘", "post-compaction"),
+    (MARK, "main", "chat", "start"),
+    (LOOK, "main", "chat", None),
+    (SAY, "main", "chat", 1),
+]
+
+
+@settings(max_examples=8)
+@example(SOME_OF_EVERYTHING)
 @given(st.lists(steps, min_size=1, max_size=12))
 def test_whatever_was_done_it_is_as_it_was(taken: list[tuple[str, str, str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
