@@ -2,6 +2,8 @@
 are filtered out is chance.
 
 Half as many as usual, where a test does not say how many: CI has thirty minutes. `--hypothesis-profile=thorough` for more.
+
+Logs are shown with plain tracebacks: rich ones, which structlog draws by itself, take a second each.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 UNHURRIED = [HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -21,3 +24,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
     """The one that fuzzes needs schemathesis's plugin; no other waits for it to be loaded."""
     if file_path.name == "test_fuzz.py":
         parent.config.pluginmanager.import_plugin("schemathesis.pytest.plugin")
+
+
+_plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _plain])

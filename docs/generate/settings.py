@@ -31,13 +31,13 @@ def settings_in_effect() -> frozenset[str]:
 
 
 def places_read(source: str) -> set[Place]:
-    tree = ast.parse(source)
+    nodes = list(ast.walk(ast.parse(source)))
     names = _Names(_sections())
     # Twice: what a name stands for may be said with a name that is only made further down.
     for _ in range(2):
-        for node in ast.walk(tree):
+        for node in nodes:
             names.learn(node)
-    return {place for node in ast.walk(tree) for place in names.read_by(node)}
+    return {place for node in nodes for place in names.read_by(node)}
 
 
 @cache

@@ -22,6 +22,8 @@ from offbook.search.index.agent_index import CHECKPOINT, FORMAT
 from offbook.search.words import terms
 from offbook.worker.indexes import Indexes
 
+pytestmark = pytest.mark.usefixtures("one_model")
+
 TODAY = now()
 DAY = timedelta(days=1)
 
@@ -170,15 +172,15 @@ async def test_an_index_of_another_format_is_made_anew_by_itself(
 
 
 async def test_what_stands_for_a_large_part_is_not_searched(memory: Memory) -> None:
-    await say(memory, "a", "The harbour master is Ophelia Quint. " + "Word soup and noise. " * 250_000, "I bake bread.")
+    await say(memory, "a", "The harbour master is Ophelia Quint. " + "word soup and noise; " * 50_000, "I bake bread.")
     found = await ask(memory, "sha256 characters", explain=True)
     assert found.explained is not None
     assert found.explained.looked_for == []
     assert (await memory.pin("main", keyword="sha256")).changed == 0
 
 
-async def test_a_message_of_5_mb_is_found_by_how_it_begins(memory: Memory) -> None:
-    await say(memory, "a", "The harbour master is Ophelia Quint. " + "Word soup and noise. " * 250_000, "I bake bread.")
+async def test_a_message_of_a_megabyte_is_found_by_how_it_begins(memory: Memory) -> None:
+    await say(memory, "a", "The harbour master is Ophelia Quint. " + "word soup and noise; " * 50_000, "I bake bread.")
     for _ in range(2):
         entry = (await ask(memory, "Who is the harbour master?")).entries[0]
         assert "Ophelia Quint" in entry.text
@@ -194,7 +196,7 @@ CODE = "The password is xylograph quokka40000."
     [
         ("The weather was neither good nor bad. " * 1_060 + CODE, "quokka40000"),
         ("The weather was neither good nor bad. " * 1_060 + CODE, "What is the password?"),
-        ("Word soup and noise. " * 250_000 + CODE + " And more of it." * 100, "quokka40000"),
+        ("word soup and noise; " * 50_000 + CODE + " And more of it." * 100, "quokka40000"),
     ],
 )
 async def test_words_are_found_and_shown_wherever_they_stand_in_a_long_message(
@@ -223,7 +225,7 @@ async def test_behind_a_queue_every_word_of_the_newest_messages_is_found(
         with monkeypatch.context() as behind:
             behind.setattr(Indexes, "_take", never_ends)
             long = ("The weather was neither good nor bad. " * (chars // 38))[: chars - len(CODE)] + CODE
-            await say(memory, "a", *("Word soup and noise. " * 95 for _ in range(99)), long)
+            await say(memory, "a", *("word soup and noise; " * 20 for _ in range(99)), long)
             found = await ask(memory, "quokka40000")
             assert [CODE in entry.text for entry in found.entries] == [True]
             assert any("still being indexed" in note for note in found.degraded)
@@ -231,7 +233,7 @@ async def test_behind_a_queue_every_word_of_the_newest_messages_is_found(
 
 async def test_a_fresh_message_is_found_among_many_that_are_embedded(memory: Memory) -> None:
     await say(
-        memory, "a", *(f"Recipe {number}: bread with {number} spoons of flour and water." for number in range(300))
+        memory, "a", *(f"Recipe {number}: bread with {number} spoons of flour and water." for number in range(60))
     )
     await embedded(memory)
     await say(memory, "b", "My grandmother's recipe for bread needs cardamom.")
@@ -502,7 +504,7 @@ async def test_agents_are_closed_until_both_have_opened(memory: Memory) -> None:
 
 async def test_another_agents_answer_is_not_buried_under_ones_own_chatter(memory: Memory) -> None:
     """Scores are measured against an agent's own memory: one of three thousand means another than one of one."""
-    chatter = [f"The launch of boat {number} on the lake went well, said word for word." for number in range(120)]
+    chatter = [f"The launch of boat {number} on the lake went well, said word for word." for number in range(50)]
     await say(memory, "a", *chatter)
     await say(memory, "b", "The launch code word is Marigold.", agent="other")
     for agent in ("main", "other"):

@@ -669,6 +669,7 @@ async def test_a_session_begun_anew_on_purpose_is_another_conversation(tmp_path:
 @pytest.mark.parametrize(
     "prompt", ["When did Caroline go to the support group?", "What shall we cook on Sunday evening?"]
 )
+@pytest.mark.usefixtures("one_model")
 async def test_the_prompt_is_embedded_once_and_begun_with_before_anything_is_looked_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompt: str
 ) -> None:

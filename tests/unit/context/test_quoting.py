@@ -43,7 +43,7 @@ def is_hidden(text: str, at: int) -> bool:
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(hostile_texts, lengths)
 def test_nothing_leaves_its_quote(text: str, max_chars: int) -> None:
     line, marks = quoted(text, max_chars)
@@ -62,7 +62,7 @@ def test_nothing_leaves_its_quote(text: str, max_chars: int) -> None:
     line.encode()
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(hostile_texts, st.sampled_from([20, 60, 600]))
 def test_to_quote_a_quote_finds_nothing_new(text: str, max_chars: int) -> None:
     once = quoted(text, max_chars)

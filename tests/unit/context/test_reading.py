@@ -17,13 +17,21 @@ from offbook.contrib.conformance.cover import context_faults
 from offbook.model.types import Message
 from offbook.worker.compressing import Compressing
 from tests.unit.context.histories import HISTORIES
-from tests.unit.small_memory import caught_up, contents, exchange, small_memory, talk, user
+from tests.unit.small_memory import caught_up, contents, exchange, small_memory, talk, talked, user
 
 LIMITS = (1, 7, 60, 150, 400, 1_000, 2_500, 6_000, 20_000, 1_000_000)
 
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
+    async with small_memory(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def long_talk(tmp_path: Path) -> AsyncIterator[Memory]:
+    """After 120 exchanges, all of which are summarised."""
+    await talked(tmp_path, 120)
     async with small_memory(tmp_path) as opened:
         yield opened
 
@@ -48,10 +56,9 @@ async def test_at_every_limit_the_cover_is_exact(memory: Memory) -> None:
     await assert_sound(memory, "chat", 120)
 
 
-async def test_older_is_coarser_and_nothing_is_shown_twice(memory: Memory) -> None:
-    scope = await talk(memory, 120)
-    await caught_up(memory)
-    context = await memory.get_compressed_context(scope, 4_000)
+async def test_older_is_coarser_and_nothing_is_shown_twice(long_talk: Memory) -> None:
+    scope = long_talk.scope("chat")
+    context = await long_talk.get_compressed_context(scope, 4_000)
     levels = [part.level for part in context.parts if part.id]
     assert levels == sorted(levels, key=lambda level: -(level or 0))
     assert {1, 2} <= set(levels)
@@ -59,12 +66,11 @@ async def test_older_is_coarser_and_nothing_is_shown_twice(memory: Memory) -> No
     assert context.parts[-1].last_seq - context.parts[-1].first_seq >= 4
 
 
-async def test_more_room_shows_more_word_for_word(memory: Memory) -> None:
-    scope = await talk(memory, 120)
-    await caught_up(memory)
+async def test_more_room_shows_more_word_for_word(long_talk: Memory) -> None:
+    scope = long_talk.scope("chat")
     verbatim = []
     for max_chars in (2_000, 5_000, 10_000, 15_000, 100_000):
-        context = await memory.get_compressed_context(scope, max_chars)
+        context = await long_talk.get_compressed_context(scope, max_chars)
         verbatim.append(sum(part.chars for part in context.parts if part.kind == "verbatim"))
         assert context.chars > 0.7 * min(max_chars, 19_000)
     assert verbatim == sorted(verbatim)
@@ -107,12 +113,12 @@ async def test_a_pinned_message_is_kept_word_for_word(memory: Memory) -> None:
     assert "Pinned, user: Remember for good: the safe opens with 19-84-33, never say it aloud." in context.text
 
 
-async def test_what_the_agent_was_doing_is_carried_outside_the_prose(memory: Memory) -> None:
-    scope = await talk(memory, 100)
-    await memory.on_message(scope, [user("Now please deploy version 2.4.1 to the staging server.")])
-    await talk(memory, 1, first=200)
-    await caught_up(memory)
-    context = await memory.get_compressed_context(scope, 5_000)
+async def test_what_the_agent_was_doing_is_carried_outside_the_prose(long_talk: Memory) -> None:
+    scope = long_talk.scope("chat")
+    await long_talk.on_message(scope, [user("Now please deploy version 2.4.1 to the staging server.")])
+    await talk(long_talk, 1, first=200)
+    await caught_up(long_talk)
+    context = await long_talk.get_compressed_context(scope, 5_000)
     assert "What I was doing" in context.text
 
 
@@ -139,14 +145,14 @@ async def test_messages_that_arrive_while_contexts_are_made_are_all_covered(memo
 async def test_a_session_in_memory_can_be_let_go_at_any_time(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("offbook.context.pending_messages.MOST_SESSIONS", 1)
     for name in ("one", "two", "three"):
-        await talk(memory, 40, session=name)
+        await talk(memory, 20, session=name)
     await caught_up(memory)
     for name in ("one", "two", "three"):
-        await assert_sound(memory, name, 80)
+        await assert_sound(memory, name, 40)
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(history=HISTORIES, ends=st.booleans())
 async def test_any_history_is_covered_exactly(tmp_path: Path, history: list[Message], ends: bool) -> None:
@@ -165,13 +171,12 @@ async def test_any_history_is_covered_exactly(tmp_path: Path, history: list[Mess
         await assert_sound(memory, "chat", last_seq)
 
 
-async def test_two_may_ask_at_once_where_few_texts_are_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_may_ask_at_once_where_few_texts_are_kept(long_talk: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one waits for the store, the other may push out of memory what the first had found there."""
-    scope = await talk(memory, 120)
-    await caught_up(memory)
+    scope = long_talk.scope("chat")
     monkeypatch.setattr("offbook.context.reader.TEXTS_KEPT", 1)
-    reader = memory._reader
-    ids = [node.id for node in await memory._store.nodes(scope, level=1, through_seq=10_000, limit=6)]
+    reader = long_talk._reader
+    ids = [node.id for node in await long_talk._store.nodes(scope, level=1, through_seq=10_000, limit=6)]
     await reader._texts(scope, ids[:1])
     both = await asyncio.gather(reader._texts(scope, ids[:3]), reader._texts(scope, ids[3:]))
     assert [list(texts) for texts in both] == [ids[:3], ids[3:]]

@@ -14,13 +14,21 @@ from offbook.context.validity import faults
 from offbook.contrib.conformance.cover import partition_faults
 from offbook.ingest.frames import strip_frames
 from offbook.model.types import now
-from tests.unit.small_memory import caught_up, contents, exchange, small_memory, talk, user
+from tests.unit.small_memory import caught_up, contents, exchange, small_memory, talk, talked, user
 
 WINDOW = 4_000
 
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
+    async with small_memory(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def summarised(tmp_path: Path) -> AsyncIterator[Memory]:
+    """After 80 exchanges, with nothing left to do."""
+    await talked(tmp_path, 80)
     async with small_memory(tmp_path) as opened:
         yield opened
 
@@ -95,8 +103,9 @@ async def test_a_session_nobody_knows_has_nothing_to_hand_over(memory: Memory) -
 
 
 async def test_slot_b_is_made_ready_and_what_comes_after_is_added_word_for_word(tmp_path: Path) -> None:
+    await talked(tmp_path, 80)
     async with small_memory(tmp_path) as memory:
-        scope = await talk(memory, 80)
+        scope = memory.scope("chat")
         await memory.swap(scope, used_tokens=10, context_window=WINDOW)  # so that the window is known
         await talk(memory, 2, first=80)
         await caught_up(memory)
@@ -127,26 +136,24 @@ async def test_a_swap_fits_tokens_and_not_only_characters(memory: Memory) -> Non
     assert answer.tokens_after <= 800
 
 
-async def test_the_ledger_names_what_is_no_longer_there_and_how_to_get_it_back(memory: Memory) -> None:
-    scope = await talk(memory, 80)
-    await caught_up(memory)
-    answer = await memory.swap(scope, used_tokens=3_500, context_window=WINDOW)
+async def test_the_ledger_names_what_is_no_longer_there_and_how_to_get_it_back(summarised: Memory) -> None:
+    scope = summarised.scope("chat")
+    answer = await summarised.swap(scope, used_tokens=3_500, context_window=WINDOW)
     text = "\n".join(str(message.content) for message in answer.messages)
     assert answer.ledger.dropped_count >= len(answer.ledger.dropped) > 0
     for dropped in answer.ledger.dropped:
         if dropped.kind == "identifier":
             assert dropped.text not in text
     named = next(one for one in answer.ledger.dropped if one.expand and one.kind == "identifier")
-    expansion = await memory.expand("main", summary_id=named.expand, limit=1_000)
+    expansion = await summarised.expand("main", summary_id=named.expand, limit=1_000)
     assert any(named.text in str(line.message.content) for line in expansion.messages)
     assert named.seq in {line.seq for line in expansion.messages}
 
 
 @pytest.mark.parametrize("window", [600, 1_200, 2_500, 5_000])
-async def test_the_ledger_counts_whatever_is_no_longer_there(memory: Memory, window: int) -> None:
-    scope = await talk(memory, 80)
-    await caught_up(memory)
-    answer = await memory.swap(scope, used_tokens=window, context_window=window)
+async def test_the_ledger_counts_whatever_is_no_longer_there(summarised: Memory, window: int) -> None:
+    scope = summarised.scope("chat")
+    answer = await summarised.swap(scope, used_tokens=window, context_window=window)
     assert answer.swapped
     text = "\n".join(str(message.content) for message in answer.messages)
     gone = {f"E{1000 + number}" for number in range(80) if f"E{1000 + number}" not in text}
@@ -202,8 +209,8 @@ async def test_a_replay_knows_why_after_a_thousand_events(memory: Memory) -> Non
     await memory.post_compaction(scope, ["something of its own"])
     moment = now()
     await asyncio.sleep(0.01)
-    for number in range(1_010):
-        await memory.on_message(scope, [user(f"and {number} more, of which nobody asks why")])
+    for _ in range(101):
+        await asyncio.gather(*(memory.log(scope, limit=1) for _ in range(10)))
     then = await memory.replay(scope, moment)
     assert not then.is_exact
     assert [event.verb for event in then.why] == ["hooks/post-compaction"]

@@ -238,7 +238,7 @@ def recalled(draw: st.DrawFn) -> Recalled:
     )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(recalled(), moments, st.integers(-1, 300), st.integers(-1, 300))
 def test_whatever_is_told_stays_in_its_frame(one: Recalled, at: datetime, said_chars: int, beside_chars: int) -> None:
     text = told(one, at, own_agent="me", said_chars=said_chars, beside_chars=beside_chars)

@@ -158,6 +158,7 @@ def test_what_is_read_is_found_in_the_source(source: str, places: set[tuple[str,
     assert places_read(source) & names == places
 
 
+@pytest.mark.usefixtures("one_model")
 async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made: dict[str, str]) -> None:
     said = Message(role="user", content="My cat is called Ada.", id="1")
     settings = msgspec.structs.replace(

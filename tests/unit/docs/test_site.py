@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
+from mkdocs.__main__ import cli
 
 from tests.places import REPOSITORY
 
@@ -33,16 +34,17 @@ def loaded(path: Path) -> ModuleType:
 layout = loaded(DOCS / "site" / "layout.py")
 
 
-def build(folder: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+def build(folder: Path, site: Path) -> Result:
+    """As `python -m mkdocs build --strict` in that folder."""
+    with contextlib.chdir(folder):
+        return CliRunner().invoke(cli, ["build", "--strict", "--site-dir", str(site)])
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     done = build(REPOSITORY, folder)
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
     return folder
 
 
@@ -156,14 +158,14 @@ def test_a_broken_link_or_a_page_nobody_leads_to_is_refused(tmp_path: Path, line
     index = tmp_path / "docs" / "index.md"
     index.write_text("# Documentation\n\n[tutorial](tutorial.md)\n", encoding="utf-8")
     sound = build(tmp_path, tmp_path / "out")
-    assert sound.returncode == 0, sound.stderr
+    assert sound.exit_code == 0, sound.output
     if line:
         index.write_text(f"# Documentation\n\n[tutorial](tutorial.md)\n\n{line}\n", encoding="utf-8")
     else:
         (tmp_path / "docs" / "orphan.md").write_text("# Orphan\n", encoding="utf-8")
     broken = build(tmp_path, tmp_path / "out")
-    assert broken.returncode != 0
-    assert told in broken.stderr
+    assert broken.exit_code != 0
+    assert told in broken.output
 
 
 # ── the index, which is the navigation ──

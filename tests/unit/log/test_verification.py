@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,17 +27,27 @@ LARGE = "a large word " * 20_000
 NOT_UTF8 = "CAST(x'22ff22' AS TEXT)"
 
 
-@pytest.fixture
-async def home(tmp_path: Path) -> Home:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight messages of one session in four events; the eighth has a large part."""
-    async with open_memory(tmp_path / "home") as memory:
-        for number in range(3):
-            texts = (f"the first of event {number}", f"the second of event {number}")
-            await memory.on_message(memory.scope("chat"), [Message(role="user", content=text) for text in texts])
-        blocks = [{"type": "text", "text": LARGE}, {"type": "text", "text": "and a small one"}]
-        last = [Message(role="user", content="the seventh"), Message(role="user", content=blocks, meta={"a": 1})]
-        await memory.on_message(memory.scope("chat"), last)
-    return Home(tmp_path / "home")
+    folder = tmp_path_factory.mktemp("made") / "home"
+
+    async def make() -> None:
+        async with open_memory(folder) as memory:
+            for number in range(3):
+                texts = (f"the first of event {number}", f"the second of event {number}")
+                await memory.on_message(memory.scope("chat"), [Message(role="user", content=text) for text in texts])
+            blocks = [{"type": "text", "text": LARGE}, {"type": "text", "text": "and a small one"}]
+            last = [Message(role="user", content="the seventh"), Message(role="user", content=blocks, meta={"a": 1})]
+            await memory.on_message(memory.scope("chat"), last)
+
+    asyncio.run(make())
+    return folder
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Home:
+    return Home(shutil.copytree(made, tmp_path / "home"))
 
 
 def tamper(home: Home, *statements: str) -> None:
@@ -287,22 +298,35 @@ async def test_a_large_part_that_is_gone_or_altered_is_located(home: Home, conte
 EMPTIED = """content = '"[forgotten]"', noise = 'forgotten', erased = 1"""
 
 
-async def forget(home: Home, matching: str) -> None:
-    async with open_memory(home.folder) as memory:
-        receipt = await memory.forget("main", matching=matching)
-        assert receipt.reached.messages == 1
+async def forget(folder: Path, *words: str) -> None:
+    async with open_memory(folder, environ={"OFFBOOK_EMBEDDING_MODEL": "none"}) as memory:
+        for matching in words:
+            receipt = await memory.forget("main", matching=matching)
+            assert receipt.reached.messages == 1
 
 
-async def test_a_message_that_was_forgotten_is_no_fault(home: Home) -> None:
-    for matching in ("the first of event 1", "and a small one", "the seventh"):
-        await forget(home, matching)
-    assert await faults_of(home) == []
+@pytest.fixture(scope="module")
+def forgotten(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Without its third message."""
+    folder = Path(shutil.copytree(made, tmp_path_factory.mktemp("forgotten") / "home"))
+    asyncio.run(forget(folder, "the first of event 1"))
+    return folder
 
 
-async def test_a_message_that_was_emptied_without_an_event_is_one(home: Home) -> None:
-    await forget(home, "the first of event 1")
-    tamper(home, f"UPDATE messages SET {EMPTIED} WHERE seq = 5")
-    (fault,) = await faults_of(home)
+@pytest.fixture
+def home_without(forgotten: Path, tmp_path: Path) -> Home:
+    return Home(shutil.copytree(forgotten, tmp_path / "without"))
+
+
+async def test_a_message_that_was_forgotten_is_no_fault(home_without: Home) -> None:
+    assert await faults_of(home_without) == []
+    await forget(home_without.folder, "and a small one", "the seventh")
+    assert await faults_of(home_without) == []
+
+
+async def test_a_message_that_was_emptied_without_an_event_is_one(home_without: Home) -> None:
+    tamper(home_without, f"UPDATE messages SET {EMPTIED} WHERE seq = 5")
+    (fault,) = await faults_of(home_without)
     assert "no audit event says it was forgotten" in fault.what
     assert (fault.session_id, fault.seq) == ("chat", 5)
 
@@ -318,27 +342,25 @@ async def test_a_message_that_was_emptied_without_an_event_is_one(home: Home) ->
         "content = 'not json'",
     ],
 )
-async def test_what_is_left_of_a_forgotten_message_cannot_be_altered(home: Home, change: str) -> None:
-    await forget(home, "the first of event 1")
-    tamper(home, f"UPDATE messages SET {change} WHERE seq = 3")
-    found = await faults_of(home)
+async def test_what_is_left_of_a_forgotten_message_cannot_be_altered(home_without: Home, change: str) -> None:
+    tamper(home_without, f"UPDATE messages SET {change} WHERE seq = 3")
+    found = await faults_of(home_without)
     assert ("main", "chat", 3) in places(found) or any(fault.seq in (3, 4) for fault in found)
 
 
-async def test_what_stays_beside_a_forgotten_message_is_vouched_for_as_before(home: Home) -> None:
-    await forget(home, "the first of event 1")
-    tamper(home, "UPDATE messages SET content = '\"another\"' WHERE seq = 4")
-    assert ("main", "chat", 4) in places(await faults_of(home))
-    tamper(home, "DELETE FROM messages WHERE seq = 3")
-    assert any(fault.seq == 3 for fault in await faults_of(home))
+async def test_what_stays_beside_a_forgotten_message_is_vouched_for_as_before(home_without: Home) -> None:
+    tamper(home_without, "UPDATE messages SET content = '\"another\"' WHERE seq = 4")
+    assert ("main", "chat", 4) in places(await faults_of(home_without))
+    tamper(home_without, "DELETE FROM messages WHERE seq = 3")
+    assert any(fault.seq == 3 for fault in await faults_of(home_without))
 
 
-async def test_an_event_of_forgetting_that_was_altered_vouches_for_nothing(home: Home) -> None:
-    await forget(home, "the first of event 1")
+async def test_an_event_of_forgetting_that_was_altered_vouches_for_nothing(home_without: Home) -> None:
     tamper(
-        home, "UPDATE audit SET details = replace(details, '\"firstSeq\":3', '\"firstSeq\":1') WHERE verb = 'forget'"
+        home_without,
+        "UPDATE audit SET details = replace(details, '\"firstSeq\":3', '\"firstSeq\":1') WHERE verb = 'forget'",
     )
-    found = await faults_of(home)
+    found = await faults_of(home_without)
     assert any("no audit event says it was forgotten" in fault.what and fault.seq == 3 for fault in found)
     assert any("altered" in fault.what and fault.session_id is None for fault in found)
 

@@ -30,7 +30,7 @@ from offbook.transfer.held_memory import Held
 from offbook.transfer.import_preview import Foreseeing
 from offbook.transfer.record_files import batches
 from tests.unit.small_memory import small_memory, talk, user
-from tests.unit.transfer.test_transfer import live, pages, settled
+from tests.unit.transfer.test_transfer import lived, pages, settled
 
 AT = datetime(2026, 5, 10, 12, 0, 0, 123_456, tzinfo=UTC)
 Fate = tuple[int, int, list[tuple[str, str]]]
@@ -88,12 +88,7 @@ async def all_but_what_was_forgotten(memory: Memory, records: Sequence[Record]) 
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
-    async def lived() -> list[Record]:
-        async with small_memory(tmp_path_factory.mktemp("one")) as memory:
-            await live(memory)
-            return await pages(memory)
-
-    return asyncio.run(lived())
+    return asyncio.run(lived(tmp_path_factory.mktemp("one")))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from zlib import crc32
 
@@ -14,6 +15,11 @@ from offbook.model.errors import ModelUnavailable
 from offbook.model.settings import Settings
 from offbook.model.settings.sections import Embedding
 from offbook.search.words import terms
+
+
+@cache
+def _vector(term: str, dimensions: int) -> np.ndarray:
+    return np.random.default_rng(crc32(term.encode())).normal(size=dimensions).astype(np.float32)
 
 
 class WordsEmbedder:
@@ -40,8 +46,7 @@ class WordsEmbedder:
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
         for row, text in enumerate(texts):
             for term in [*terms(text), self.name]:
-                chance = np.random.default_rng(crc32(f"{self.name} {term}".encode()))
-                vectors[row] += chance.normal(size=self.dimensions).astype(np.float32)
+                vectors[row] += _vector(f"{self.name} {term}", self.dimensions)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     def close(self) -> None:

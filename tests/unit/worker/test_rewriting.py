@@ -21,7 +21,7 @@ from offbook.model.summary import SummaryView
 from offbook.model.types import Scope
 from offbook.worker.rewriting import better_than, is_due
 from tests.unit.models.chat_server import Answer, Server, completion, reply, serving
-from tests.unit.small_memory import caught_up, small_memory, talk
+from tests.unit.small_memory import caught_up, small_memory, talk, talked
 from tests.unit.worker.test_compressing import all_summaries, of_level
 
 EXTRACTIVE = "extractive"
@@ -60,10 +60,9 @@ async def written_again(memory: Memory, session_id: str | None = None) -> int:
     return estimate.again
 
 
-async def talked(home: Path, exchanges: int = 40) -> list[SummaryView]:
+async def summarised(home: Path, exchanges: int = 40) -> list[SummaryView]:
+    await talked(home, exchanges, summary_target_tokens=TARGET)
     async with small_memory(home, summary_target_tokens=TARGET) as memory:
-        await talk(memory, exchanges)
-        await caught_up(memory)
         found = await all_summaries(memory)
     assert {one.level for one in found} == {1, 2, 3} if exchanges >= 40 else {1}
     return found
@@ -89,7 +88,7 @@ def test_what_merges_others_waits_for_all_of_them() -> None:
 
 
 async def test_every_level_is_written_again_under_its_id(tmp_path: Path, server: Server) -> None:
-    before = await talked(tmp_path)
+    before = await summarised(tmp_path)
     async with with_models(tmp_path, server, "good") as memory:
         assert await written_again(memory) == len(before)
         after = await all_summaries(memory)
@@ -107,7 +106,7 @@ async def test_every_level_is_written_again_under_its_id(tmp_path: Path, server:
 
 
 async def test_a_second_time_there_is_nothing_to_do(tmp_path: Path, server: Server) -> None:
-    await talked(tmp_path)
+    await summarised(tmp_path)
     async with with_models(tmp_path, server, "good") as memory:
         await written_again(memory)
         asked = len(server.asked)
@@ -118,7 +117,7 @@ async def test_a_second_time_there_is_nothing_to_do(tmp_path: Path, server: Serv
 
 
 async def test_a_dry_run_says_what_it_takes_and_does_nothing(tmp_path: Path, server: Server) -> None:
-    before = await talked(tmp_path)
+    before = await summarised(tmp_path)
     async with with_models(tmp_path, server, "good") as memory:
         plain = await memory.compress("main", dry_run=True)
         estimate = await memory.compress("main", again=True, dry_run=True)
@@ -139,7 +138,7 @@ async def test_without_a_model_it_is_refused(tmp_path: Path) -> None:
 
 
 async def test_its_author_is_shown_what_was_before_and_nothing_later(tmp_path: Path, server: Server) -> None:
-    await talked(tmp_path)
+    await summarised(tmp_path)
     async with with_models(tmp_path, server, "good") as memory:
         await written_again(memory)
     prompts = [json.dumps(body["messages"]) for _, _, body in server.asked]
@@ -182,7 +181,7 @@ async def test_one_session_only_and_not_what_is_merged_across(tmp_path: Path, se
 
 
 async def test_who_came_later_and_is_better_writes_what_another_model_wrote(tmp_path: Path, server: Server) -> None:
-    await talked(tmp_path, 20)
+    await summarised(tmp_path, 20)
     async with with_models(tmp_path, server, "small") as memory:
         await written_again(memory)
     async with with_models(tmp_path, server, "large", "small") as memory:
@@ -195,7 +194,7 @@ async def test_who_came_later_and_is_better_writes_what_another_model_wrote(tmp_
 
 
 async def test_only_who_is_better_is_asked(tmp_path: Path, server: Server) -> None:
-    await talked(tmp_path, 20)
+    await summarised(tmp_path, 20)
     async with with_models(tmp_path, server, "small") as memory:
         await written_again(memory)
     server.asked.clear()
@@ -211,7 +210,7 @@ async def test_only_who_is_better_is_asked(tmp_path: Path, server: Server) -> No
 
 
 async def test_who_asks_again_goes_on_where_it_broke_off(tmp_path: Path, server: Server) -> None:
-    before = await talked(tmp_path)
+    before = await summarised(tmp_path)
     server.script = [answer, answer, *[lambda body: reply({"error": {"message": "no"}}, 500)] * 3]
     async with with_models(tmp_path, server, "good") as memory:
         assert await written_again(memory) == len(before)
@@ -228,7 +227,7 @@ async def test_who_asks_again_goes_on_where_it_broke_off(tmp_path: Path, server:
 
 
 async def test_one_that_nobody_can_write_stays_and_so_does_what_merges_it(tmp_path: Path, server: Server) -> None:
-    before = await talked(tmp_path)
+    before = await summarised(tmp_path)
     server.script = [lambda body: completion("I'm sorry, but I can't help with that.", usage=USAGE)]
     async with with_models(tmp_path, server, "good") as memory:
         await written_again(memory)
@@ -244,7 +243,7 @@ async def test_one_that_nobody_can_write_stays_and_so_does_what_merges_it(tmp_pa
 async def test_what_cannot_be_read_any_more_does_not_keep_the_others_back(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await talked(tmp_path, 20)
+    await summarised(tmp_path, 20)
     whole = Standings.read
 
     async def damaged(self: Standings, scope: Scope, first_seq: int, last_seq: int) -> ReadStretch:
@@ -261,7 +260,7 @@ async def test_what_cannot_be_read_any_more_does_not_keep_the_others_back(
 
 
 async def test_what_is_said_meanwhile_is_summarised_too(tmp_path: Path, server: Server) -> None:
-    before = await talked(tmp_path)
+    before = await summarised(tmp_path)
     async with with_models(tmp_path, server, "good") as memory:
         await memory.compress("main", again=True)
         await talk(memory, 10, first=40)

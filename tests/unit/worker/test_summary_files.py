@@ -27,7 +27,7 @@ from offbook.model.summary import SourceSpan, Summary, SummaryDraft, Usage, summ
 from offbook.model.types import AuditDraft
 from offbook.worker import summary_files
 from offbook.worker.summary_files import SummaryFiles, agent_folder, file_of, joined, line_of, page_of
-from tests.unit.small_memory import caught_up, small_memory, talk
+from tests.unit.small_memory import caught_up, small_memory, talk, talked
 from tests.unit.worker.conftest import add
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -164,9 +164,7 @@ async def test_a_talk_leaves_an_index_and_a_page_for_each_summary(tmp_path: Path
 
 
 async def test_what_is_there_is_not_written_again_at_the_next_start(tmp_path: Path, folder: Path) -> None:
-    async with small_memory(tmp_path) as memory:
-        await talk(memory, 60)
-        await caught_up(memory)
+    await talked(tmp_path, 60)
     before = stamps(folder)
     async with small_memory(tmp_path) as memory:
         await caught_up(memory)
@@ -187,9 +185,7 @@ BROOMS: dict[str, Broom] = {
 
 @pytest.mark.parametrize("what", BROOMS)
 async def test_what_is_missing_is_written_again_at_the_next_start(tmp_path: Path, folder: Path, what: str) -> None:
-    async with small_memory(tmp_path) as memory:
-        await talk(memory, 60)
-        await caught_up(memory)
+    await talked(tmp_path, 60)
     names = set(stamps(folder))
     BROOMS[what](folder)
     async with small_memory(tmp_path) as memory:
@@ -199,9 +195,7 @@ async def test_what_is_missing_is_written_again_at_the_next_start(tmp_path: Path
 
 
 async def test_what_somebody_else_put_there_stays(tmp_path: Path, folder: Path) -> None:
-    async with small_memory(tmp_path) as memory:
-        await talk(memory, 30)
-        await caught_up(memory)
+    await talked(tmp_path, 30)
     (folder / "L1/notes.md").write_text("Mine.")
     async with small_memory(tmp_path) as memory:
         await caught_up(memory)
@@ -209,9 +203,7 @@ async def test_what_somebody_else_put_there_stays(tmp_path: Path, folder: Path) 
 
 
 async def test_another_store_in_its_place_is_noticed(tmp_path: Path, folder: Path) -> None:
-    async with small_memory(tmp_path) as memory:
-        await talk(memory, 60)
-        await caught_up(memory)
+    await talked(tmp_path, 60)
     for path in tmp_path.glob("offbook.db*"):
         path.unlink()
     shutil.rmtree(tmp_path / "index")

@@ -53,7 +53,7 @@ def store_errors() -> Iterator[None]:
 def migrations() -> list[tuple[int, str]]:
     """Every numbered migration and its SQL, in order."""
     found = []
-    for item in resources.files("offbook.log.sqlite.store").joinpath("migrations").iterdir():
+    for item in resources.files("offbook.log.sqlite").joinpath("migrations").iterdir():
         match = _MIGRATION_NAME.fullmatch(item.name)
         if match:
             found.append((int(match[1]), item.read_text()))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import socket
 import time
 from collections import namedtuple
@@ -40,12 +42,22 @@ from tests.unit.log.test_sqlite_compression import MADE_BY_0002, filled, older_s
 Usage = namedtuple("Usage", "total used free")
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "home"
+
+    async def make() -> None:
+        async with open_memory(folder) as memory:
+            await memory.on_message(memory.scope("chat"), [Message(role="user", content="hello there")])
+            await memory.on_message(memory.scope("chat"), [Message(role="user", content="large " * 20_000)])
+
+    asyncio.run(make())
+    return folder
+
+
 @pytest.fixture
-async def home(tmp_path: Path) -> Home:
-    async with open_memory(tmp_path / "home") as memory:
-        await memory.on_message(memory.scope("chat"), [Message(role="user", content="hello there")])
-        await memory.on_message(memory.scope("chat"), [Message(role="user", content="large " * 20_000)])
-    return Home(tmp_path / "home")
+def home(made: Path, tmp_path: Path) -> Home:
+    return Home(shutil.copytree(made, tmp_path / "home"))
 
 
 async def levels(home: Home, **keywords: bool) -> dict[str, str]:
@@ -335,6 +347,7 @@ def health(task: str, **fields: Any) -> TaskHealth:
 async def test_maintenance_that_fails_is_told_with_what_to_do(home: Home) -> None:
     settings = load(home.folder, environ={}).settings
     tasks = [health("index"), health("wiki", failures=4, error="the disk is full", did={"pages not understood": 1})]
+    shutil.rmtree(home.indexes, ignore_errors=True)  # which the background may have begun, or not
     assert await of_upkeep.check_maintenance(home, settings) == []  # asking would make an agent
     (home.indexes / folder_name("main")).mkdir(parents=True, exist_ok=True)
     with FakeProvider(home.socket) as provider:
@@ -498,7 +511,7 @@ async def test_a_store_of_before_summaries_has_none_that_are_damaged(tmp_path: P
 
 async def test_it_looks_beside_writes_without_false_alarms(home: Home) -> None:
     async with open_memory(home.folder) as memory:
-        for number in range(30):
+        for number in range(10):
             await memory.on_message(memory.scope("chat"), [Message(role="user", content=f"message {number}")])
             findings = await of_record.check_store(home)
             assert {finding.level for finding in findings} == {"ok"}

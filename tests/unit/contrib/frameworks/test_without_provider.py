@@ -48,10 +48,10 @@ def memory(tmp_path: Path) -> Iterator[Client]:
 def test_a_framework_that_is_missing_is_named_with_its_extra(
     monkeypatch: pytest.MonkeyPatch, module: str, extra: str, needed: str
 ) -> None:
-    monkeypatch.delitem(sys.modules, f"offbook.integrations.{module}", raising=False)
+    monkeypatch.delitem(sys.modules, f"offbook.contrib.frameworks.{module}", raising=False)
     monkeypatch.setitem(sys.modules, needed, None)
     with pytest.raises(ImportError, match="is not installed") as raised:
-        importlib.import_module(f"offbook.integrations.{module}")
+        importlib.import_module(f"offbook.contrib.frameworks.{module}")
     assert isinstance(raised.value, OffbookError)
     assert f"pip install 'offbook[{extra}]'" in str(raised.value)
 
