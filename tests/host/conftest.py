@@ -1,4 +1,5 @@
-"""One host, model and provider a test file. A file that wants another setup than level `recall` overrides `setup`."""
+"""One gateway a test process, one model and provider a test file. A file that wants another setup than level `recall`
+overrides `setup`; the gateway is given it without a restart."""
 
 from __future__ import annotations
 
@@ -15,12 +16,34 @@ from tests.host.rpc import Rpc
 from tests.host.scripted_model import ScriptedModel
 
 PLUGIN_DIR = REPOSITORY / "plugins" / "openclaw"
+# For a turn's memory and for every other call, the most that can be set: what is shown must not hang on how busy the
+# machine is. A test of the deadlines themselves leaves them as they are.
+UNHURRIED = {"turnDeadlineMs": 10_000, "callDeadlineMs": 10_000}
 # The first test of a run may install the host, the first of a file starts a gateway.
 TEST_SECONDS = 1_500
+# The files that take longest begin, so that three processes are done at about the same time. The first has but one test, and
+# a process is given its next file with it: a short one, the fourth.
+LONGEST_FIRST = (
+    "test_long_conversation",
+    "test_import",  # reads all that its gateway was ever told: least, where it is the first
+    "test_surfaces",
+    "test_model_rules",
+    "test_lifecycle",
+    "test_restart",
+    "test_provider_killed",
+    "test_compaction",
+    "test_plugin",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
+    order = {name: at for at, name in enumerate(LONGEST_FIRST)}
+
+    def place(item: pytest.Item) -> int:
+        return order.get(item.path.stem, len(order)) if here in item.path.parents else -1  # not ours: before, as it is
+
+    items.sort(key=place)
     for item in items:
         if here in item.path.parents and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(TEST_SECONDS))
@@ -51,17 +74,23 @@ def provider() -> Iterator[OffbookProvider]:
 
 @pytest.fixture(scope="module")
 def setup(provider: OffbookProvider) -> Setup:
-    return Setup(plugin_dir=PLUGIN_DIR, level="recall", plugin_config={"home": str(provider.home)})
+    return Setup(plugin_dir=PLUGIN_DIR, level="recall", plugin_config={"home": str(provider.home), **UNHURRIED})
 
 
-@pytest.fixture(scope="module")
-def gateway(host: Host, model: ScriptedModel, setup: Setup) -> Iterator[Gateway]:
-    gateway = Gateway(model, setup, host=host)
+@pytest.fixture(scope="session")
+def shared_gateway(host: Host) -> Iterator[Gateway]:
+    gateway = Gateway(host)
     try:
-        gateway.start()
         yield gateway
     finally:
         gateway.close()
+
+
+@pytest.fixture(scope="module")
+def gateway(shared_gateway: Gateway, model: ScriptedModel, setup: Setup) -> Iterator[Gateway]:
+    shared_gateway.use(model, setup)
+    yield shared_gateway
+    shared_gateway.retire()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.daemon import Daemon
+from tests.acceptance.daemon import UNHURRIED, Daemon
 
 LOG_PAGE = 500
 
@@ -34,7 +34,7 @@ class OffbookProvider:
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [Path(sys.executable).with_name("offbook"), "serve"],
-                env=inherited | given | self._environ,
+                env=inherited | UNHURRIED | given | self._environ,
                 stdout=output,
                 stderr=output,
             )

@@ -21,7 +21,7 @@ from tests.host.gateway import Gateway
 from tests.host.host_config import TOKEN
 
 PROTOCOL_VERSION = 4
-CALL_SECONDS = 60.0
+CALL_SECONDS = 240.0
 SCOPES = ("operator.read", "operator.write", "operator.admin", "operator.approvals", "operator.pairing")
 CARRIER = """
 const socket = new WebSocket(process.argv[1]);

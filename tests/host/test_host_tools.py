@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.host.conftest import PLUGIN_DIR
+from tests.host.conftest import PLUGIN_DIR, UNHURRIED
 from tests.host.gateway import Gateway
 from tests.host.host_config import Setup
 from tests.host.providers import OffbookProvider
@@ -46,8 +46,7 @@ ANSWER = (
 )
 WRITTEN = "The owner of the blue cutter asked me for another berth, and I promised him a letter of the harbour master."
 WITHOUT_WORK_SECONDS = 2.0
-STORED_SECONDS = 30
-WRITTEN_SECONDS = 60
+WRITTEN_SECONDS = 240
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +61,9 @@ def provider() -> Iterator[OffbookProvider]:
 
 @pytest.fixture(scope="module")
 def setup(provider: OffbookProvider) -> Setup:
-    config = {"home": str(provider.home), "hostModel": True, "turnDeadlineMs": 5_000, "callDeadlineMs": 5_000}
+    config = {"home": str(provider.home), "hostModel": True, **UNHURRIED}
     extra = {
-        # The slot as it is when nobody says anything: the host's own plugin has it. Its search looks for words, because
-        # for meaning it would ask a server in the network.
-        "memory": {"search": {"provider": "none"}},
+        # The slot as it is when nobody says anything: the host's own plugin has it.
         "plugins": {"slots": {"memory": None}, "allow": ["offbook", "offbook-memory", "memory-core"]},
     }
     # Without Tool Search, which one test switches off, the host's tools alone take 35,000 tokens.
@@ -133,7 +130,7 @@ def test_the_hosts_model_writes_the_summary_and_no_turn_waits(
     try:
         for part in ("one", "two", "three"):
             gateway.turn("harbour", f"For the harbour report, part {part}: {SAID}")
-        gateway.wait_until(lambda: len(provider.log("agent:main:harbour")) == 6, STORED_SECONDS, "all is stored")
+        gateway.wait_until(lambda: len(provider.log("agent:main:harbour")) == 6, "all is stored")
         assert provider.status()["summaries"]["summarizers"] == ["host", "extractive"]
 
         # The next words make it due. As long as their turn runs, the model is left alone.
@@ -141,14 +138,14 @@ def test_the_hosts_model_writes_the_summary_and_no_turn_waits(
         with ThreadPoolExecutor(1) as pool:
             turn = pool.submit(gateway.turn, "harbour", f"For the harbour report, part four: {SAID}")
             try:
-                gateway.wait_until(lambda: len(provider.log("agent:main:harbour")) == 7, STORED_SECONDS, "it is stored")
+                gateway.wait_until(lambda: len(provider.log("agent:main:harbour")) == 7, "it is stored")
                 time.sleep(WITHOUT_WORK_SECONDS)
                 assert provider.status()["summaries"]["waiting"] == 1
                 assert of_the_host(model) == []
             finally:
                 turn_may_end.set()
             assert turn.result().text == ANSWER
-        gateway.wait_until(lambda: bool(of_the_host(model)), WRITTEN_SECONDS, "asking its model for a summary")
+        gateway.wait_until(lambda: bool(of_the_host(model)), "asking its model for a summary")
         (asked,) = of_the_host(model)
 
         # And as long as it writes, nobody waits for it.
@@ -174,7 +171,7 @@ def test_the_hosts_model_writes_the_summary_and_no_turn_waits(
         found: list[dict[str, Any]] = provider.ask("summaries", agentId="main")["summaries"]
         return found
 
-    gateway.wait_until(lambda: bool(summaries()), WRITTEN_SECONDS, "done with the summary")
+    gateway.wait_until(lambda: bool(summaries()), "done with the summary")
     (summary,) = summaries()
     assert (summary["summarizer"], summary["level"], summary["text"]) == ("host", 1, WRITTEN)
     assert summary["spans"] == [{"sessionId": "agent:main:harbour", "firstSeq": 1, "lastSeq": 6}]
@@ -216,7 +213,7 @@ def test_the_hosts_search_is_told_what_offbook_knows(
     gateway: Gateway, model: ScriptedModel, provider: OffbookProvider, directly: bool
 ) -> None:
     recorded(provider, "elsewhere:boathouse", KEY, "I will remember where it is.", *UNRELATED)
-    gateway.wait_until(lambda: KEY in str(recalled(provider, WHERE_IS_THE_KEY)), STORED_SECONDS, "it can be recalled")
+    gateway.wait_until(lambda: KEY in str(recalled(provider, WHERE_IS_THE_KEY)), "it can be recalled")
     session = "searching-directly" if directly else "searching"  # the host's keys are in small letters
     call = searching(WHERE_IS_THE_KEY, directly=directly)
     result, request = result_of(gateway, model, session, "Please look it up.", [call])
@@ -229,7 +226,7 @@ def test_the_hosts_search_is_told_what_offbook_knows(
 
     # In the log is what the host's search has found: what was told was known before.
     key = f"agent:main:{session}"
-    gateway.wait_until(lambda: "I have looked." in str(provider.log(key)), STORED_SECONDS, "all is stored")
+    gateway.wait_until(lambda: "I have looked." in str(provider.log(key)), "all is stored")
     (line,) = [line for line in provider.log(key) if line["message"]["role"] == "tool"]
     assert "flower pot" not in str(provider.log(key))
     assert hosts_own(text_of(line["message"]), directly=directly) == (own, "")
@@ -263,7 +260,7 @@ def test_in_the_memory_slot_offbook_answers(gateway: Gateway, model: ScriptedMod
     }
     gateway.configure({"plugins": slot, "tools": {"toolSearch": None}})
     recorded(provider, "elsewhere:mole", "What is new at the mole?", LANTERN, *UNRELATED)
-    gateway.wait_until(lambda: LANTERN in str(recalled(provider, ABOUT_THE_LANTERN)), STORED_SECONDS, "recallable")
+    gateway.wait_until(lambda: LANTERN in str(recalled(provider, ABOUT_THE_LANTERN)), "recallable")
 
     search = ToolCall("memory_search", {"query": ABOUT_THE_LANTERN, "maxResults": 3})
     found, request = result_of(gateway, model, "slot", "Please look it up.", [search])
@@ -291,7 +288,6 @@ def test_in_the_memory_slot_offbook_answers(gateway: Gateway, model: ScriptedMod
 
     gateway.wait_until(
         lambda: any(SAID_LATER in entry["text"] for entry in in_slot("where does the timetable of the ferry hang")),
-        STORED_SECONDS,
         "all of the session can be recalled",
     )
     given = [line for line in provider.log("agent:main:slot") if LANTERN in text_of(line["message"])]

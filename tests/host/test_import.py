@@ -29,8 +29,9 @@ from tests.host.scripted_model import (
 )
 from tests.host.transcripts import transcript
 
-AGENTS = ("main", "bob")
-SESSIONS = {"agent:main:imported": "main", "agent:main:begun-anew": "main", "agent:bob:imported": "bob"}
+# Agents that no other file has: all that the host has of them is said here, and all of it is imported.
+AGENTS = ("ida", "jon")
+SESSIONS = {"agent:ida:imported": "ida", "agent:ida:begun-anew": "ida", "agent:jon:imported": "jon"}
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def imported(gateway: Gateway, provider: OffbookProvider) -> dict[str, Any]:
         [*command, "import", "openclaw", "--state", str(gateway.state), "--json"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={name: value for name, value in os.environ.items() if not name.startswith("OFFBOOK_")},
     )
@@ -78,16 +79,16 @@ def test_the_hosts_history_imported_is_what_capture_stored(
 ) -> None:
     model.reply = reply
     for text in ("Hello, my canoe is red.", "Please look around.", "Now say something large.", "Schönen Gruß, 你好!"):
-        gateway.turn("imported", text)
-    gateway.turn("imported", "Bob here, my canoe is green.", agent="bob")
-    gateway.turn("begun-anew", "Before it begins anew.")
-    rpc.say("agent:main:begun-anew", "/new")
-    gateway.turn("begun-anew", "After it has begun anew.")
+        gateway.turn("imported", text, agent="ida")
+    gateway.turn("imported", "Jon here, my canoe is green.", agent="jon")
+    gateway.turn("begun-anew", "Before it begins anew.", agent="ida")
+    rpc.say("agent:ida:begun-anew", "/new")
+    gateway.turn("begun-anew", "After it has begun anew.", agent="ida")
     stored: dict[str, list[dict[str, Any]]] = {}
     for key, agent in SESSIONS.items():
         entries = transcript(gateway, key)
         gateway.wait_until(
-            lambda key=key, agent=agent, entries=entries: len(provider.log(key, agent)) >= len(entries), 30, "stored"
+            lambda key=key, agent=agent, entries=entries: len(provider.log(key, agent)) >= len(entries), "stored"
         )
         stored[key] = [line["message"] for line in provider.log(key, agent)]
         assert [message["id"] for message in stored[key]] == [entry.entry_id for entry in entries]

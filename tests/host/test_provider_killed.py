@@ -32,13 +32,13 @@ def with_tools(request: Request) -> Text | ToolCalls:
 
 def reported(gateway: Gateway) -> dict[str, Any]:
     """What the plugin tells of itself, at most once a second."""
-    report: dict[str, Any] = json.loads((gateway.state / "offbook" / "report.json").read_text())
+    report: dict[str, Any] = json.loads((gateway.plugin_state / "report.json").read_text())
     return report
 
 
 def assert_the_same(gateway: Gateway, provider: OffbookProvider, key: str) -> list[Entry]:
     entries = transcript(gateway, key)
-    gateway.wait_until(lambda: len(provider.log(key)) >= len(entries), 60, f"{key} is delivered")
+    gateway.wait_until(lambda: len(provider.log(key)) >= len(entries), f"{key} is delivered")
     log = [line["message"] for line in provider.log(key)]
     assert [message["id"] for message in log] == [entry.entry_id for entry in entries]
     for message, entry in zip(log, entries, strict=True):
@@ -62,9 +62,7 @@ def test_a_conversation_goes_on_without_the_provider(
             gateway.turn("killed", f"This is turn number {turn} of a conversation about lighthouses.").seconds
         )
         if turn == 7:
-            gateway.wait_until(
-                lambda: reported(gateway)["capture"]["waiting"] > 0, 10, "the report tells of the outbox"
-            )
+            gateway.wait_until(lambda: reported(gateway)["capture"]["waiting"] > 0, "the report tells of the outbox")
             assert reported(gateway)["turns"]["failed"] > 0  # and the reason is there to see
             assert "offbook.sock" in (reported(gateway)["turns"]["last"]["error"] or "")
     assert max(seconds[5:10]) < LONGEST_TURN_SECONDS

@@ -69,7 +69,7 @@ def test_a_fact_of_one_session_comes_to_mind_in_another(
         entries = transcript(gateway, key)
         assert entries
         assert not any("offbook-recall" in str(entry.message) for entry in entries)
-        gateway.wait_until(lambda key=key, entries=entries: len(provider.log(key)) == len(entries), 20, "all is stored")
+        gateway.wait_until(lambda key=key, entries=entries: len(provider.log(key)) == len(entries), "all is stored")
         assert [line["message"]["id"] for line in provider.log(key)] == [entry.entry_id for entry in entries]
         assert not any("offbook-recall" in str(line["message"]) for line in provider.log(key))
 
@@ -89,5 +89,5 @@ def test_capture_records_and_changes_nothing(
     assert asked["off"].tool_names == asked["capture"].tool_names
     assert [without_runtime_line(last_user_text(request)) for request in asked.values()] == [QUESTION, QUESTION]
     assert not any(name.startswith(("swap_", "memory_")) for name in asked["off"].tool_names)
-    gateway.wait_until(lambda: len(provider.log("agent:main:plain-capture")) == 2, 20, "capture stores the turn")
+    gateway.wait_until(lambda: len(provider.log("agent:main:plain-capture")) == 2, "capture stores the turn")
     assert provider.log("agent:main:plain-off") == []

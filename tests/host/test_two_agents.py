@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.host.conftest import PLUGIN_DIR
+from tests.host.conftest import PLUGIN_DIR, UNHURRIED
 from tests.host.gateway import Gateway
 from tests.host.host_config import Setup
 from tests.host.providers import OffbookProvider
@@ -27,13 +27,11 @@ from tests.host.scripted_model import (
 SECRETS = {"alice": "4711-KESTREL", "bob": "8080-OSPREY"}
 VAULTS = {"alice": "red", "bob": "blue"}
 OTHER = {"alice": "bob", "bob": "alice"}
-RECALLED_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
 def setup(provider: OffbookProvider) -> Setup:
-    # Five seconds for a turn's memory: a test of who reads what must not hang on how busy the machine is.
-    config = {"home": str(provider.home), "turnDeadlineMs": 5_000, "callDeadlineMs": 5_000}
+    config = {"home": str(provider.home), **UNHURRIED}
     return Setup(plugin_dir=PLUGIN_DIR, level="recall", plugin_config=config, agents=("alice", "bob"))
 
 
@@ -75,7 +73,7 @@ def told(gateway: Gateway, model: ScriptedModel, provider: OffbookProvider) -> N
             for agent, secret in SECRETS.items()
         )
 
-    gateway.wait_until(remembered, RECALLED_SECONDS, "recording what each agent was told")
+    gateway.wait_until(remembered, "recording what each agent was told")
 
 
 @pytest.mark.usefixtures("told")

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.host.gateway import Gateway
 
-READ_SECONDS = 60
+READ_SECONDS = 240
 # All windows of the key, oldest first; events of a window in their order. `/new` and `/reset` begin no window: they are
 # an event of type `reset` in it.
 SCRIPT = """
