@@ -9,8 +9,7 @@ LIVE := $(VENV)/.live
 SOURCES := setup.py MANIFEST.in $(shell find src plugins/openclaw -not -path '*/node_modules*' -not -path '*/__pycache__*' -not -path '*.egg-info*' 2> /dev/null)
 # Without what an earlier build left: a module that was deleted would be in the wheel again.
 REMAKE := rm -rf build/lib build/bdist.* && $(PIP)
-FUZZER := tests/acceptance/test_fuzz.py
-OTHERS := tests --ignore=tests/host --ignore=tests/unit --ignore=$(FUZZER)
+OTHERS := tests --ignore=tests/host --ignore=tests/unit
 # Of two that run beside each other, one is printed after the other; make 3 cannot.
 SYNCED := $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync=target)
 
@@ -25,7 +24,7 @@ endef
 PYTEST := $(BIN)/python -m pytest
 UNIT := nice -n 5 $(PYTEST) -o cache_dir=.pytest_cache/unit
 
-.PHONY: run test check unit host plugin bench docs site wheel develop clean
+.PHONY: run test check unit host plugin prove bench docs site wheel develop clean
 
 ## run: set everything up and start the provider
 run: $(READY)
@@ -42,9 +41,7 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The fuzzer by itself: schemathesis sends far less where tests are given to several processes.
 unit: $(READY)
-	$(call tested,$(FUZZER),,$(UNIT))
 	$(call tested,$(OTHERS),--numprocesses=2 --dist=loadfile,$(UNIT))
 	$(call tested,tests/unit,--numprocesses=2,$(UNIT))
 
@@ -56,6 +53,12 @@ host: $(READY)
 plugin: $(READY)
 	$(BIN)/python -m tests.host.building
 	$(BIN)/python -m pytest tests/host/test_plugin.py -k "built or own"
+
+## prove: the long campaigns, for hours: 1,000 kills, a million fuzzed requests, 10,000 histories, 500 facts forgotten
+prove: $(READY)
+	PROVE_KILLS=1000 $(PYTEST) tests/acceptance/test_kill.py
+	PROVE_REQUESTS=1000000 $(PYTEST) tests/acceptance/test_fuzz.py --timeout=0
+	$(BIN)/python -m benchmarks --only conservation --only forgetting
 
 ## bench: measure what is promised of speed and safety (BENCH="--quick", BENCH="--only acknowledge")
 bench: $(READY)

@@ -6,18 +6,18 @@ import asyncio
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, Protocol
 
 from tests.acceptance.daemon import READY_SECONDS, Daemon
+from tests.processes import OFFBOOK, Offbook
 
 from benchmarks.exchange import BlockingConnection, request
 
-OFFBOOK = str(Path(sys.executable).with_name("offbook"))
 POLL_SECONDS = 0.001
 """How exactly the moment of readiness is known."""
 PING = request("ping")
@@ -28,16 +28,24 @@ def environ_of(home: Path) -> dict[str, str]:
     return {**inherited, "OFFBOOK_HOME": str(home), "OFFBOOK_PORT": "0"}
 
 
-def spawn(home: Path, **settings: str) -> Daemon:
-    """Begins to start it, with these variables besides; the log grows over all starts of one folder."""
+def spawn(home: Path, *, is_forked: bool = False, **settings: str) -> Daemon:
+    """Begins to start it, with these variables besides; the log grows over all starts of one folder. Forked, it has its
+    modules loaded already: for tests, which measure nothing."""
     log = home.with_name(home.name + ".log")
     with log.open("ab") as output:
-        process = subprocess.Popen([OFFBOOK, "serve"], env=environ_of(home) | settings, stdout=output, stderr=output)
+        options: dict[str, Any] = {"env": environ_of(home) | settings, "stdout": output, "stderr": output}
+        process = Offbook("serve", **options) if is_forked else subprocess.Popen([OFFBOOK, "serve"], **options)
     return Daemon(home, 0, process, log)
 
 
-def start(home: Path, **settings: str) -> Daemon:
-    daemon = spawn(home, **settings)
+class Spawn(Protocol):
+    """`spawn`, with what else is given to it."""
+
+    def __call__(self, home: Path, **settings: str) -> Daemon: ...
+
+
+def start(home: Path, *, is_forked: bool = False, **settings: str) -> Daemon:
+    daemon = spawn(home, is_forked=is_forked, **settings)
     wait_for_ping(daemon)
     return daemon
 

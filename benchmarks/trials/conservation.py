@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 import uvloop
 
-from benchmarks.provider import kill, spawn, wait_for_ping_beside, working_folder
+from benchmarks.provider import Spawn, kill, spawn, wait_for_ping_beside, working_folder
 from benchmarks.trials.asked import Inside, Remote, settle
 from benchmarks.trials.histories import history_of
 from benchmarks.trials.lives import Life, Tally, reckon_summaries, some_at_once
@@ -101,7 +101,7 @@ def _troubles_told(tally: Tally, seeds: Sequence[int]) -> Iterator[None]:
 # ── a daemon that is killed ───────────────────────────────────────────────────────────────────
 
 
-async def killed(home: Path, seeds: Sequence[int], kills: int) -> Tally:
+async def killed(home: Path, seeds: Sequence[int], kills: int, spawn: Spawn = spawn) -> Tally:
     """Histories of one batch that a daemon lives through, killed again and again while they happen."""
     tally = Tally()
     chance = random.Random(f"kills {seeds[0]}")

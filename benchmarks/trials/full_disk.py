@@ -11,7 +11,7 @@ import msgspec
 from tests.acceptance.daemon import Daemon
 
 from benchmarks.exchange import Connection, request
-from benchmarks.provider import kill, spawn, wait_for_ping_beside
+from benchmarks.provider import Spawn, kill, spawn, wait_for_ping_beside
 from benchmarks.trials.reckoning import Reckoning, reckon
 from benchmarks.trials.requests import Kind
 from benchmarks.trials.small_disk import SmallDisk
@@ -42,10 +42,11 @@ class FullDiskReport(msgspec.Struct, frozen=True):
 
 
 class FullDiskTrial:
-    def __init__(self, disk: SmallDisk, *, seed: int) -> None:
+    def __init__(self, disk: SmallDisk, *, seed: int, spawn: Spawn = spawn) -> None:
         self._disk = disk
         self._home = disk.folder
         self._seed = seed
+        self._spawn = spawn
         self._loads: list[Load] = []
         self._reads = Counter[str]()
         self._faults: list[str] = []
@@ -55,7 +56,7 @@ class FullDiskTrial:
     async def run(self) -> FullDiskReport:
         for name in ("ballast-1", "ballast-2"):
             self._disk.load_ballast(name, BALLAST_BYTES)
-        daemon = spawn(self._home)
+        daemon = self._spawn(self._home)
         try:
             await wait_for_ping_beside(daemon)
             await self._fill(daemon, EVERY)
@@ -120,7 +121,7 @@ class FullDiskTrial:
 
     async def _start_again(self) -> Daemon:
         """First on the full disk, where it may start or say why not; then with room."""
-        daemon = spawn(self._home)
+        daemon = self._spawn(self._home)
         try:
             await wait_for_ping_beside(daemon)
             self._start_while_full = "it starts"
@@ -129,7 +130,7 @@ class FullDiskTrial:
             told = daemon.log.read_text().splitlines()
             self._start_while_full = f"it ends with {daemon.process.returncode}: {told[-1] if told else ''}"
         self._disk.drop_ballast("ballast-2")
-        daemon = spawn(self._home)
+        daemon = self._spawn(self._home)
         await wait_for_ping_beside(daemon)
         return daemon
 

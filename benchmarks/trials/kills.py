@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from tests.acceptance.daemon import Daemon
 
-from benchmarks.provider import kill, spawn, wait_for_ping_beside
+from benchmarks.provider import Spawn, kill, spawn, wait_for_ping_beside
 from benchmarks.trials.reckoning import Reckoning, reckon
 from benchmarks.trials.requests import KINDS, Kind
 from benchmarks.trials.writers import Load, writers_in
@@ -37,16 +37,17 @@ class KillReport(msgspec.Struct, frozen=True):
 
 
 class KillTrial:
-    def __init__(self, home: Path, *, kills: int, writers: int, seed: int) -> None:
+    def __init__(self, home: Path, *, kills: int, writers: int, seed: int, spawn: Spawn = spawn) -> None:
         self._home = home
         self._kills = kills
+        self._spawn = spawn
         self._chance = random.Random(seed)
         self._load = Load(writers_in(home / "offbook.sock", writers, seed=seed))
         self._hit = Counter[str]()
         self._while_starting = 0
 
     async def run(self, progress: Callable[[int], None] = lambda kills: None) -> KillReport:
-        daemon = spawn(self._home)
+        daemon = self._spawn(self._home)
         try:
             await wait_for_ping_beside(daemon)
             self._load.begin()
@@ -76,12 +77,12 @@ class KillTrial:
         await asyncio.to_thread(daemon.process.wait)
 
     async def _started_again(self) -> Daemon:
-        daemon = spawn(self._home)
+        daemon = self._spawn(self._home)
         if self._chance.random() < STARTS_KILLED:
             await asyncio.sleep(self._chance.uniform(0.1, 0.6))
             await asyncio.to_thread(kill, daemon)
             self._while_starting += 1
-            daemon = spawn(self._home)
+            daemon = self._spawn(self._home)
         await wait_for_ping_beside(daemon)
         return daemon
 

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -21,11 +20,15 @@ import msgspec
 
 from offbook.client.endpoint import Endpoint
 from tests.ports import free_port
+from tests.processes import Offbook
 
 READY_SECONDS = 90.0
 STOP_SECONDS = 20.0
 UNHURRIED = {"OFFBOOK_TURN_DEADLINE": "20s", "OFFBOOK_SEARCH_DEADLINE": "20s"}
 """On a busy machine, too, what is asked for is there. A test of what is left out says so."""
+
+WITHOUT_MODEL = {"OFFBOOK_EMBEDDING_MODEL": "none"}
+"""Loading it and embedding every message takes longer than most tests."""
 
 
 @dataclass(frozen=True)
@@ -154,9 +157,9 @@ def running(
     port = free_port()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("OFFBOOK_")}
     given = {"OFFBOOK_HOME": str(home), "OFFBOOK_PORT": str(port), **UNHURRIED, **(environ or {})}
-    command: list[str | Path] = [program or Path(sys.executable).with_name("offbook"), "serve"]
     with log.open("wb") as output:
-        process = subprocess.Popen(command, env=inherited | given, stdout=output, stderr=output)
+        options: dict[str, Any] = {"env": inherited | given, "stdout": output, "stderr": output}
+        process = Offbook("serve", **options) if program is None else subprocess.Popen([program, "serve"], **options)
     daemon = Daemon(home, port, process, log)
     try:
         daemon.wait_until_ready()

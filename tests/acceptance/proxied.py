@@ -6,19 +6,18 @@ import http.client
 import itertools
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import openai
 
 from tests.acceptance.daemon import Daemon
 from tests.acceptance.scripted_api import MODEL, Api, Received, Says
+from tests.processes import Offbook
 
 WINDOW = 4_000
 PATIENCE_SECONDS = 30.0
@@ -86,10 +85,9 @@ class Setup:
 
 @contextmanager
 def proxied(daemon: Daemon, api: Api, *options: str) -> Iterator[Setup]:
-    program = Path(sys.executable).with_name("offbook")
     places = ["--upstream", api.url, "--listen", "127.0.0.1:0", "--home", str(daemon.home)]
-    command = [program, "proxy", *places, *UNHURRIED, *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    arguments = ["proxy", *places, *UNHURRIED, *options]
+    process = Offbook(*arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

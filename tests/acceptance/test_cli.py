@@ -13,21 +13,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from offbook.client.clients import Client
-from tests.acceptance.daemon import Daemon, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
 from tests.ports import free_port
+from tests.processes import OFFBOOK, Offbook, run_offbook
 
-OFFBOOK = str(Path(sys.executable).with_name("offbook"))
 NOBODY = 65_534
+BETWEEN_SECONDS = 0.005
+"""Of who writes while something else goes on: often enough, and the machine has other things to do, too."""
 
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Daemon]:
-    with running({"OFFBOOK_PORT": "0"}) as daemon:
+    with running(WITHOUT_MODEL | {"OFFBOOK_PORT": "0"}) as daemon:
         yield daemon
 
 
@@ -45,15 +48,7 @@ def environ(home: Path, **variables: str) -> dict[str, str]:
 
 
 def offbook(home: Path, *arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [OFFBOOK, *arguments],
-        env=environ(home, **variables),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_offbook(*arguments, env=environ(home, **variables), stdin=stdin, text=True)
 
 
 def told(home: Path, *arguments: str, stdin: str = "") -> str:
@@ -71,13 +66,13 @@ def start() -> Iterator[Start]:
     """Starts a provider and waits until it answers; whatever is left of it when the test ends is ended."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(home: Path, *arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [OFFBOOK, "serve", *arguments],
-            env=environ(home),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+    def start(home: Path, *arguments: str, is_installed: bool = False) -> subprocess.Popen[str]:
+        options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        command = [OFFBOOK, "serve", *arguments]
+        process = (
+            subprocess.Popen(command, env=environ(home), **options)
+            if is_installed
+            else Offbook("serve", *arguments, env=environ(home), **options)
         )
         started.append(process)
         deadline = time.monotonic() + 90
@@ -172,9 +167,7 @@ def test_the_log_shows_as_many_as_were_asked_for(provider: Daemon) -> None:
 
 def test_following_shows_what_comes_and_ends_well(provider: Daemon) -> None:
     told(provider.home, "record", "live", "before")
-    process = subprocess.Popen(
-        [OFFBOOK, "log", "live", "-f"], env=environ(provider.home), stdout=subprocess.PIPE, text=True
-    )
+    process = Offbook("log", "live", "-f", env=environ(provider.home), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert "──" in process.stdout.readline()
     assert process.stdout.readline().endswith("before\n")
@@ -242,7 +235,7 @@ def test_verifying_while_messages_arrive_raises_no_false_alarm(provider: Daemon)
 
     def keep_writing() -> None:
         with Client(provider.socket_endpoint, home=provider.home) as client:
-            while not is_over.is_set():
+            while not is_over.wait(BETWEEN_SECONDS):
                 client.on_message("busy", ("user", "and another one"))
 
     writing = threading.Thread(target=keep_writing)
@@ -358,8 +351,12 @@ def test_agents_search_each_other_where_both_agree(provider: Daemon) -> None:
     assert "ferry" not in offbook(home, *asked).stdout
 
 
-def test_the_index_is_made_anew_and_finds_the_same(provider: Daemon) -> None:
-    home = provider.home
+def test_the_index_is_made_anew_and_finds_the_same() -> None:
+    with running({"OFFBOOK_PORT": "0"}) as with_model:
+        check_index(with_model.home)
+
+
+def check_index(home: Path) -> None:
     lines = [json.dumps({"role": "user", "content": f"Shelf {n} holds jar number {n}."}) for n in range(40)]
     told(home, "record", "jars", "--jsonl", "-", "--agent", "indexed", stdin="\n".join(lines))
     for option in ([], ["--embeddings"]):
@@ -393,7 +390,7 @@ def test_commands_that_ask_fail_alike_where_nobody_answers(folder: Path) -> None
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_a_provider_ends_well_and_takes_its_socket_along(name: signal.Signals, folder: Path, start: Start) -> None:
-    process = start(folder / "h")
+    process = start(folder / "h", is_installed=True)
     exit_code, output, errors = stop(process, name)
     assert exit_code == 0
     assert "is ready." in output
@@ -509,7 +506,7 @@ def test_a_backup_taken_while_messages_arrive_is_restored_elsewhere(
 
     def keep_writing() -> None:
         with Client(provider.socket_endpoint, home=home) as client:
-            while not is_over.is_set():
+            while not is_over.wait(BETWEEN_SECONDS):
                 client.on_message("arriving", ("user", "one more, while it is backed up"))
 
     writing = threading.Thread(target=keep_writing)
@@ -544,7 +541,7 @@ def test_a_backup_that_is_told_to_end_leaves_nothing_behind(folder: Path, start:
     lines = [json.dumps({"role": "user", "content": os.urandom(1_000_000).hex()}) for _ in range(30)]
     told(home, "record", "large", "--jsonl", "-", stdin="\n".join(lines))
     stop(process)
-    backup = subprocess.Popen([OFFBOOK, "backup", str(place)], env=environ(home), stderr=subprocess.PIPE, text=True)
+    backup = Offbook("backup", str(place), env=environ(home), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 20
     while not list(place.glob(".offbook-backup-*/*.tar.gz")) and time.monotonic() < deadline:
         time.sleep(0.001)

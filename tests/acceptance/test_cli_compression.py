@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from offbook.cli.handed import told_levels
-from tests.acceptance.daemon import Daemon, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
 from tests.acceptance.test_cli import offbook, told
 
 SMALL = {
@@ -26,7 +26,7 @@ MESSAGES = 40
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Daemon]:
-    with running(SMALL) as daemon:
+    with running(WITHOUT_MODEL | SMALL) as daemon:
         yield daemon
 
 

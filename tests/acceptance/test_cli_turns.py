@@ -10,6 +10,7 @@ from pathlib import Path
 from offbook.client.blocking import Client
 from tests.acceptance.daemon import running
 from tests.acceptance.test_cli import told
+from tests.processes import OFFBOOK
 
 SOCKET_ONLY = {"OFFBOOK_PORT": "0"}
 """A busy machine is slow: what is left out where it is late is tested elsewhere."""
@@ -65,7 +66,8 @@ def test_a_turn_is_looked_at_and_what_the_agent_is_on_about() -> None:
 
 
 def test_the_stable_section_outlives_a_kill() -> None:
-    """Whatever was said and noted since: the same bytes, for the provider's prompt cache."""
+    """Whatever was said and noted since: the same bytes, for the provider's prompt cache. A new interpreter hashes
+    strings differently."""
     with running(SOCKET_ONLY) as daemon:
         _tell(daemon.home)
         with Client(daemon.socket_endpoint, home=daemon.home, timeout_seconds=30) as client:
@@ -76,7 +78,7 @@ def test_the_stable_section_outlives_a_kill() -> None:
         daemon.process.kill()
         daemon.process.wait()
         with (
-            running(SOCKET_ONLY, home=daemon.home) as risen,
+            running(SOCKET_ONLY, home=daemon.home, program=OFFBOOK) as risen,
             Client(risen.socket_endpoint, home=risen.home, timeout_seconds=30) as client,
         ):
             _catch_up(risen.home)

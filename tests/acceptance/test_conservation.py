@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
-from benchmarks.provider import working_folder
+from benchmarks.provider import spawn, working_folder
 from benchmarks.trials.conservation import in_process, killed, killed_seeds
 from benchmarks.trials.conserved import log_faults, shown_faults
 
 from offbook.model.types import CompressedContext, LogLine, Message, Part, Scope, Span, now
 
-BATCHES = [range(200, 220), range(600, 640)]
+BATCHES = [range(200, 208), range(600, 612)]
 """Of the 10,000 of `python -m benchmarks --only conservation`; these have three and four levels of summaries."""
 
 
@@ -28,7 +30,7 @@ async def test_every_message_is_conserved(seeds: range) -> None:
 @pytest.mark.slow
 async def test_every_message_is_conserved_under_kills() -> None:
     with working_folder() as folder:
-        tally = await killed(folder / "home", killed_seeds(4), kills=3)
+        tally = await killed(folder / "home", killed_seeds(4), kills=3, spawn=partial(spawn, is_forked=True))
     assert tally.faults == []
     assert tally.counts["histories"] == 4
     assert tally.counts["kills while something was said"], "the kills hit nothing"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
-from benchmarks.provider import working_folder
+from benchmarks.provider import spawn, working_folder
 from benchmarks.trials.full_disk import DISK_BYTES, FullDiskTrial
 from benchmarks.trials.small_disk import MountRefused, SmallDisk, small_disk
+
+from tests.acceptance.daemon import WITHOUT_MODEL
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -25,7 +28,7 @@ def disk() -> Iterator[SmallDisk]:
 
 
 async def test_a_full_disk_refuses_loses_nothing_and_recording_resumes(disk: SmallDisk) -> None:
-    report = await FullDiskTrial(disk, seed=1).run()
+    report = await FullDiskTrial(disk, seed=1, spawn=partial(spawn, is_forked=True, **WITHOUT_MODEL)).run()
     assert report.faults == []
     assert report.reckoning.faults == []
     assert list(report.problems) == ["urn:offbook:problem:store-full 507 retryable=True"]

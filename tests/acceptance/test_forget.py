@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,8 @@ import pytest
 from offbook import Client
 from offbook.client.outbox import Outbox
 from offbook.client.outboxes import folders_that_wait
-from tests.acceptance.daemon import running
+from tests.acceptance.daemon import WITHOUT_MODEL, running
+from tests.processes import run_offbook
 
 FACT = "the vault code is zanzibar 7741"
 
@@ -24,14 +24,7 @@ FACT = "the vault code is zanzibar 7741"
 def offbook(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("OFFBOOK_")}
     environ["OFFBOOK_HOME"] = str(home)
-    return subprocess.run(
-        [Path(sys.executable).with_name("offbook"), *arguments],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_offbook(*arguments, env=environ, text=True)
 
 
 def left(folder: Path) -> list[str]:
@@ -59,7 +52,7 @@ def refuse(home: Path, text: str) -> None:
 
 
 def test_what_was_recorded_while_nobody_answered_is_forgotten_too(home: Path) -> None:
-    with running(home=home) as daemon:
+    with running(WITHOUT_MODEL, home=home) as daemon:
         daemon.ask("onMessage", sessionId="chat", messages=[{"role": "user", "content": f"Remember that {FACT}."}])
         daemon.ask("onMessage", sessionId="chat", messages=[{"role": "user", "content": "The ferry leaves at nine."}])
         daemon.process.kill()
@@ -69,7 +62,7 @@ def test_what_was_recorded_while_nobody_answered_is_forgotten_too(home: Path) ->
             away.close(timeout_seconds=0.2)
         assert folders_that_wait(home)
     refuse(home, f"Refused: {FACT}.")
-    with running(home=home) as daemon:
+    with running(WITHOUT_MODEL, home=home) as daemon:
         with Client(daemon.socket_endpoint, home=home, client="here") as here:  # runs on, with its outbox open
             here.record("chat", ("user", f"Here, too: {FACT}."))
             assert here.flush()
@@ -84,7 +77,7 @@ def test_what_was_recorded_while_nobody_answered_is_forgotten_too(home: Path) ->
         assert document["undelivered"] == {"delivered": 1, "waiting": 0}
         daemon.process.kill()
         daemon.process.wait()
-    with running(home=home) as daemon:
+    with running(WITHOUT_MODEL, home=home) as daemon:
         verified = offbook(home, "forget", "--verify", document["savedTo"], "--matching", "zanzibar")
         assert verified.returncode == 0, verified.stdout + verified.stderr
         assert "nothing of it was found" in verified.stdout

@@ -1,22 +1,35 @@
-"""Whatever can be made of our OpenAPI document is sent to a real daemon: it never fails, and answers as documented."""
+"""Whatever can be made of our OpenAPI document is sent to a real daemon: it never fails, and answers as documented.
+
+Each verb for a while, in `make test`; with PROVE_REQUESTS, as in `make prove`, so many requests in all, and
+every boundary of every shape besides.
+"""
 
 from __future__ import annotations
 
+import os
 import time
+import unittest
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import HealthCheck, assume, given, settings, strategies
+from schemathesis.schemas import APIOperation
 
 from offbook.api.nulls import without_nulls
 from offbook.api.openapi import openapi_document
 from offbook.api.requests import SHAPES
 from offbook.model.content import depth
-from tests.acceptance.daemon import Daemon, message, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, message, running
 
-EXAMPLES_PER_VERB = 40
+pytest_plugins = ["schemathesis.pytest.plugin"]
+"""Left out elsewhere: loading it takes longer than many a test."""
+CAMPAIGN_REQUESTS = int(os.environ.get("PROVE_REQUESTS", "0"))
+SECONDS_PER_VERB = 0.4
+LEAST_PER_VERB = 6
+"""However busy the machine is."""
 LONGEST_WAIT_MS = 20
 """`log` waits as long as it is asked to; a fuzzer asks for a minute."""
 LIMITS_IN_BYTES = {"sessionId": 512, "agentId": 128, "id": 512}
@@ -49,7 +62,7 @@ SUMMARISED_SOON = {
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
     """With a session that has summaries of two levels."""
-    with running(SUMMARISED_SOON) as started:
+    with running(WITHOUT_MODEL | SUMMARISED_SOON) as started:
         call = {"type": "tool-call", "id": "c", "name": "look", "arguments": {"at": [1]}}
         talk = [message(f"Look at src/module_{number}.py, it says E{number}. " * 4) for number in range(60)]
         talk += [
@@ -66,18 +79,45 @@ def daemon() -> Iterator[Daemon]:
 
 CONFIG = {
     "generation": {
-        "max-examples": EXAMPLES_PER_VERB,
+        "max-examples": max(1, CAMPAIGN_REQUESTS // len(openapi_document()["paths"])),
         "deterministic": True,
         "database": "none",
         "with-security-parameters": False,  # every request carries the token; test_http has those that do not
     }
 }
 schema = schemathesis.openapi.from_dict(openapi_document(), config=schemathesis.Config.from_dict(CONFIG))
+OPERATIONS = [operation.ok() for operation in schema.get_all_operations()]
+UNHURRIED = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@schema.parametrize()
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
-def test_every_request_is_answered_as_documented(case: schemathesis.Case, daemon: Daemon) -> None:
+if CAMPAIGN_REQUESTS:
+
+    @schema.parametrize()
+    @UNHURRIED
+    def test_every_request_is_answered_as_documented(case: schemathesis.Case, daemon: Daemon) -> None:
+        check(case, daemon)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+def test_every_verb_answers_as_documented_for_a_while(operation: APIOperation[Any, Any, Any], daemon: Daemon) -> None:
+    modes = [operation.as_strategy(generation_mode=mode) for mode in schemathesis.GenerationMode]
+    ends, sent = time.monotonic() + SECONDS_PER_VERB, 0
+
+    @given(case=strategies.one_of(modes))
+    @settings(UNHURRIED, max_examples=1_000, derandomize=True, database=None)
+    def requests(case: schemathesis.Case) -> None:
+        nonlocal sent
+        if time.monotonic() > ends and sent >= LEAST_PER_VERB:
+            raise unittest.SkipTest  # which hypothesis passes on at once: there is no other way to end it
+        check(case, daemon)
+        sent += 1
+
+    with suppress(unittest.SkipTest):
+        requests()
+    assert sent
+
+
+def check(case: schemathesis.Case, daemon: Daemon) -> None:
     assume(_is_within_what_a_schema_cannot_say(case))
     if isinstance(case.body, dict):
         body = _as_a_client_sends(case.body)
@@ -110,7 +150,7 @@ def test_it_is_whole_after_all_that(daemon: Daemon) -> None:
     """Runs last: nothing that was sent above broke the chain of the agent most of it was sent to."""
     audit = daemon.ask("audit").json()
     assert audit["verified"]
-    assert audit["head"]["seq"] > EXAMPLES_PER_VERB
+    assert audit["head"]["seq"] > len(OPERATIONS)
     log = daemon.log.read_text()
     assert "request.refuse" in log
     assert "request.fail" not in log

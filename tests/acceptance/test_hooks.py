@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.daemon import Daemon, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
+from tests.processes import Offbook, run_offbook
 
-OFFBOOK = Path(sys.executable).with_name("offbook")
 UNHURRIED = ("--deadline", "10000")
 ROLLOUT_ID = "0199f0c2-1c1e-7a31-9d7e-2f1f5f6a7b8c"
 
@@ -77,14 +76,8 @@ class Host:
 
     def start(self, *args: str) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
-        return subprocess.Popen(
-            [OFFBOOK, "hook", *args, *UNHURRIED],
-            env=self.environ,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            start_new_session=True,
-        )
+        options: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "start_new_session": True}
+        return Offbook("hook", *args, *UNHURRIED, env=self.environ, **options)
 
     def hook(self, document: bytes, *args: str) -> Told:
         process = self.start(*(args or ("claude-code",)))
@@ -92,7 +85,7 @@ class Host:
         return Told(process.returncode, output, error)
 
     def offbook(self, *args: str) -> Any:
-        run = subprocess.run([OFFBOOK, *args, "--json"], env=self.environ, capture_output=True, timeout=60, check=False)
+        run = run_offbook(*args, "--json", env=self.environ)
         assert run.returncode == 0, run.stdout + run.stderr
         return json.loads(run.stdout)
 
@@ -121,7 +114,7 @@ def told_before(host: Host) -> list[Told]:
 
 @pytest.fixture(scope="module")
 def daemon(host: Host, told_before: list[Told]) -> Iterator[Daemon]:
-    with running({"OFFBOOK_EMBEDDING_MODEL": "none"}, home=host.home) as started:
+    with running(WITHOUT_MODEL, home=host.home) as started:
         yield started
 
 
@@ -181,7 +174,7 @@ def test_killed_again_and_again_every_message_is_there_once(host: Host, daemon: 
     count = 600
     host.say("killed", 0, count, "A sentence that is number {}. " + "x" * 2_000)
     document = host.document("Stop", "killed")
-    for seconds in (0.15, 0.3, 0.45, 0.6, 0.8):
+    for seconds in (0.01, 0.03, 0.06, 0.1, 0.2):
         process = host.start("claude-code")
         assert process.stdin is not None
         process.stdin.write(document)
@@ -263,9 +256,7 @@ def test_nothing_stops_the_agent(host: Host, daemon: Daemon, document: bytes) ->
 def test_no_option_of_a_hooks_stops_the_agent(host: Host, daemon: Daemon, options: tuple[str, ...]) -> None:
     """A hook that ends with 2 takes the prompt away from the agent."""
     prompt = host.document("UserPromptSubmit", "options", prompt="what is the database?")
-    process = subprocess.run(
-        [OFFBOOK, "hook", "claude-code", *options], env=host.environ, input=prompt, capture_output=True, check=False
-    )
+    process = run_offbook("hook", "claude-code", *options, env=host.environ, stdin=prompt)
     assert process.returncode == 0, process.stderr
 
 

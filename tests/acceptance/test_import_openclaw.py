@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,23 +13,23 @@ from pathlib import Path
 import pytest
 
 from offbook.client.clients import Client
-from tests.acceptance.daemon import Daemon, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
+from tests.processes import Offbook
 from tests.unit.contrib.importers.openclaw_state import AT_MS, State, said
 
-OFFBOOK = str(Path(sys.executable).with_name("offbook"))
 MESSAGES = 4_000
 KEY = "agent:main:main"
 
 
 @pytest.fixture
 def provider() -> Iterator[Daemon]:
-    with running({"OFFBOOK_PORT": "0"}) as daemon:
+    with running(WITHOUT_MODEL | {"OFFBOOK_PORT": "0"}) as daemon:
         yield daemon
 
 
 def imported(provider: Daemon, state: State, *arguments: str) -> subprocess.Popen[bytes]:
     environ = {**os.environ, "OFFBOOK_HOME": str(provider.home), "OPENCLAW_STATE_DIR": str(state.folder)}
-    return subprocess.Popen([OFFBOOK, "import", "openclaw", "--json", *arguments], env=environ, stdout=subprocess.PIPE)
+    return Offbook("import", "openclaw", "--json", *arguments, env=environ, stdout=subprocess.PIPE)
 
 
 def report_of(process: subprocess.Popen[bytes]) -> dict[str, object]:

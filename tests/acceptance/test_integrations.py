@@ -51,7 +51,7 @@ from offbook.contrib.frameworks.langgraph import HotSwapHook, OffbookStore, hot_
 from offbook.contrib.frameworks.openai_agents import OffbookSession
 from offbook.contrib.frameworks.pydantic_ai import HotSwap
 from offbook.model.content import text_of, tool_calls, tool_results
-from tests.acceptance.daemon import Daemon, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
 from tests.acceptance.test_tutorial import REPOSITORY, Step, pattern, steps
 
 WINDOW = 1_000
@@ -76,7 +76,7 @@ class House:
         self.daemon = self._started()
 
     def _started(self) -> Daemon:
-        return self._running.enter_context(running({"OFFBOOK_EMBEDDING_MODEL": "none"}, home=self.home / "home"))
+        return self._running.enter_context(running(WITHOUT_MODEL, home=self.home / "home"))
 
     def kill(self) -> None:
         self.daemon.process.kill()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.acceptance.daemon import Daemon, bearer, message, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, bearer, message, running
 from tests.acceptance.test_cli import offbook, told
 
 SECONDS = 60.0
@@ -28,7 +28,7 @@ def recalled(daemon: Daemon, query: str) -> str:
 
 def test_a_daemon_backs_up_by_itself_and_goes_on_from_a_moment_of_it() -> None:
     settings = {"OFFBOOK_MAINTENANCE_INTERVAL": "1s", "OFFBOOK_BACKUP_EVERY_HOURS": "1", "OFFBOOK_BACKUP_KEEP": "2"}
-    with running(settings) as daemon:
+    with running(WITHOUT_MODEL | settings) as daemon:
         daemon.ask("onMessage", sessionId="chat", message=message("My cat is called Miro."))
         then = datetime.now(UTC)
         time.sleep(0.01)
@@ -54,6 +54,6 @@ def test_a_daemon_backs_up_by_itself_and_goes_on_from_a_moment_of_it() -> None:
         home = daemon.home / "then"
         assert "cut of agent main" in told(home, "restore", later, "--at", then.isoformat())
         assert offbook(home, "audit", "--verify").returncode == 0
-        with running(home=home) as restored:
+        with running(WITHOUT_MODEL, home=home) as restored:
             assert "Miro" in recalled(restored, "What is my cat called?")
             assert "Bruno" not in recalled(restored, "What is my cat called?")

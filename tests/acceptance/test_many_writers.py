@@ -13,7 +13,7 @@ from benchmarks.trials.requests import Planned
 from benchmarks.trials.writers import Load, writers_in
 
 from offbook.model.types import Scope
-from tests.acceptance.daemon import Daemon
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon
 
 CONNECTIONS = 32
 REQUESTS_BEFORE_STOP = 200
@@ -27,7 +27,7 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def provider(home: Path) -> Iterator[Daemon]:
-    daemon = start(home)
+    daemon = start(home, is_forked=True, **WITHOUT_MODEL)
     yield daemon
     end(daemon)
 

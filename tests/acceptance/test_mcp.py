@@ -24,11 +24,11 @@ from mcp.shared.exceptions import MCPError
 
 from offbook.api.mcp.prompts import NOTHING_YET
 from offbook.cli.mcp import BY_HAND
-from tests.acceptance.daemon import Daemon, assert_problem, bearer, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, assert_problem, bearer, running
 from tests.host.installing import NPM_OPTIONS, installed
+from tests.processes import run_offbook
 
 OFFBOOK = str(Path(sys.executable).with_name("offbook"))
-WITHOUT_MODEL = {"OFFBOOK_EMBEDDING_MODEL": "none"}
 SECOND_CLIENT = Path(__file__).with_name("mcp_second_client.mjs")
 PACKAGES = ("@ai-sdk/mcp@1.0.101", "zod@4.6.7")
 TOOLS = [f"memory_{verb}" for verb in ("recall", "record", "context", "expand", "pin", "forget", "status")]
@@ -92,8 +92,8 @@ def text_of(result: Any) -> str:
 
 
 def bound_token(daemon: Daemon, name: str, agents: str) -> str:
-    command = [OFFBOOK, "--home", str(daemon.home), "token", "create", name, "--agents", agents]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+    command = ["--home", daemon.home, "token", "create", name, "--agents", agents]
+    return str(run_offbook(*command, check=True, text=True).stdout.strip())
 
 
 # ── the SDK's client ──────────────────────────────────────────────────────────────────────────
@@ -244,7 +244,7 @@ async def test_without_a_provider_the_tools_say_how_to_start_one_and_then_work()
             assert len((await client.list_resources()).resources) == 3
             with pytest.raises(MCPError, match="offbook serve"):
                 await client.read_resource("offbook://sessions")
-            with running({**WITHOUT_MODEL, "OFFBOOK_TURN_DEADLINE": "10ms"}, home=folder / "home"):
+            with running(WITHOUT_MODEL | {"OFFBOOK_TURN_DEADLINE": "10ms"}, home=folder / "home"):
                 assert (await call(client, "status")).is_error is False
                 # However late a turn is, it is never taken for an empty memory.
                 assert NOTHING_YET in (await client.get_prompt("handover")).messages[0].content.text

@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from offbook.models.tokens import estimate_tokens
-from tests.acceptance.daemon import running
+from tests.acceptance.daemon import WITHOUT_MODEL, running
 from tests.acceptance.proxied import KEY, PATIENCE_SECONDS, WINDOW, Setup, distinct, proxied, until, user
 from tests.acceptance.scripted_api import MODEL, Api, Says, Sends, events, whole
 
@@ -28,7 +28,7 @@ def api() -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def setup(api: Api) -> Iterator[Setup]:
-    with running({"OFFBOOK_EMBEDDING_MODEL": "none"}) as daemon, proxied(daemon, api, "--window", str(WINDOW)) as made:
+    with running(WITHOUT_MODEL) as daemon, proxied(daemon, api, "--window", str(WINDOW)) as made:
         yield made
 
 

@@ -1,4 +1,4 @@
-"""Forgotten is gone: facts planted in thousands of messages, in what came of them, and in every file (PEERS 31).
+"""Forgotten is gone: facts planted in a thousand messages, in what came of them, and in every file (PEERS 31).
 
 `benchmarks/forgetting.py` does the same with 500 facts in 10,000 messages, and in more."""
 
@@ -26,7 +26,7 @@ from offbook.transfer.backup import write_backup
 
 pytestmark = pytest.mark.slow
 
-MESSAGES, FACTS, SESSIONS = 3_000, 150, 20
+MESSAGES, FACTS, SESSIONS = 1_000, 60, 8
 WORDS = [
     "kitchen",
     "garden",
@@ -72,7 +72,7 @@ def history(facts: list[str]) -> dict[str, list[Message]]:
             text += ("", " I prefer", " We decided to use", " From now on always use")[
                 at % 4
             ] + f" the label {places[at]}."
-            text += " padding" * (LARGE_CHARS // 8) if at % 97 == 0 else ""
+            text += " padding" * (LARGE_CHARS // 8) if at % 19 == 0 else ""
         role = "user" if at % 2 == 0 else "assistant"
         sessions[f"chat-{at * SESSIONS // MESSAGES}"].append(Message(role=role, content=text, id=f"m{at}"))
     return sessions

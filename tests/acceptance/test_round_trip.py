@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -14,26 +13,24 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.daemon import Daemon, message, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, message, running
+from tests.processes import Offbook, run_offbook
 
-OFFBOOK = str(Path(sys.executable).with_name("offbook"))
-SMALL = {
+SMALL = WITHOUT_MODEL | {
     "OFFBOOK_CHUNK_TOKENS": "200",
     "OFFBOOK_PRUNING_BOUNDARY_TOKENS": "100",
     "OFFBOOK_SUMMARY_TARGET_TOKENS": "80",
     "OFFBOOK_MERGE_THRESHOLD": "3",
-    "OFFBOOK_EMBEDDING_MODEL": "none",
 }
-LARGE = "Wörter, 漢字 und 🦉. " * 230_000
-"""5 MB, and more than a request of the import may take together with another such."""
+WORDS = "Wörter, 漢字 und 🦉. "
+LARGE = {"main": WORDS * 230_000, "../CON 🦉": WORDS * 5_000}
+"""Each lies outside the log. The larger has 5 MB: more than a request of the import may take with another such."""
 MESSAGES = 120
 """In the longer session of each agent."""
 
 
 def offbook(daemon: Daemon, *arguments: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [OFFBOOK, *arguments, "--json"], env=environ(daemon), stdout=subprocess.PIPE, timeout=240, check=True
-    )
+    done = run_offbook(*arguments, "--json", env=environ(daemon), check=True)
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 
@@ -54,7 +51,7 @@ def caught_up(daemon: Daemon) -> None:
 
 def live(daemon: Daemon) -> None:
     """Two agents, and everything that can happen to one."""
-    for agent_id in ("main", "../CON 🦉"):
+    for agent_id, large in LARGE.items():
         place = {"agentId": agent_id, "sessionId": f"agent:{agent_id}:main"}
         for first in range(0, MESSAGES, 20):
             talk = [
@@ -67,9 +64,9 @@ def live(daemon: Daemon) -> None:
         call = {"type": "tool-call", "id": "c", "name": "look", "arguments": {"$part": "x", "at": [1, 2.5]}}
         told = [
             {"role": "assistant", "content": [call], "model": "some-model"},
-            {"role": "tool", "toolCallId": "c", "name": "look", "content": [{"type": "text", "text": LARGE}]},
+            {"role": "tool", "toolCallId": "c", "name": "look", "content": [{"type": "text", "text": large}]},
             message("[OpenClaw heartbeat poll]"),
-            message(LARGE, meta={"$part": {"$$part": 1}}),
+            message(large, meta={"$part": {"$$part": 1}}),
             message("ok"),
             message("\x00 nothing \u2028 special"),
             message("I prefer tea over coffee. We decided to use SQLite for the store."),
@@ -118,7 +115,7 @@ def test_export_import_export_is_the_same_bytes(export: Path, tmp_path: Path) ->
         assert any("module_7" in entry["text"] for entry in found)
         home = daemon.home
         daemon.stop()
-        subprocess.run([OFFBOOK, "--home", str(home), "audit", "--verify"], check=True, stdout=subprocess.PIPE)
+        run_offbook("--home", home, "audit", "--verify", check=True)
 
 
 @pytest.mark.slow
@@ -126,12 +123,8 @@ def test_export_import_export_is_the_same_bytes(export: Path, tmp_path: Path) ->
 def test_killed_in_the_middle_and_run_again_it_is_the_same(export: Path, tmp_path: Path, who: str) -> None:
     home = Path(tempfile.mkdtemp(prefix="ob"))  # as in `running`: a socket's path is short
     with running(SMALL, home=home) as daemon:
-        importing = subprocess.Popen(
-            [OFFBOOK, "import", "offbook", str(export)],
-            env=environ(daemon),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        silent: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        importing = Offbook("import", "offbook", export, env=environ(daemon), **silent)
         while not _stored(daemon):
             assert importing.poll() is None, "it was too quick to be killed"
             time.sleep(0.01)

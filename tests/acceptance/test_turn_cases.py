@@ -20,7 +20,7 @@ from offbook.model.settings import Settings
 from offbook.model.settings.sections import Embedding, TurnSettings
 from offbook.model.turn import PreparedTurn, TurnTokens
 from offbook.models.tokens import estimate_tokens
-from tests.acceptance.turn_cases import Answer, Case, Expect, Kind, answered, read_cases
+from tests.acceptance.turn_cases import Answer, Case, Expect, Kind, answered, chars_of, read_cases
 
 LEAST: dict[Kind, int] = {
     "hostile": 60,
@@ -31,6 +31,8 @@ LEAST: dict[Kind, int] = {
     "isolation": 20,
 }
 WITH_MODEL_EACH = 6
+WITH_MODEL_CHARS = 8_000
+"""Of the past of a case: embedding the longest takes minutes, and shows what the shorter ones do."""
 PATIENCE = TurnSettings(deadline=timedelta(seconds=60))
 """A busy machine answers late; what is left out for that is measured elsewhere."""
 WITHOUT_MODEL = Settings(embedding=Embedding(model="none"), turn=PATIENCE)
@@ -211,7 +213,7 @@ def test_a_choice_of_them_with_the_real_model(tmp_path: Path) -> None:
     """Likeness brings other things to mind than words do: every correction, and some of each other kind."""
     chosen = [case for case in CASES if case.kind == "contradictory"]
     for kind in sorted(LEAST.keys() - {"contradictory"}):
-        small = [case for case in CASES if case.kind == kind and sum(past.copies for past in case.history) <= 40]
+        small = [case for case in CASES if case.kind == kind and chars_of(case) <= WITH_MODEL_CHARS]
         chosen += small[:: LEAST[kind] // WITH_MODEL_EACH][:WITH_MODEL_EACH]
     found = asyncio.run(answered(tmp_path, chosen, Settings(turn=PATIENCE)))
     assert any(entry.why and entry.why.similarity is not None for answer in found for entry in answer.turn.entries)

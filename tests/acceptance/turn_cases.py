@@ -116,6 +116,10 @@ def messages_of(past: Sequence[Past], at: datetime) -> Iterator[tuple[Past, Mess
         )
 
 
+def chars_of(case: Case) -> int:
+    return sum(len(str(message.content)) for _, message in messages_of(case.history, now()))
+
+
 def ago(said: str) -> timedelta:
     unit = {"d": "days", "h": "hours", "m": "minutes"}[said[-1]]
     return timedelta(**{unit: int(said[:-1])})

@@ -17,18 +17,18 @@ from offbook.client.slot import orphan_in
 from offbook.context.validity import faults
 from offbook.model.errors import ProviderRefused
 from offbook.model.types import Message
-from tests.acceptance.daemon import Daemon, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
 
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running() as started:
+    with running(WITHOUT_MODEL) as started:
         yield started
 
 
 @pytest.fixture
 def own_daemon() -> Iterator[Daemon]:
-    with running() as started:
+    with running(WITHOUT_MODEL) as started:
         yield started
 
 

@@ -19,7 +19,7 @@ from offbook.model.lesson import LESSONS_SESSION, LessonDraft
 from offbook.model.settings import Settings
 from offbook.model.settings.sections import Embedding, Lessons
 from offbook.model.types import AuditDraft, Message, now
-from tests.acceptance.daemon import Daemon, assert_problem, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, assert_problem, running
 from tests.contract.test_http import assert_as_documented, validator
 
 AGENTS = ("blocking", "async", "http", "audited")
@@ -53,7 +53,7 @@ async def plant(home: Path) -> None:
 def daemon() -> Iterator[Daemon]:
     folder = Path(tempfile.mkdtemp(prefix="ob"))
     asyncio.run(plant(folder / "home"))
-    with running({"OFFBOOK_LESSONS_ENABLED": "false"}, home=folder / "home") as started:
+    with running(WITHOUT_MODEL | {"OFFBOOK_LESSONS_ENABLED": "false"}, home=folder / "home") as started:
         yield started
     shutil.rmtree(folder, ignore_errors=True)
 

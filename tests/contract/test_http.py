@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from offbook.api.openapi import openapi_document
 from offbook.api.requests import SHAPES
 from offbook.model.home import BoundToken, Home, token_digest
-from tests.acceptance.daemon import Daemon, Reply, assert_problem, bearer, message, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, Reply, assert_problem, bearer, message, running
 
 PATHS = ["/v1/ping", "/v1/openapi.json", "/metrics", "/v1/noSuchVerb", "/"]
 MOVED: list[dict[str, Any]] = [
@@ -32,7 +32,7 @@ MOVED: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running() as started:
+    with running(WITHOUT_MODEL) as started:
         yield started
 
 
@@ -500,7 +500,7 @@ WRITTEN = "Alice asked again and again for reports on the harbours, with tables 
 
 @pytest.fixture(scope="module")
 def hosted() -> Iterator[Daemon]:
-    with running(HOST_WRITES) as started:
+    with running(WITHOUT_MODEL | HOST_WRITES) as started:
         yield started
 
 
@@ -589,7 +589,7 @@ def test_a_host_that_never_asks_holds_up_nobody(hosted: Daemon) -> None:
 
 def test_hosts_that_wait_for_jobs_hold_up_nobody() -> None:
     """More of them than there are threads; and a stop lets them go with an answer."""
-    with running() as daemon:
+    with running(WITHOUT_MODEL) as daemon:
         replies: list[Reply] = []
         waiting = [
             threading.Thread(target=lambda: replies.append(daemon.ask("jobs/claim", waitMs=25_000))) for _ in range(40)
@@ -652,7 +652,7 @@ def test_secrets_come_back_redacted_and_are_nowhere_on_the_disk() -> None:
 
 
 def test_a_stop_leaves_no_socket_and_a_clean_exit() -> None:
-    with running() as daemon:
+    with running(WITHOUT_MODEL) as daemon:
         assert daemon.stop() == 0
         assert not daemon.socket.exists()
         with pytest.raises(OSError), socket.socket() as probe:

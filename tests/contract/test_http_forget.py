@@ -11,7 +11,7 @@ import pytest
 from offbook import AsyncClient, Client
 from offbook.model.errors import ProviderRefused
 from offbook.model.home import BoundToken, Home, token_digest
-from tests.acceptance.daemon import Daemon, assert_problem, message, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, assert_problem, message, running
 from tests.contract.test_http import assert_as_documented
 
 SECRET = "behind the blue door"
@@ -19,7 +19,7 @@ SECRET = "behind the blue door"
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running() as started:
+    with running(WITHOUT_MODEL) as started:
         yield started
 
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.daemon import Daemon, assert_problem, bearer, message, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, assert_problem, bearer, message, running
 
 LIMIT_BYTES = 100_000
 
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running({"OFFBOOK_SERVER_MAX_REQUEST_BYTES": str(LIMIT_BYTES)}) as started:
+    with running(WITHOUT_MODEL | {"OFFBOOK_SERVER_MAX_REQUEST_BYTES": str(LIMIT_BYTES)}) as started:
         yield started
 
 

@@ -18,7 +18,7 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 
 from offbook import Client, open_memory
 from offbook.model.types import Message
-from tests.acceptance.daemon import Daemon, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
 from tests.acceptance.scripted_api import MODEL, Api, Says
 from tests.acceptance.test_proxy import proxied
 
@@ -36,7 +36,6 @@ ASKED = "Where was the cat born?"
 SESSION = "story"
 BESIDE = {"export", "audit", "expand"}
 """Asked for by the test, and by a command that shows what it is about to erase."""
-OFF = {"OFFBOOK_EMBEDDING_MODEL": "none"}
 
 
 class Teller(Protocol):
@@ -161,7 +160,7 @@ TELLERS: dict[str, Callable[[Daemon, str], Teller]] = {
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running(OFF) as started:
+    with running(WITHOUT_MODEL) as started:
         yield started
 
 
@@ -171,7 +170,7 @@ def expected(daemon: Daemon) -> dict[str, Any]:
 
     async def tell() -> dict[str, Any]:
         folder = daemon.home.parent / "embedded"
-        async with open_memory(folder, environ=OFF) as memory:
+        async with open_memory(folder, environ=WITHOUT_MODEL) as memory:
             chat = memory.scope(SESSION, "embedded")
             for number, (role, text) in enumerate(STORY):
                 for _ in range(2):

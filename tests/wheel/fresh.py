@@ -1,4 +1,5 @@
-"""What a stranger gets: the checkout packed, the wheel made of that, and an environment with nothing else in it."""
+"""What a stranger gets: the checkout packed, the wheel made of that, and an environment with what it declares and nothing
+else. The dependencies are those that lie here, linked: `make test` began with an installer that found them all."""
 
 from __future__ import annotations
 
@@ -6,9 +7,17 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
+from collections.abc import Iterable
 from dataclasses import dataclass
+from email import message_from_bytes
+from email.message import Message as Metadata
+from importlib.metadata import Distribution
 from pathlib import Path
 from zipfile import ZipFile
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).parents[2]
 PACKED = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
@@ -65,6 +74,16 @@ class Fresh:
     def sources(self) -> dict[str, bytes]:
         return {name: content for name, content in self.files.items() if name.endswith(".py")}
 
+    @property
+    def metadata(self) -> Metadata:
+        (content,) = [content for name, content in self.files.items() if name.endswith(".dist-info/METADATA")]
+        return message_from_bytes(content)
+
+    @property
+    def requirements(self) -> list[str]:
+        """Without those of its extras."""
+        return [each for each in self.metadata.get_all("Requires-Dist", []) if "extra ==" not in each]
+
     def modules(self) -> list[str]:
         paths = [name.removesuffix(".py") for name in self.sources]
         return sorted(path.replace("/", ".").removesuffix(".__init__") for path in paths)
@@ -75,17 +94,57 @@ def made(folder: Path) -> Fresh:
     earlier build left there gets in."""
     tools, packed = folder / "tools", folder / "packed"
     (folder / "home").mkdir()
+    packed.mkdir()
     _pip("install", "--target", tools, "setuptools>=77")
-    _source_distribution(_copy(folder / "checkout"), packed, tools)
+    _build("sdist", _copy(folder / "checkout"), packed, tools)
     (source,) = packed.glob("*.tar.gz")
-    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", packed, source, python_path=tools)
+    with tarfile.open(source) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    _build("wheel", unpacked, packed, tools)
     (wheel,) = packed.glob("*.whl")
     _run(sys.executable, "-m", "venv", "--without-pip", folder / "environment")
     with ZipFile(wheel) as opened:
         fresh = Fresh(folder, wheel, {name: opened.read(name) for name in opened.namelist()})
     # What is imported is compiled then; compiling all of it would take longer than all the rest.
-    _pip("--python", fresh.python, "install", "--no-compile", wheel)
+    _pip("--python", fresh.python, "install", "--no-deps", "--no-compile", wheel)
+    (site_packages,) = (folder / "environment" / "lib").glob("python*/site-packages")
+    for distribution in _needed(fresh.requirements):
+        _link(distribution, site_packages)
     return fresh
+
+
+def _needed(requirements: Iterable[str]) -> list[Distribution]:
+    """Distributions that these requirements and those of what they name bring, as an installer would."""
+    found: dict[tuple[str, frozenset[str]], Distribution] = {}
+    waiting = _that_apply(requirements, extras=())
+    while waiting:
+        requirement = waiting.pop()
+        key = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if key not in found:
+            distribution = found[key] = Distribution.from_name(requirement.name)
+            assert requirement.specifier.contains(distribution.version, prereleases=True), requirement
+            waiting += _that_apply(distribution.requires or (), requirement.extras)
+    return list(found.values())
+
+
+def _that_apply(requirements: Iterable[str], extras: Iterable[str]) -> list[Requirement]:
+    known = ["", *extras]
+    return [
+        each
+        for each in map(Requirement, requirements)
+        if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in known)
+    ]
+
+
+def _link(distribution: Distribution, site_packages: Path) -> None:
+    inside = [
+        Path(file) for file in distribution.files or [] if not Path(file).parts[0].startswith(("..", "__pycache__"))
+    ]
+    for name in {file.parts[0] for file in inside}:
+        target = site_packages / name
+        if not target.exists():
+            target.symlink_to(str(distribution.locate_file(name)))
 
 
 def _copy(target: Path) -> Path:
@@ -96,10 +155,9 @@ def _copy(target: Path) -> Path:
     return target
 
 
-def _source_distribution(checkout: Path, packed: Path, tools: Path) -> None:
-    packed.mkdir()
-    build = f"from setuptools import build_meta; build_meta.build_sdist({str(packed)!r})"
-    _run(sys.executable, "-c", build, cwd=checkout, python_path=tools)
+def _build(what: str, source: Path, packed: Path, tools: Path) -> None:
+    build = f"from setuptools import build_meta; build_meta.build_{what}({str(packed)!r})"
+    _run(sys.executable, "-c", build, cwd=source, python_path=tools)
 
 
 def _pip(*arguments: str | Path, python_path: Path | None = None) -> None:
