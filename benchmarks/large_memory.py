@@ -30,13 +30,13 @@ from offbook.model.settings.sections import Embedding
 from offbook.model.types import AuditDraft, Entry, Message, Role, Scope, SessionGaps, now
 from offbook.models.embedder import open_embedder
 from offbook.models.minilm import DIMENSIONS, fingerprint
+from offbook.projections.embedders import ACTIVE
+from offbook.projections.indexes import folder_name
 from offbook.search.index.agent_index import FORMAT, AgentIndex
 from offbook.search.index.rows import Said
 from offbook.search.index.vectors import quantised
 from offbook.search.results import LONGEST_WHOLE_CHARS, passages
 from offbook.search.words import terms
-from offbook.worker.embedders import ACTIVE
-from offbook.worker.indexes import folder_name
 
 AGENT = "main"
 SESSION_MESSAGES = 20

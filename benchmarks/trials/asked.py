@@ -13,7 +13,7 @@ import msgspec
 
 from benchmarks.exchange import Connection, request
 from offbook.api.memory import Memory
-from offbook.api.requests import SHAPES
+from offbook.api.wire import SHAPES
 from offbook.model.summary import Expansion, Replay, SummaryPage, Swap
 from offbook.model.types import CompressedContext, LogLine, Message, Receipt, Scope
 

@@ -34,8 +34,9 @@ from msgspec import inspect
 
 import offbook
 from offbook.api.openapi import CAPTURE_HEADER, PROBLEMS, openapi_document
-from offbook.api.requests import SHAPES
+from offbook.api.verbs import VERBS
 from offbook.cli.root import root
+from offbook.client.generator import generated
 from offbook.log import audit_chain
 from offbook.model import errors
 from offbook.model.settings import RESERVED_VARIABLES, SHORT_NAMES, catalogue
@@ -44,6 +45,7 @@ from offbook.model.types import AuditEvent
 
 FOLDER = Path("docs/reference")
 PLUGIN = Path("plugins/openclaw/src")
+CLIENT = Path("src/offbook/client")
 NOTE = "<!-- Made by `make docs` from the code. Change the code, not this page. -->"
 
 
@@ -65,10 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a page differs")
     parser.add_argument("--folder", type=Path, default=FOLDER, help=f"where the pages are (default: {FOLDER})")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, help=f"where its types go, if there (default: {PLUGIN})")
+    parser.add_argument("--client", type=Path, default=CLIENT, help=f"where its modules are (default: {CLIENT})")
     given = parser.parse_args(arguments)
     made = {given.folder / name: text for name, text in pages().items()}
     if given.plugin.is_dir():
         made[given.plugin / "wire.ts"] = typescript(openapi_document())
+    if given.client.is_dir():
+        made |= {given.client / name: text for name, text in generated().items()}
     differing = {path: text for path, text in made.items() if _read(path) != text}
     for path, text in differing.items():
         if given.check:
@@ -163,7 +168,7 @@ def _settings_table(settings: Iterable[Setting]) -> str:
 
 # ── verbs ─────────────────────────────────────────────────────────────────────────────────────
 
-VERBS = """
+VERBS_TEXT = """
 `POST /v1/<verb>` with a JSON object; the answer is JSON. `ping` may be asked with `GET`, too. The same as an OpenAPI
 document: [openapi.json](openapi.json), or `GET /v1/openapi.json` of a provider. `GET /metrics` is for Prometheus.
 
@@ -174,12 +179,12 @@ that cannot be an agent's (longer than 128 bytes) is refused in the key as well.
 
 
 def verbs_page() -> str:
-    requests = [request for request, _ in SHAPES.values()]
-    structs = structs_of(shape for shapes in SHAPES.values() for shape in shapes)
+    requests = [verb.request for verb in VERBS.values()]
+    structs = structs_of(shape for verb in VERBS.values() for shape in (verb.request, verb.answer))
     return _page(
         "Verbs",
-        VERBS,
-        *(part for verb, (request, answer) in SHAPES.items() for part in _verb(verb, request, answer)),
+        VERBS_TEXT,
+        *(part for verb in VERBS.values() for part in _verb(verb.name, verb.request, verb.answer)),
         "## Errors",
         "Every verb can answer with these, as RFC 9457 problem documents; [errors](errors.md) has them all.",
         _errors_table(sorted(PROBLEMS, key=lambda error: error.status)),

@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from offbook.api import requests
+from offbook.api import agent_requests, session_requests, wire
+from offbook.api.verbs import VERBS
 from offbook.client.endpoint import Endpoint
 from offbook.ingest.scope import agent_in, checked_key, resolve_agent, resolve_scope
 from offbook.model.content import render, tool_calls, tool_results
@@ -131,7 +132,7 @@ class BrokenProvider:
         if headers.get("authorization") != f"Bearer {TOKEN}":
             raise Unauthorized()
         verb = path.removeprefix("/v1/")
-        if not path.startswith("/v1/") or verb not in requests.SHAPES.keys() - self.missing - NOT_IN_THE_CONTRACT:
+        if not path.startswith("/v1/") or verb not in VERBS.keys() - self.missing - NOT_IN_THE_CONTRACT:
             raise UnknownVerb(path)
         if method != "POST" and (method, verb) != ("GET", "ping"):
             raise WrongMethod(method)
@@ -141,7 +142,7 @@ class BrokenProvider:
 
     def decoded(self, verb: str, body: bytes) -> Any:
         try:
-            return requests.decode_request(verb, body)
+            return wire.decode_request(verb, body)
         except OffbookError:
             if self.defect == "stores what it refuses":
                 self.log[next(reversed(self.log))].append(Message(role="user", content="garbage"))
@@ -169,8 +170,8 @@ class BrokenProvider:
     def is_long_for_nobody(self, session_id: str | None) -> bool:
         return self.defect == "takes a long name for nobody" and len(agent_in(session_id) or "") > MAX_AGENT_BYTES
 
-    async def onMessage(self, request: requests.OnMessage) -> Receipt:  # noqa: N802 - the verb's name
-        scope, messages = self.scope(request), request.given()
+    async def onMessage(self, request: session_requests.OnMessage) -> Receipt:  # noqa: N802 - the verb's name
+        scope, messages = self.scope(request), request.arguments()["messages"]
         if self.defect == "reverses a batch":
             messages = messages[::-1]
         receipt = await self.store(scope, messages)
@@ -219,7 +220,7 @@ class BrokenProvider:
             return msgspec.structs.replace(message, meta=None)
         return msgspec.structs.replace(message, content=content)
 
-    async def pre_compaction(self, request: requests.PreCompaction) -> dict[str, int]:
+    async def pre_compaction(self, request: session_requests.PreCompaction) -> dict[str, int]:
         scope, given = self.scope(request), request.messages or []
         log = self.log.get(scope, [])
         anonymous = [message for message in given if message.id is None]
@@ -243,7 +244,7 @@ class BrokenProvider:
 
     # ── contexts ──
 
-    async def getCompressedContext(self, request: requests.GetCompressedContext) -> CompressedContext:  # noqa: N802
+    async def getCompressedContext(self, request: session_requests.GetCompressedContext) -> CompressedContext:  # noqa: N802
         scope = self.scope(request)
         self.chain(self.agent(request), "getCompressedContext", scope.session_id)
         return self.context(scope, request.max_chars, self.agent(request))
@@ -316,18 +317,18 @@ class BrokenProvider:
             return sum(swap.generation for _, swap in self.swaps.values())
         return self.swaps[scope][1].generation if scope in self.swaps else 0
 
-    async def session_start(self, request: requests.SessionStart) -> CompressedContext | None:
+    async def session_start(self, request: session_requests.SessionStart) -> CompressedContext | None:
         scope = self.scope(request)
         self.chain(self.agent(request), "hooks/session-start", scope.session_id)
         if not self.log.get(scope) and self.defect != "knows every session":
             return None
         return self.context(scope, request.max_chars or 100_000, self.agent(request))
 
-    async def session_end(self, request: requests.SessionEnd) -> dict[str, bool]:
+    async def session_end(self, request: session_requests.SessionEnd) -> dict[str, bool]:
         self.chain(self.agent(request), "hooks/session-end", request.session_id)
         return {"ok": self.defect != "cannot end a session"}
 
-    async def post_compaction(self, request: requests.PostCompaction) -> dict[str, bool]:
+    async def post_compaction(self, request: session_requests.PostCompaction) -> dict[str, bool]:
         self.chain(self.agent(request), "hooks/post-compaction", request.session_id)
         if self.defect == "stores the new context" and request.new_context:
             await self.store(self.scope(request), [Message(role="system", content=str(request.new_context))])
@@ -335,7 +336,7 @@ class BrokenProvider:
 
     # ── swaps, and what is behind them ──
 
-    async def swap(self, request: requests.TakeSwap) -> Swap:
+    async def swap(self, request: session_requests.TakeSwap) -> Swap:
         scope = self.scope(request)
         for _ in range(2 if self.defect == "records two events of a swap" else 1):
             self.chain(self.agent(request), "swap", scope.session_id)
@@ -392,8 +393,8 @@ class BrokenProvider:
         logs = [log for other, log in self.log.items() if other != scope and other.session_id == scope.session_id]
         return [message for log in logs for message in log]
 
-    async def expand(self, request: requests.Expand) -> Expansion:
-        span = request.source()
+    async def expand(self, request: agent_requests.Expand) -> Expansion:
+        span = request.arguments()["span"]
         agent_id = resolve_agent(span.session_id if span else None, request.agent_id, "nobody")
         if (span is None) == (request.summary_id is None):
             raise WrongShape("one of them")
@@ -442,7 +443,7 @@ class BrokenProvider:
 
     # ── turns ──
 
-    async def prepareTurn(self, request: requests.PrepareTurn) -> dict[str, Any]:  # noqa: N802
+    async def prepareTurn(self, request: session_requests.PrepareTurn) -> dict[str, Any]:  # noqa: N802
         scope = self.scope(request)
         if self.defect == "needs a prompt" and not request.prompt.strip():
             raise WrongShape("no prompt")
@@ -533,18 +534,18 @@ class BrokenProvider:
 
     # ── what is known ──
 
-    async def ping(self, _: requests.Ping) -> dict[str, Any]:
+    async def ping(self, _: session_requests.Ping) -> dict[str, Any]:
         health = {"ok": True, "latencyMs": 0, "version": "1", "store": "memory", "model": None, "backlog": 0}
         return health | ({"backlog": None} if self.defect == "does not know its backlog" else {})
 
-    async def recall(self, request: requests.Recall) -> dict[str, Any]:
+    async def recall(self, request: session_requests.Recall) -> dict[str, Any]:
         scope, words = self.scope(request), request.query.split()
         self.chain(self.agent(request), "recall", scope.session_id)
         places = [(owner, seq) for owner, log in self.log.items() for seq in range(1, len(log) + 1)]
         found = [
             entry
             for owner, seq in places
-            if self.may_recall(scope, owner, request.scope)
+            if self.may_recall(scope, owner, request.reach)
             and any(word in str(self.log[owner][seq - 1].content) for word in words)
             and (entry := self.entry(owner, seq, words))
             and (request.at is None or self.defect == "knows the future" or entry["ts"] <= request.at)
@@ -588,18 +589,18 @@ class BrokenProvider:
             "origin": message.role,
         }
 
-    async def pin(self, request: requests.Pin) -> dict[str, Any]:
+    async def pin(self, request: agent_requests.Pin) -> dict[str, Any]:
         meant = self.meant(request, "pin") - self.pinned
         self.pinned |= meant
         return {"changed": len(meant), "entryIds": sorted(meant)}
 
-    async def unpin(self, request: requests.Unpin) -> dict[str, Any]:
+    async def unpin(self, request: agent_requests.Unpin) -> dict[str, Any]:
         meant = self.meant(request, "unpin") & self.pinned
         if self.defect != "keeps pins for ever":
             self.pinned -= meant
         return {"changed": len(meant), "entryIds": sorted(meant)}
 
-    def meant(self, request: requests.Pin, verb: str) -> set[str]:
+    def meant(self, request: agent_requests.Pin, verb: str) -> set[str]:
         agent_id = self.agent(request)
         self.chain(agent_id, verb, request.session_id)
         return {
@@ -615,7 +616,7 @@ class BrokenProvider:
 
     # ── forgetting ──
 
-    async def forget(self, request: requests.Forget) -> dict[str, Any]:
+    async def forget(self, request: agent_requests.Forget) -> dict[str, Any]:
         if sum(each is not None for each in (request.entry_ids, request.session_id, request.matching)) != 1:
             raise WrongShape("one of them")
         agent_id = self.agent(request)
@@ -650,7 +651,7 @@ class BrokenProvider:
         if self.defect != "minds its old memory":
             self.stable.clear()
 
-    async def status(self, request: requests.GetStatus) -> dict[str, Any]:
+    async def status(self, request: agent_requests.GetStatus) -> dict[str, Any]:
         agent_id = self.agent(request)
         self.chain(agent_id, "status")
         shared = self.defect in ("counts all agents", "shares sessions")
@@ -662,14 +663,14 @@ class BrokenProvider:
             del status["tiers"]
         return status
 
-    async def audit(self, request: requests.GetAudit) -> AuditReport:
+    async def audit(self, request: agent_requests.GetAudit) -> AuditReport:
         agent_id = self.agent(request)
         self.chain(agent_id, "audit", request.session_id)
         chain = self.chains.setdefault("all" if self.defect == "keeps one chain for all" else agent_id, [])
         if self.defect == "rewrites events" and len(chain) > 3:
             chain[0] = msgspec.structs.replace(chain[0], details={"rewritten": len(chain)})
         if self.defect == "answers with no session's events":
-            request = requests.GetAudit(limit=request.limit)
+            request = agent_requests.GetAudit(limit=request.limit)
         events = [event for event in chain if request.session_id in (None, event.session_id)]
         if self.defect != "ignores the limit":
             events = events[-request.limit :] if self.defect != "gives the oldest" else events[: request.limit]

@@ -15,7 +15,7 @@ import schemathesis
 from prometheus_client.parser import text_string_to_metric_families
 
 from offbook.api.openapi import openapi_document
-from offbook.api.requests import SHAPES
+from offbook.api.verbs import VERBS
 from offbook.model.home import BoundToken, Home, token_digest
 from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, Reply, assert_problem, bearer, message, running
 
@@ -123,7 +123,7 @@ def test_a_bound_token_opens_its_agents_only(daemon: Daemon, bound: str, over_so
         ("lessons/judge", {"lessonId": "lesson-0001", "verdict": "accept"}),
     ]
     of_a_receipt = {"forget/verify"}  # see `test_http_forget`
-    assert {verb for verb, _ in [*requests, *of_a_job]} == SHAPES.keys() - {"ping"} - of_a_receipt
+    assert {verb for verb, _ in [*requests, *of_a_job]} == VERBS.keys() - {"ping"} - of_a_receipt
     daemon.ask("onMessage", sessionId="s", agentId="cleo", message=message("Only for Cleo."))
     for verb, fields in requests:
         for agent_id in ("ada", "bea"):
@@ -325,7 +325,7 @@ def test_the_document_is_openapi_3_1() -> None:
     schemathesis.openapi.from_dict(document).validate()
     for schema in document["components"]["schemas"].values():
         jsonschema_rs.meta.validate(schema)
-    assert {path.removeprefix("/v1/") for path in document["paths"]} == SHAPES.keys()
+    assert {path.removeprefix("/v1/") for path in document["paths"]} == VERBS.keys()
 
 
 def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
@@ -388,10 +388,10 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
     of_a_job = {"jobs/complete", "jobs/fail"}  # which the flow of a job below answers
     of_a_lesson = {"lessons/judge"}  # which there must be one of: see `test_client_lessons`
     of_a_receipt = {"forget/verify"}  # see `test_http_forget`
-    assert {verb for verb, _ in asked} == SHAPES.keys() - of_a_job - of_a_lesson - of_a_receipt
+    assert {verb for verb, _ in asked} == VERBS.keys() - of_a_job - of_a_lesson - of_a_receipt
     for verb, fields in asked:
         assert_as_documented(verb, daemon.ask(verb, **fields))
-    for verb in SHAPES:
+    for verb in VERBS:
         validator(verb, 422).validate(daemon.ask(verb, surplus=1).json())
     unknown: list[tuple[str, dict[str, Any]]] = [
         ("expand", {"summaryId": "L1-0001"}),

@@ -180,10 +180,10 @@ export interface Conflict {
 export interface GetCompressedContext {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
-  /** The context is at most this many characters. */
-  maxChars: number;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  /** The context is at most this many characters. */
+  maxChars: number;
 }
 
 /** A whole session in at most `max_chars` characters. `parts` partition 1 … `covers.last_seq`. */
@@ -222,11 +222,13 @@ export interface Part {
 export interface TakeSwap {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
-  usedTokens: number;
-  contextWindow: number;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
-  /** Default: false. */
+  /** Tokens in use in the agent's context now. */
+  usedTokens: number;
+  /** Tokens the agent's model takes. */
+  contextWindow: number;
+  /** Also where it is not due yet. Default: false. */
   force?: boolean;
 }
 
@@ -279,8 +281,9 @@ export type Expand = {
   span?: ExpandedSpan | null;
   /** The host's stable session key, at most 512 bytes. */
   sessionId?: string | null;
+  /** To go on: `next` of the page before. */
   after?: string | null;
-  /** Default: 100. */
+  /** Most messages. Default: 100. */
   limit?: number;
 } & (
   | { summaryId: string; }
@@ -289,7 +292,9 @@ export type Expand = {
 
 /** Messages `firstSeq` to `lastSeq` of a session. */
 export interface ExpandedSpan {
+  /** First message of it. */
   firstSeq: number;
+  /** Last message of it. */
   lastSeq: number;
   /** The host's stable session key, at most 512 bytes. */
   sessionId?: string | null;
@@ -416,9 +421,9 @@ export interface CompressionEstimate {
 export interface GetReplay {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
-  at: string;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  at: string;
 }
 
 /**
@@ -476,10 +481,10 @@ export interface Job {
 
 /** What the host's model wrote for a job. Given twice, the first holds. */
 export interface CompleteJob {
-  jobId: string;
-  text: string;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  jobId: string;
+  text: string;
   usage?: HostUsage | null;
 }
 
@@ -502,9 +507,9 @@ export interface Done {
 
 /** The host's model could not write it: somebody else is asked. */
 export interface FailJob {
-  jobId: string;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  jobId: string;
   reason?: string;
 }
 
@@ -517,17 +522,19 @@ export interface FailJob {
 export interface Recall {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
-  query: string;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
-  /** Default: 5. */
+  /** A question, some words or a whole message. Times are understood (“last Tuesday”). */
+  query: string;
+  /** Most entries. Default: 5. */
   limit?: number;
-  /** Default: "agent". */
+  /** One session, all of the agent's, or also those of agents that opened theirs. Default: "agent". */
   scope?: "agent" | "all" | "session";
+  /** Answer as it was known then: an ISO 8601 time with its zone. */
   at?: string | null;
-  /** Default: false. */
+  /** Also what was corrected since. Default: false. */
   includeSuperseded?: boolean;
-  /** Default: false. */
+  /** Say why each was found, and what was left out. Default: false. */
   explain?: boolean;
 }
 
@@ -599,10 +606,12 @@ export interface LeftOut {
 export interface PrepareTurn {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
-  prompt: string;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  prompt: string;
+  /** Tokens in use in the context now. */
   currentTokens?: number | null;
+  /** Tokens the agent's model takes. */
   contextWindow?: number | null;
   deadlineMs?: number | null;
   /** Default: false. */
@@ -647,9 +656,9 @@ export interface TurnPart {
 export interface Enrich {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
-  query: string;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  query: string;
 }
 
 /**
@@ -674,7 +683,7 @@ export interface Sparseness {
 export interface GetTopics {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
-  /** The host's stable session key, at most 512 bytes. */
+  /** Only those of this session. */
   sessionId?: string | null;
 }
 
@@ -700,7 +709,7 @@ export interface Topic {
 export interface GetAnchors {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
-  /** The host's stable session key, at most 512 bytes. */
+  /** Only those of this session. */
   sessionId?: string | null;
 }
 
@@ -725,7 +734,7 @@ export interface Anchor {
 export interface GetState {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
-  /** The host's stable session key, at most 512 bytes. */
+  /** Only those of this session. */
   sessionId?: string | null;
 }
 
@@ -818,11 +827,11 @@ export interface LessonSource {
 
 /** Accept a lesson, reject it, or `edit` it: `text` is what it says from now on. The same again changes nothing. */
 export type JudgeLesson = {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
   /** As in `lesson-0003`. */
   lessonId: string;
   verdict: "accept" | "edit" | "reject";
-  /** The owner, at most 128 bytes; left out, taken from the session key. */
-  agentId?: string | null;
   text?: string | null;
 } & (
   | { text: string; }
@@ -832,9 +841,11 @@ export type JudgeLesson = {
 export type Pin = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  /** All that hold these words. */
   keyword?: string | null;
-  /** The host's stable session key, at most 512 bytes. */
+  /** All of this session. */
   sessionId?: string | null;
+  /** Ids that `recall` gave. */
   entryIds?: string[] | null;
 } & (
   | { keyword: string; }
@@ -852,9 +863,11 @@ export interface Pinned {
 export type Unpin = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  /** All that hold these words. */
   keyword?: string | null;
-  /** The host's stable session key, at most 512 bytes. */
+  /** All of this session. */
   sessionId?: string | null;
+  /** Ids that `recall` gave. */
   entryIds?: string[] | null;
 } & (
   | { keyword: string; }
@@ -868,14 +881,17 @@ export type Unpin = {
  * may be empty); with `dryRun` nothing is touched, and the receipt says what would be.
  */
 export interface Forget {
-  reason: string;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  /** Why; kept in the record. */
+  reason: string;
+  /** Ids that `recall` gave. */
   entryIds?: string[] | null;
-  /** The host's stable session key, at most 512 bytes. */
+  /** All of this session. */
   sessionId?: string | null;
+  /** All that holds this text, in whatever case. */
   matching?: string | null;
-  /** Default: false. */
+  /** Touch nothing, and say what would be. Default: false. */
   dryRun?: boolean;
 }
 
@@ -975,10 +991,10 @@ export interface Unfinished {
  * be named by `receiptId`, and is answered, too; without either, those that it keeps of the agent are listed.
  */
 export interface VerifyForgotten {
-  receipt?: ForgetReceipt | null;
-  receiptId?: string | null;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  receipt?: ForgetReceipt | null;
+  receiptId?: string | null;
   matching?: string | null;
 }
 
@@ -1022,7 +1038,7 @@ export interface CrossSearch {
 export interface Reindex {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
-  /** Default: false. */
+  /** Embed every message again as well, not only index it. Default: false. */
   embeddings?: boolean;
 }
 
@@ -1198,9 +1214,9 @@ export interface LessonRecord {
  * messages was given last (`follows`). With `done` no more are to come; until then nothing is made of them.
  */
 export interface Import {
-  records: (AgentRecord | SessionRecord | MessageRecord | MarkRecord | SummaryRecord | LessonRecord)[];
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  records: (AgentRecord | SessionRecord | MessageRecord | MarkRecord | SummaryRecord | LessonRecord)[];
   follows?: Followed | null;
   /** Default: false. */
   done?: boolean;
@@ -1273,6 +1289,7 @@ export interface SessionEnd {
   sessionId: string;
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  /** Why, such as new, reset, idle, daily, shutdown. */
   reason?: string | null;
 }
 
@@ -1314,9 +1331,9 @@ export interface LogLine {
 export interface GetMissing {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
-  ids: string[];
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
+  ids: string[];
 }
 
 /** Ids that were asked for and are not there, each once, in the order given. */

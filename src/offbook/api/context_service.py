@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from offbook.context.swaps import text_digest
+from offbook.api.background import Background
+from offbook.context.swaps import text_digest, what_was_shown
+from offbook.ingest.entries import in_utc
+from offbook.ingest.scope import checked_session
 from offbook.log.reading import LogReader
 from offbook.log.store import Store
 from offbook.model.errors import NotFound, WrongShape
 from offbook.model.summary import (
+    CompressionEstimate,
     Expansion,
     HandedContext,
     Replay,
@@ -20,7 +24,16 @@ from offbook.model.summary import (
     SummaryPage,
     view_of,
 )
-from offbook.model.types import AuditDraft, AuditEvent, Caller, LoggedMessage, Scope, session_event
+from offbook.model.types import (
+    EMBEDDED,
+    AuditDraft,
+    AuditEvent,
+    Caller,
+    CompressedContext,
+    LoggedMessage,
+    Scope,
+    session_event,
+)
 
 REPLAYED_AT_ONCE = 500
 MOST_REPLAYED = 20_000
@@ -31,9 +44,43 @@ TELLING_VERBS = ("swap", "hooks/session-start", "hooks/session-end", "hooks/pre-
 
 
 class Contexts:
-    def __init__(self, store: Store, reader: LogReader) -> None:
+    def __init__(self, store: Store, reader: LogReader, background: Background) -> None:
         self._store = store
         self._reader = reader
+        self._background = background
+
+    # ── the context that stands by ──
+
+    async def get_compressed_context(self, scope: Scope, max_chars: int, *, by: Caller = EMBEDDED) -> CompressedContext:
+        """The session in at most `max_chars` characters."""
+        if max_chars < 1:
+            raise WrongShape(f"`maxChars` is {max_chars}: ask for at least 1 character")
+        context = await self._background.reader.context(scope, await self._store.session(scope), max_chars)
+        event = session_event("getCompressedContext", by, scope, what_was_shown(context))
+        await self._store.record(scope.agent_id, event)
+        return context
+
+    async def compress(
+        self,
+        agent_id: str,
+        *,
+        session_id: str | None = None,
+        dry_run: bool = False,
+        again: bool = False,
+        by: Caller = EMBEDDED,
+    ) -> CompressionEstimate:
+        """Look for what is to be summarised, in one session or in all, and say what that takes; with `again` also for
+        what a lesser summarizer wrote than can be had now."""
+        checked_session(session_id)
+        estimate = await self._background.compression_estimate(agent_id, session_id, again=again)
+        details = {"dryRun": dry_run, "sourceTokens": estimate.source_tokens, "dollars": estimate.dollars}
+        details |= {"again": True} if again else {}
+        await self._store.record(
+            agent_id, AuditDraft(verb="compress", actor=by.name, session_id=session_id, details=details)
+        )
+        if not dry_run:
+            await self._background.compress(agent_id, session_id, again=again)
+        return estimate
 
     # ── summaries and what is behind them ──
 
@@ -41,12 +88,14 @@ class Contexts:
         self,
         agent_id: str,
         *,
-        summary_id: str | None,
-        span: SourceSpan | None,
-        after: str | None,
-        limit: int,
-        by: Caller,
+        summary_id: str | None = None,
+        span: SourceSpan | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        by: Caller = EMBEDDED,
     ) -> Expansion:
+        """The source messages behind a summary or a span, verbatim, a page at a time."""
+        checked_session(span.session_id if span else None)
         if (summary_id is None) == (span is None):
             raise WrongShape("give either `summaryId` or `span`, not both and not neither")
         spans = [span] if span is not None else await self._spans(agent_id, summary_id or "")
@@ -85,8 +134,17 @@ class Contexts:
         return summary.draft.spans
 
     async def summaries(
-        self, agent_id: str, *, level: int | None, session_id: str | None, before: str | None, limit: int, by: Caller
+        self,
+        agent_id: str,
+        *,
+        level: int | None = None,
+        session_id: str | None = None,
+        before: str | None = None,
+        limit: int = 20,
+        by: Caller = EMBEDDED,
     ) -> SummaryPage:
+        """The agent's summaries, the newest first."""
+        checked_session(session_id)
         found = await self._store.summaries(
             agent_id, level=level, session_id=session_id, before=before, limit=limit + 1
         )
@@ -101,7 +159,9 @@ class Contexts:
 
     # ── what was in the context then ──
 
-    async def replay(self, scope: Scope, at: datetime, *, by: Caller) -> Replay:
+    async def replay(self, scope: Scope, at: datetime, *, by: Caller = EMBEDDED) -> Replay:
+        """What was in the agent's context then, and why."""
+        at = in_utc(at, "at")
         handed = await self._store.handed(scope, at=at)
         after_seq = handed.last_seq if handed else 0
         since, is_all = await self._since(scope, after_seq, at)

@@ -18,7 +18,6 @@ from pathlib import Path
 import structlog
 
 from offbook.api.embedded import open_parts
-from offbook.api.guard import LOOPBACK_NAMES, is_loopback
 from offbook.api.http import HttpSurface
 from offbook.api.listener import Listener
 from offbook.api.memory import Memory
@@ -26,10 +25,11 @@ from offbook.api.metrics import Metrics
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import SettingsError, StoreReadOnly
 from offbook.model.home import VERSION, Home, TokenBook
-from offbook.model.maintenance import Piece
+from offbook.model.origins import LOOPBACK_NAMES, is_loopback
 from offbook.model.settings import Settings
 from offbook.model.types import Value
-from offbook.worker.maintenance import Task
+from offbook.projections.base import Batch, Progress
+from offbook.projections.lanes import Job
 
 GRACE_SECONDS = 5
 """How long a stop waits for requests under way."""
@@ -74,16 +74,16 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
     log.info("stopped", action="daemon.stopped")
 
 
-def _backups(home: Home, settings: Settings) -> Task:
+def _backups(home: Home, settings: Settings) -> Job:
     hours, keep = settings.backup.every_hours, settings.backup.keep
     every = None if hours is None else timedelta(hours=hours)
 
-    async def run(_agent_id: str) -> Piece:
+    async def run(_batch: Batch) -> Progress:
         from offbook.transfer.backup import keep_backing_up  # none is made by most, and then it is not loaded
 
-        return Piece() if every is None else await keep_backing_up(home, every, keep)
+        return Progress() if every is None else await keep_backing_up(home, every, keep)
 
-    return Task("backup", per_agent=False, run=run)
+    return Job("backup", run, per_agent=False)
 
 
 def _leave_room_for_answers() -> None:
@@ -109,12 +109,12 @@ class _Listeners:
         self._home = home
         self._settings = settings
         self._memory = memory
-        maintenance = memory.maintenance
+        runner = memory.runner
         self._metrics = Metrics(
             VERSION,
             lambda: store.queued_writes,
-            maintenance=maintenance.health,
-            failures=lambda: maintenance.failures,
+            maintenance=runner.health,
+            failures=lambda: runner.failures,
         )
         self._tokens = TokenBook(home)
         self._listeners: list[Listener] = []

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from offbook.api.background import Background
 from offbook.api.memory import Memory
 from offbook.client.outbox_erasing import Outboxes
 from offbook.log.blobs import BlobFiles
@@ -19,9 +20,8 @@ from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import StoreError
 from offbook.model.home import Home, Lock, home_folder
 from offbook.model.settings import Settings, load
+from offbook.projections.lanes import Job
 from offbook.transfer.backup.forgetting import Backups
-from offbook.worker.background import Background
-from offbook.worker.maintenance import Task
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def open_memory(
 
 @asynccontextmanager
 async def open_parts(
-    home: Home, settings: Settings, *, tasks: Sequence[Task] = ()
+    home: Home, settings: Settings, *, tasks: Sequence[Job] = ()
 ) -> AsyncIterator[tuple[Memory, SqliteStore]]:
     """Memory and the store beneath it: lock taken, file opened and migrated; all let go at the end. `tasks` of
     maintenance are those that need more than a memory."""
@@ -66,11 +66,13 @@ async def open_parts(
                 tasks=tasks,
                 folder=home.folder,
             )
+            background.forgetting.copies += [
+                Outboxes(home, store, default_agent=settings.default_agent),
+                Backups(home, settings, store),
+            ]
             background.start()
             try:
                 memory = Memory(store, blobs, settings, frame_key=frame_key, background=background)
-                memory.reaches(Outboxes(home, store, default_agent=settings.default_agent))
-                memory.reaches(Backups(home, settings, store))
                 yield memory, store
             finally:
                 await background.close()

@@ -14,28 +14,34 @@ from hashlib import sha256
 
 import msgspec
 
+from offbook.api.background import Background
 from offbook.ingest.redaction import redact_text
 from offbook.ingest.scope import checked_text
 from offbook.log.store import ANY_SEQ, Store
 from offbook.model.errors import NotFound, WrongShape
 from offbook.model.lesson import LESSON_ORIGIN, LESSONS_SESSION, Lesson, LessonKind, LessonPage, LessonStatus, Verdict
 from offbook.model.receipt import FORGOTTEN
-from offbook.model.types import AuditDraft, Caller, Message, Receipt, Scope, now, session_event
+from offbook.model.types import EMBEDDED, AuditDraft, Caller, Message, Receipt, Scope, now, session_event
+from offbook.projections.links import relinked
 from offbook.rules.supersession.lesson_links import TAKES_BACK
-from offbook.worker.relinking import relinked
 
 LONGEST_TEXT_CHARS = 2_000
 """A lesson is a sentence or two; what is longer belongs into a message."""
 NOT_SO = "That is not so: "
 NAMES_ASKED_AT_ONCE = 50
 
+BY_HAND = Caller(name="wiki")
+"""Whoever edits the files of the data folder."""
+
 Take = Callable[[Scope, Sequence[Message], AuditDraft], Awaitable[Receipt]]
 """Messages into the log, with the event."""
 
 
 class Judging:
-    def __init__(self, store: Store, take: Take) -> None:
+    def __init__(self, store: Store, background: Background, take: Take) -> None:
         self._store = store
+        self._background = background
+        background.judge = self.judge_by_hand
         self._take = take
         self._one_at_a_time = asyncio.Lock()
 
@@ -45,12 +51,13 @@ class Judging:
         self,
         agent_id: str,
         *,
-        kind: LessonKind | None,
-        statuses: Sequence[LessonStatus] | None,
-        before: str | None,
-        limit: int,
-        by: Caller,
+        kind: LessonKind | None = None,
+        statuses: Sequence[LessonStatus] | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        by: Caller = EMBEDDED,
     ) -> LessonPage:
+        """What was learnt from what was said, the newest first, with how sure it is and where it was said."""
         if limit < 1:
             raise WrongShape(f"`limit` is {limit}: ask for at least 1 lesson")
         found = await self._store.lessons(agent_id, kind=kind, statuses=statuses, before=before, limit=limit + 1)
@@ -63,8 +70,11 @@ class Judging:
 
     # ── what a person says to it ──
 
-    async def judge(self, agent_id: str, lesson_id: str, verdict: Verdict, text: str | None, *, by: Caller) -> Lesson:
-        """The lesson as it is from now on. The same verdict again changes nothing and says the same."""
+    async def judge(
+        self, agent_id: str, lesson_id: str, verdict: Verdict, text: str | None = None, *, by: Caller = EMBEDDED
+    ) -> Lesson:
+        """Accept a lesson, reject it, or say in `text` what it should say: the lesson as it is from now on. The same
+        verdict again changes nothing and says the same. The background never changes what a person has judged."""
         said = _said(verdict, text)
         # Two who edit at once would each leave the other's words standing.
         async with self._one_at_a_time:
@@ -78,6 +88,10 @@ class Judging:
             else:
                 await self._decide(lesson, "accepted" if verdict == "accept" else "rejected", details, by)
             return await self._store.lesson(agent_id, lesson_id) or lesson
+
+    async def judge_by_hand(self, agent_id: str, lesson_id: str, verdict: Verdict, text: str | None) -> None:
+        """In the wiki."""
+        await self.judge(agent_id, lesson_id, verdict, text, by=BY_HAND)
 
     async def _decide(self, lesson: Lesson, status: LessonStatus, details: dict[str, str], by: Caller) -> None:
         is_turned = "rejected" in (status, lesson.status) and status != lesson.status

@@ -1,8 +1,7 @@
 """HTTP/1.1 on a listening socket: bytes in, whole requests to a handler, answers out in order.
 
 Ours because the way to an acknowledgement is our core: an ASGI server under the same handler costs about
-80 µs more a request (`docs/decisions/0004`). Parsing is llhttp's, through httptools; here is only framing,
-limits, keep-alive and stopping.
+80 µs more a request (`docs/decisions/0004`). Framing is `http1`'s; here are limits, keep-alive and stopping.
 """
 
 from __future__ import annotations
@@ -12,16 +11,12 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
-from typing import NoReturn, cast
-
-import httptools
+from typing import cast
 
 from offbook.api.messages import Answer, Request, problem_answer
-from offbook.model.errors import InvalidInput, OffbookError, TooLarge, WrongMethod
+from offbook.model.errors import InvalidInput, OffbookError, WrongMethod
+from offbook.model.http1 import CONTINUE, Head, RequestParser, path_of, status_line
 
-MAX_HEAD_BYTES = 65_536
-"""For the head, and again for what surrounds a body: trailers and chunk extensions."""
 MOST_PIPELINED = 32
 """Requests of one connection that wait for their turn; beyond it reading stops until some are answered."""
 SLICE_BYTES = 4_096
@@ -38,10 +33,11 @@ SLOWEST_BYTES_PER_SECOND = 16_384
 BODY_WORTH_ASKING = 65_536
 """A body larger than this is read only after its head was admitted: a stranger cannot make us hold it."""
 
+REMEDY = "send fewer messages at a time, or raise `server.maxRequestBytes`"
+
 NOTHING = memoryview(b"")
 Handler = Callable[[Request], Awaitable[Answer]]
 Admit = Callable[[Request], object]
-_REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
 class Listener:
@@ -98,17 +94,16 @@ class Connection(asyncio.Protocol):
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._loop = asyncio.get_running_loop()
-        self._parser = httptools.HttpRequestParser(self)
+        self._parser = RequestParser(self, max_body_bytes=listener.max_body_bytes, remedy=REMEDY)
         self._transport: asyncio.Transport | None = None
         self._unread = NOTHING
         self._waiting: deque[tuple[Request | OffbookError, bool]] = deque()
-        self._waiting_bytes = self._framing_bytes = 0
+        self._waiting_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._idle_since = self._loop.time()
         self._begun_at: float | None = None
         self._stuck_until: float | None = None
         self._is_over = self._is_last = self._is_paused = self._is_clogged = False
-        self._begin()
 
     # ── the transport ──
 
@@ -146,7 +141,12 @@ class Connection(asyncio.Protocol):
         """What there is no room for stays unparsed, and nothing more is read meanwhile."""
         while self._unread and not self._is_over and self._has_room():
             piece, self._unread = self._unread[:SLICE_BYTES], self._unread[SLICE_BYTES:]
-            self._parse(piece)
+            try:
+                self._parser.feed(piece)
+            except OffbookError as error:
+                self._refuse(error)
+        if self._begun_at is None and self._parser.is_within_request and not self._is_over:
+            self._begun_at = self._loop.time()
         if self._is_over or not self._unread:
             self._unread = NOTHING  # an empty view would keep alive what it was cut from
         self._pause_reading(bool(self._unread) or not (self._is_over or self._has_room()))
@@ -162,108 +162,21 @@ class Connection(asyncio.Protocol):
         if self._begun_at is not None:
             self._begun_at = self._loop.time()  # the wait was ours, not the client's
 
-    def _parse(self, piece: memoryview) -> None:
-        self._framing_bytes += len(piece)
-        try:
-            self._feed(piece)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._refuse(self._refusal or InvalidInput(f"this is not a request we can read: {error}"))
-        else:
-            if self._framing_bytes > MAX_HEAD_BYTES:
-                self._refuse(TooLarge(f"the request's head has more than {MAX_HEAD_BYTES:,} bytes: send fewer headers"))
+    # ── what the parser finds ──
 
-    def _feed(self, piece: memoryview) -> None:
-        while piece:
-            try:
-                self._parser.feed_data(piece)
-                return
-            except httptools.HttpParserUpgrade as offer:
-                # Some clients offer HTTP/2 with every request. We decline by reading it as if they had not.
-                head, piece = self._head_without_offer(), piece[offer.args[0] :]
-                self._parser = httptools.HttpRequestParser(self)
-                self._parser.feed_data(head)
+    def head_received(self, head: Head) -> None:
+        if head.method == b"CONNECT":
+            raise WrongMethod("CONNECT: this is no proxy, use POST with a JSON body")
+        if head.is_chunked or (head.length or 0) > BODY_WORTH_ASKING:
+            self._listener.admit(_request(head, b""))
+        if head.expects_continue and self._transport is not None:
+            self._transport.write(CONTINUE)
 
-    def _head_without_offer(self) -> bytes:
-        lines = [b"%b: %b\r\n" % header for header in self._lines if header[0] != b"upgrade"]
-        version = self._parser.get_http_version().encode()
-        return b"%b %b HTTP/%b\r\n%b\r\n" % (self._method, self._url, version, b"".join(lines))
-
-    # ── the parser ──
-
-    def _begin(self) -> None:
-        self._url = self._method = b""
-        self._lines: list[tuple[bytes, bytes]] = []
-        self._headers: dict[bytes, bytes] = {}
-        self._body, self._is_body = bytearray(), False
-        self._refusal: OffbookError | None = None
-
-    def on_message_begin(self) -> None:
-        self._begin()
-        self._begun_at = self._loop.time()
-
-    def on_url(self, url: bytes) -> None:
-        self._url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._is_body:  # a trailer has no say in what its head has settled
-            self._lines.append((name.lower(), value))
-
-    def on_headers_complete(self) -> None:
-        self._method = self._parser.get_method()
-        if self._method == b"CONNECT":
-            self._stop_parsing(WrongMethod("CONNECT: this is no proxy, use POST with a JSON body"))
-        if self._parser.should_upgrade():
-            return  # the head comes again, without its offer
-        self._is_body = True
-        self._headers = dict(self._lines)
-        if len(self._headers) != len(self._lines) and [name for name, _ in self._lines].count(b"host") > 1:
-            self._stop_parsing(InvalidInput("the request has two Host headers: send one"))
-        self._check_announced()
-        if self._headers.get(b"expect", b"").lower() == b"100-continue" and self._transport is not None:
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    def _check_announced(self) -> None:
-        announced = self._headers.get(b"content-length", b"")
-        size = int(announced) if announced.isdigit() else 0
-        if size > self._listener.max_body_bytes:
-            self._stop_parsing(self._too_large(size))
-        if size > BODY_WORTH_ASKING or b"transfer-encoding" in self._headers:
-            try:
-                self._listener.admit(self._request(b""))
-            except OffbookError as error:
-                self._stop_parsing(error)
-
-    def on_body(self, body: bytes) -> None:
-        self._framing_bytes = 0
-        self._body += body
-        if len(self._body) > self._listener.max_body_bytes:
-            self._stop_parsing(self._too_large(len(self._body)))
-
-    def on_message_complete(self) -> None:
-        if self._parser.should_upgrade():
-            return
-        request = self._request(bytes(self._body))
-        self._body, self._is_body = bytearray(), False
-        self._begun_at, self._framing_bytes = None, 0
-        self._waiting.append((request, self._parser.should_keep_alive()))
-        self._waiting_bytes += len(request.body)
+    def request_received(self, head: Head, body: bytes) -> None:
+        self._begun_at = None
+        self._waiting.append((_request(head, body), head.keeps_alive))
+        self._waiting_bytes += len(body)
         self._go_on()
-
-    def _request(self, body: bytes) -> Request:
-        url = self._url if self._url.startswith(b"/") else httptools.parse_url(self._url).path or b"/"
-        path = url.split(b"?", 1)[0].decode("latin-1")
-        return Request(method=self._method.decode(), path=path, headers=self._headers, body=body)
-
-    def _stop_parsing(self, refusal: OffbookError) -> NoReturn:
-        """Raised through the parser, which says only that a callback failed; the reason is kept here."""
-        self._refusal = refusal
-        raise refusal
-
-    def _too_large(self, size: int) -> TooLarge:
-        return TooLarge(
-            f"the request is {size:,} bytes or more, the limit is {self._listener.max_body_bytes:,}: send fewer "
-            "messages at a time, or raise `server.maxRequestBytes`"
-        )
 
     # ── answering, one at a time ──
 
@@ -297,10 +210,9 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         self._transport.write(
-            b"HTTP/1.1 %d %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n%b%b\r\n%b"
+            b"%b\r\ncontent-type: %b\r\ncontent-length: %d\r\n%b%b\r\n%b"
             % (
-                answer.status,
-                _REASONS.get(answer.status, b""),
+                status_line(answer.status),
                 answer.content_type,
                 len(answer.body),
                 answer.extra_headers,
@@ -328,7 +240,8 @@ class Connection(asyncio.Protocol):
         if self._is_stuck(now):
             self.abort()
         elif self._begun_at is not None:
-            allowed = PATIENCE_SECONDS + len(self._body) / SLOWEST_BYTES_PER_SECOND if self._is_body else HEAD_SECONDS
+            came = self._parser.body_bytes
+            allowed = HEAD_SECONDS if came is None else PATIENCE_SECONDS + came / SLOWEST_BYTES_PER_SECOND
             if not self._is_paused and now - self._begun_at > allowed:
                 self._refuse(InvalidInput("the request did not come in time: send it in one go"))
         elif now - self._idle_since > keep_alive_seconds:
@@ -348,3 +261,8 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         if self._transport is not None:
             self._transport.abort()
+
+
+def _request(head: Head, body: bytes) -> Request:
+    path = path_of(head.target).partition(b"?")[0].decode("latin-1")
+    return Request(method=head.method.decode(), path=path, headers=head.fields, body=body)

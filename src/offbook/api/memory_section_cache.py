@@ -65,8 +65,8 @@ class Remembering:
         self._settings = settings
         self._attention = attention
         self._key = frame_key
-        self._kept: OrderedDict[Scope, TurnMemory] = OrderedDict()
-        self._handed: OrderedDict[tuple[Scope, int, int], Handed | None] = OrderedDict()
+        self._kept: OrderedDict[tuple[Scope, tuple[int, ...]], TurnMemory] = OrderedDict()
+        self._handed: OrderedDict[tuple[Scope, tuple[int, ...], int, int], Handed | None] = OrderedDict()
         self._making: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
 
     async def epoch(self, scope: Scope, session: Session | None) -> Epoch:
@@ -87,27 +87,25 @@ class Remembering:
 
     async def known(self, scope: Scope, epoch: Epoch) -> TurnMemory | None:
         """The section of this epoch; None where it has not been made yet."""
-        known = self._kept.get(scope)
+        key = (scope, self._erased(scope))
+        known = self._kept.get(key)
         if known is None or known.epoch != epoch.name:
             with suppress(StoreCorrupt):  # one that is damaged is made anew: `doctor` tells of it
                 known = await self._store.turn_memory(scope)
         if known is None or known.epoch != epoch.name:
             return None
-        keep(self._kept, scope, known, SECTIONS_KEPT)
+        keep(self._kept, key, known, SECTIONS_KEPT)
         return known
 
-    def forget(self, agent_id: str) -> None:
-        """Something of the agent's was forgotten for good: no section that was made before it is shown again."""
-        for scope in [scope for scope in self._kept if scope.agent_id == agent_id]:
-            del self._kept[scope]
-        for key in [key for key in self._handed if key[0].agent_id == agent_id]:
-            del self._handed[key]
+    def _erased(self, scope: Scope) -> tuple[int, ...]:
+        """What was read before something of the agent's was forgotten for good is not shown again."""
+        return self._store.versions.of(scope.agent_id, "erased")
 
     async def handed(self, scope: Scope, epoch: Epoch) -> Handed | None:
         """What the agent runs on, where it is ours and the host has not compacted it since."""
         if epoch.is_first:
             return None
-        key = (scope, epoch.generation, epoch.event.seq if epoch.event else 0)
+        key = (scope, self._erased(scope), epoch.generation, epoch.event.seq if epoch.event else 0)
         if key not in self._handed:  # read once for each hand-over: it is large
             keep(self._handed, key, await self._read_handed(scope, epoch), SECTIONS_KEPT)
         return self._handed[key]
@@ -140,11 +138,12 @@ class Remembering:
             known = await self.known(scope, epoch)
             if known is not None and known.tokens <= self.most_tokens(scope.agent_id, window):
                 return known
+            erased = self._erased(scope)
             made = await self._made(scope, epoch, handed, window, current_tokens, recall_budget)
             # Whoever was slow must not bury the section of a context that has been swapped in meanwhile.
             if keeps and (await self.epoch(scope, await self._store.session(scope))).name == epoch.name:
                 await self._store.keep_turn_memory(scope, made)
-                keep(self._kept, scope, made, SECTIONS_KEPT)
+                keep(self._kept, (scope, erased), made, SECTIONS_KEPT)
         return made
 
     def most_tokens(self, agent_id: str, window: int) -> int:

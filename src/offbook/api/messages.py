@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from offbook.api.requests import encode_answer
+from offbook.api.wire import encode_answer
 from offbook.model.errors import OffbookError, Unauthorized
 
 JSON = b"application/json"

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from offbook.api.answers import Problem
 from offbook.api.nulls import alternatives
-from offbook.api.requests import SHAPES, Problem
+from offbook.api.verbs import VERBS
 from offbook.model import errors
 from offbook.model.home import VERSION
 
@@ -40,7 +41,7 @@ CAPTURE_HEADER = {
 
 @cache
 def openapi_document() -> dict[str, Any]:
-    shapes = [shape for request, answer in SHAPES.values() for shape in (request, answer)]
+    shapes = [shape for verb in VERBS.values() for shape in (verb.request, verb.answer)]
     schemas, components = msgspec.json.schema_components([*shapes, Problem], ref_template=REFERENCE)
     components = _cleaned(components)
     _name_times(components, [*shapes, Problem])
@@ -60,8 +61,8 @@ def openapi_document() -> dict[str, Any]:
         },
         "security": [{"token": []}],
         "paths": {
-            f"/v1/{verb}": _path(verb, SHAPES[verb][0], request, answer)
-            for verb, (request, answer) in zip(SHAPES, pairs, strict=True)
+            f"/v1/{name}": _path(name, verb.request, request, answer)
+            for (name, verb), (request, answer) in zip(VERBS.items(), pairs, strict=True)
         },
         "components": {
             "schemas": components,

@@ -9,20 +9,22 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from offbook.api.background import Background
 from offbook.context.intent import Appetite
+from offbook.ingest.entries import in_utc
 from offbook.ingest.redaction import redact_text
+from offbook.ingest.scope import checked_session, checked_text
 from offbook.log.store import ANY_SEQ, CROSS, Store
 from offbook.model.content import own_text, render, without_stand_ins
 from offbook.model.errors import WrongShape
 from offbook.model.memory_entry import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection
 from offbook.model.settings import Settings
-from offbook.model.types import AuditDraft, Caller, Scope, session_event
+from offbook.model.types import EMBEDDED, AuditDraft, Caller, Scope, session_event
 from offbook.search.injection import FALLBACK_SCORE, LEAST_SHOWN, chosen, fallback
 from offbook.search.query import Ask
 from offbook.search.resolve import RETRACTED
 from offbook.search.results import Lead
 from offbook.search.words import entry_id, place_named, query_terms
-from offbook.worker.background import Background
 
 MOST_PINNED = 1_000
 """By one keyword or session: more than that is no selection."""
@@ -58,13 +60,23 @@ class Recollections:
         scope: Scope,
         query: str,
         *,
-        limit: int,
-        reach: Reach,
-        at: datetime | None,
-        include_superseded: bool,
-        explain: bool,
-        by: Caller,
+        limit: int = 5,
+        reach: Reach = "agent",
+        at: datetime | None = None,
+        include_superseded: bool = False,
+        explain: bool = False,
+        by: Caller = EMBEDDED,
     ) -> Recollection:
+        """What was said that answers the query, best first, from this session, this agent, or all that may be read.
+
+        `at`: as it was known then. What was corrected since gives way to the correction, and says so.
+        """
+        if not query.strip():
+            raise WrongShape("`query` is empty: say what is to be recalled")
+        checked_text(query, "query")
+        if limit < 1:
+            raise WrongShape(f"`limit` is {limit}: ask for at least 1 entry")
+        at = in_utc(at, "at") if at is not None else None
         others, closed = await self._others(scope.agent_id, by) if reach == "all" else ([], [])
         if len(others) > MOST_CROSSED:
             closed = [f"cross-agent: {MOST_CROSSED} of {len(others)} other agents were searched"]
@@ -79,7 +91,7 @@ class Recollections:
             explain=explain,
             others=tuple(others[:MOST_CROSSED]),
         )
-        with self._background.answering():
+        with self._background.runner.answering():
             found, shown = await self._background.recall(ask)
         details: dict[str, Any] = {
             "query": sha256(query.encode()).hexdigest(),
@@ -157,7 +169,7 @@ class Recollections:
     def anticipate(self, agent_id: str, prompt: str) -> None:
         """`minded` is about to be asked for this."""
         if len(query_terms(prompt)) >= ENOUGH_TERMS:
-            self._background.anticipate(agent_id, prompt)
+            self._background.recall.anticipate(agent_id, prompt)
 
     async def _expanded(self, scope: Scope, prompt: str, prompt_seq: int) -> str:
         """A prompt of a word or two means something only with what was said before it."""
@@ -173,7 +185,7 @@ class Recollections:
     async def _newest(self, scope: Scope, is_left_out: Callable[[Lead], bool], budget: int) -> list[MemoryEntry]:
         """A3: marked, so that nobody takes them for an answer. What was said, not what a tool gave."""
         for looked_at in NEWEST_LOOKED_AT:
-            places = await self._background.newest(scope.agent_id, looked_at)
+            places = await self._background.search_index.newest(scope.agent_id, looked_at)
             found = await self._newest_of(scope, places, is_left_out, budget)
             if found or len(places) < looked_at:
                 return found
@@ -189,7 +201,9 @@ class Recollections:
         # What was replaced or taken back does not come to mind, nor do the words that took it back.
         links = await self._store.supersessions(scope.agent_id, newest)
         gone = {link.old_place for link in links} | {link.new_place for link in links if link.kind == RETRACTED}
-        found = await self._background.entries_at(scope, [place for place in newest if place not in gone], choose)
+        found = await self._background.recall.entries_at(
+            scope, [place for place in newest if place not in gone], choose
+        )
         return [msgspec.structs.replace(entry, score=FALLBACK_SCORE, found_by=["recency"]) for entry in found]
 
     async def brought_to_mind(
@@ -224,12 +238,19 @@ class Recollections:
         self,
         agent_id: str,
         *,
-        keyword: str | None,
-        session_id: str | None,
-        entry_ids: Sequence[str] | None,
-        pinned: bool,
-        by: Caller,
+        keyword: str | None = None,
+        session_id: str | None = None,
+        entry_ids: Sequence[str] | None = None,
+        pinned: bool = True,
+        by: Caller = EMBEDDED,
     ) -> Pinned:
+        """Keep entries hot for ever, or (`pinned` false) let them age again: those named, those of a session, those
+        that hold a keyword."""
+        if keyword is None and session_id is None and entry_ids is None:
+            raise WrongShape("say what is meant: `entryIds`, `sessionId` or `keyword`")
+        if keyword is not None:
+            checked_text(keyword, "keyword")
+        checked_session(session_id)
         if entry_ids is not None:
             places = await self._among(agent_id, [place_of_entry(name) for name in entry_ids], keyword, session_id)
         elif pinned:
@@ -246,7 +267,7 @@ class Recollections:
         session = await self._store.session_number(agent_id, session_id) if session_id is not None else None
         if session_id is not None and session is None:
             return []
-        places = await self._background.places(agent_id, keyword, session, MOST_PINNED)
+        places = await self._background.search_index.matching(agent_id, keyword, session, MOST_PINNED)
         return await self._among(agent_id, places, keyword, None)
 
     async def _among(self, agent_id: str, places: list[int], keyword: str | None, session_id: str | None) -> list[int]:
@@ -262,7 +283,8 @@ class Recollections:
 
     # ── across agents ──
 
-    async def cross(self, agent_id: str, *, enabled: bool | None, by: Caller) -> CrossSearch:
+    async def cross(self, agent_id: str, *, enabled: bool | None = None, by: Caller = EMBEDDED) -> CrossSearch:
+        """Open the agent's memory and that of other agents to each other, close it, or only say how it is."""
         event = AuditDraft(verb="cross", actor=by.name, details={} if enabled is None else {"enabled": enabled})
         if enabled is None:
             await self._store.record(agent_id, event)

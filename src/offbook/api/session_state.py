@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 from offbook.context.handover import LastTime
 from offbook.context.session_notes import Thread, thread_of, working_state
+from offbook.ingest.scope import checked_session
 from offbook.log.store import ANY_SEQ, Store
 from offbook.model.content import own_text, text_of
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.settings import Settings
 from offbook.model.turn import Anchor, AnchorList, ContinuityState, SessionInfo, SessionState, Topic, TopicList
-from offbook.model.types import AuditDraft, Caller, LoggedMessage, Message, Scope, Session, SessionGaps, now
+from offbook.model.types import EMBEDDED, AuditDraft, Caller, LoggedMessage, Message, Scope, Session, SessionGaps, now
 from offbook.rules.anchors.fold import anchors_of
 from offbook.rules.supersession.corrections import correction_in
 from offbook.rules.topics.fold import merged, topics_of
@@ -44,17 +45,23 @@ class Attention:
 
     # ── the verbs ──
 
-    async def topics(self, agent_id: str, *, session_id: str | None, by: Caller) -> TopicList:
+    async def topics(self, agent_id: str, *, session_id: str | None = None, by: Caller = EMBEDDED) -> TopicList:
+        """What they keep returning to, in one session or in the newest ones."""
+        checked_session(session_id)
         found = self._topics(agent_id, await self._threads(agent_id, session_id), session_id)
         await self._record("topics", agent_id, session_id, by, {"topics": len(found)})
         return TopicList(topics=found)
 
-    async def anchors(self, agent_id: str, *, session_id: str | None, by: Caller) -> AnchorList:
+    async def anchors(self, agent_id: str, *, session_id: str | None = None, by: Caller = EMBEDDED) -> AnchorList:
+        """What must not be lost from sight."""
+        checked_session(session_id)
         found = self.anchors_in(agent_id, await self._threads(agent_id, session_id))
         await self._record("anchors", agent_id, session_id, by, {"anchors": len(found)})
         return AnchorList(anchors=found)
 
-    async def state(self, agent_id: str, *, session_id: str | None, by: Caller) -> ContinuityState:
+    async def state(self, agent_id: str, *, session_id: str | None = None, by: Caller = EMBEDDED) -> ContinuityState:
+        """Topics, anchors, and what each session was doing."""
+        checked_session(session_id)
         threads = await self._threads(agent_id, session_id)
         states = await self.states([session for session, _ in threads])
         scope = Scope(agent_id=agent_id, session_id=session_id) if session_id is not None else None

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from offbook.api.background import Background
 from offbook.api.memory_section_cache import Epoch, Remembering
 from offbook.api.recall_service import Minded, Recollections
 from offbook.api.session_state import Attention, Follows
@@ -22,15 +23,16 @@ from offbook.context.intent import Appetite, appetite_for, intent_of
 from offbook.context.recall_section import Line, Ranked, RecallSection, recall_section
 from offbook.context.session_notes import Thread, thread_of
 from offbook.ingest.intake import HEAVY_CHARS
+from offbook.ingest.scope import checked_text
 from offbook.log.store import Blobs, Store
 from offbook.model.deadline import Deadline
+from offbook.model.errors import WrongShape
 from offbook.model.memory_entry import MemoryEntry
 from offbook.model.settings import Settings
 from offbook.model.turn import Enrichment, Handed, Intent, PreparedTurn, Sparseness, TurnMemory, TurnTokens
-from offbook.model.types import Caller, Scope, Session, now
+from offbook.model.types import EMBEDDED, Caller, Scope, Session, now
 from offbook.search.injection import FALLBACK_SCORE, budget_tokens
 from offbook.search.query import Query, read_query
-from offbook.worker.background import Background
 
 SPARSE = Sparseness(results=2, chars=400)
 """Of the host's own search: what is no more than this is enriched (D11)."""
@@ -90,7 +92,6 @@ class Turning:
         self._remembering = Remembering(store, settings, attention, frame_key)
         self._exchanges = Exchanges(store, blobs)
         self._key = frame_key
-        background.when_forgotten.append(self._remembering.forget)
 
     # ── before a turn ──
 
@@ -99,13 +100,16 @@ class Turning:
         scope: Scope,
         prompt: str,
         *,
-        current_tokens: int | None,
-        context_window: int | None,
-        seconds: float | None,
-        explain: bool,
-        preview: bool,
-        by: Caller,
+        current_tokens: int | None = None,
+        context_window: int | None = None,
+        seconds: float | None = None,
+        explain: bool = False,
+        preview: bool = False,
+        by: Caller = EMBEDDED,
     ) -> PreparedTurn:
+        """What the agent should have in mind for this prompt: `memory`, the same until the next swap, and `recall`.
+        `seconds`: where there are fewer than the setting `turn.deadline`. With `preview` nothing is changed by it."""
+        checked_text(prompt, "prompt")
         settings = self._settings.for_agent(scope.agent_id)
         most = settings.turn.deadline.total_seconds()
         deadline = Deadline(most if seconds is None else min(most, seconds))
@@ -119,7 +123,7 @@ class Turning:
         entries: list[MemoryEntry] = []
         if not self._is_silent(settings, deadline):
             self._note_window(asked, context_window)
-            with self._background.answering():
+            with self._background.runner.answering():
                 if intent in ("plain", "recall"):
                     self._recollections.anticipate(scope.agent_id, query.text)
                 facts = await deadline.get("session", self._facts(asked))
@@ -135,7 +139,7 @@ class Turning:
             intent=intent,
             degraded=deadline.degraded,
             parts=[*(memory.parts if memory else []), *recall.parts] if explain else [],
-            forgets=self._background.caring.forgets.forgetting.times.get(scope.agent_id),
+            forgets=self._background.forgetting.count(scope.agent_id),
         )
         await deadline.finish("audit", self._record(asked, turn, memory))
         return turn
@@ -156,7 +160,7 @@ class Turning:
         self._background.slots.note_window(asked.scope, context_window)
         threshold = self._settings.for_agent(asked.scope.agent_id).compaction.threshold
         if asked.current_tokens >= int(context_window * threshold):
-            self._background.slots.prepare_soon(asked.scope)
+            self._background.runner.wake("contexts", asked.scope.agent_id, asked.scope.session_id)
 
     async def _facts(self, asked: Asked) -> Facts:
         session, thread = await asyncio.gather(self._store.session(asked.scope), thread_of(self._store, asked.scope))
@@ -267,7 +271,11 @@ class Turning:
 
     # ── beside the host's own search ──
 
-    async def enrich(self, scope: Scope, query: str, *, by: Caller) -> Enrichment:
+    async def enrich(self, scope: Scope, query: str, *, by: Caller = EMBEDDED) -> Enrichment:
+        """What a sparse result of the host's own memory search is enriched with."""
+        if not query.strip():
+            raise WrongShape("`query` is empty: say what is searched for")
+        checked_text(query, "query")
         """What a sparse result of the host's memory search is enriched with."""
         settings = self._settings.for_agent(scope.agent_id)
         deadline = Deadline(settings.turn.deadline.total_seconds())
@@ -277,7 +285,7 @@ class Turning:
         )
         entries: list[MemoryEntry] = []
         if not self._is_silent(settings, deadline):
-            with self._background.answering():
+            with self._background.runner.answering():
                 work = self._recollections.minded(
                     scope,
                     asked.text,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import click
+from typing import TYPE_CHECKING, Any
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.verb_command import verb_command
+
+if TYPE_CHECKING:
+    from offbook.model.turn import AnchorList
 
 EPILOG = """\b
 Examples:
@@ -23,22 +26,12 @@ How long one is fresh, and how many are kept: `offbook config`, anchors.
 """
 
 
-@click.command("anchors", epilog=EPILOG)
-@click.argument("agent", type=UTF8, required=False)
-@click.option("--session", type=UTF8, metavar="S", help="Only those of this session.")
-@common_options
-@pass_invocation
-def command(invocation: Invocation, agent: str | None, session: str | None) -> None:
+@verb_command("anchors", epilog=EPILOG, positional=["agent_id"])
+def command(found: AnchorList, *, session_id: str | None, **_: Any) -> None:
     """Show what an agent must not lose from sight: who they are, what does not fit together, what is unresolved."""
-    from offbook.cli.continuity import meant_agent, show_anchors, tell_none
-    from offbook.cli.output import print_json
+    from offbook.cli.continuity import show_anchors, tell_none
 
-    whose = meant_agent(invocation, agent)
-    with invocation.client() as client:
-        found = client.anchors(session, agent_id=whose)
-    if invocation.is_json:
-        print_json(found)
-    elif found.anchors:
+    if found.anchors:
         show_anchors(found.anchors)
     else:
-        tell_none("anchors", session)
+        tell_none("anchors", session_id)

@@ -120,12 +120,18 @@ def _server(invocation: Invocation, given: str | None) -> Server:
     )
 
 
+def _redacted(line: str) -> str:
+    from offbook.ingest.redaction import redact_text
+
+    return redact_text(line)[0]
+
+
 def _show(plan: Plan) -> None:
     from offbook.cli.output import printable
 
     for file in plan.changed:
         click.echo(str(file.path) + (" (new)" if file.before is None else " (goes)" if file.after is None else ""))
-        for line in file.diff():
+        for line in file.diff(_redacted):
             click.secho(printable(line), fg=DIFF_COLOURS.get(line[:1]))
     for note in plan.notes:
         click.secho(f"! {note}", fg="yellow")
@@ -148,7 +154,7 @@ def _tell(
             {
                 "path": str(file.path),
                 "changed": file.is_changed,
-                "diff": file.diff(context=0),
+                "diff": file.diff(_redacted, context=0),
                 "backup": _text((backups or {}).get(str(file.path))),
             }
             for file in plan.files

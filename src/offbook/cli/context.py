@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.verb_command import verb_command
 
 if TYPE_CHECKING:
+    from offbook.cli.options import Invocation
     from offbook.model.types import CompressedContext
 
 DEFAULT_CHARS = 16_000
@@ -32,16 +33,7 @@ told on stderr. `offbook expand` shows what is behind a summary.
 """
 
 
-@click.command("context", epilog=EPILOG)
-@click.argument("session", type=UTF8)
-@click.option(
-    "--max-chars",
-    type=click.IntRange(min=1),
-    default=DEFAULT_CHARS,
-    show_default=True,
-    help="Most characters it may have.",
-)
-@click.option(
+AS = click.option(
     "--as",
     "shape",
     type=click.Choice(CHOICES),
@@ -49,14 +41,21 @@ told on stderr. `offbook expand` shows what is behind a summary.
     show_default=True,
     help="As text, or as JSON that a model's provider takes: the messages of a request.",
 )
-@common_options
-@pass_invocation
-def command(invocation: Invocation, session: str, max_chars: int, shape: str) -> None:
+
+
+@verb_command(
+    "context",
+    verb="getCompressedContext",
+    epilog=EPILOG,
+    positional=["session_id"],
+    options={"max_chars": {"required": False, "default": DEFAULT_CHARS, "show_default": True}},
+    own=[AS],
+    prints_json=True,
+)
+def command(context: CompressedContext, *, invocation: Invocation, shape: str, **_: Any) -> None:
     """Show a session in at most so many characters, as an agent would get it."""
     from offbook.cli.output import print_json
 
-    with invocation.client() as client:
-        context = client.get_compressed_context(session, max_chars)
     shaped = None if shape == TEXT else _shaped(context, shape)
     if invocation.is_json:
         print_json(context if shaped is None else shaped)

@@ -1,4 +1,4 @@
-"""What the commands of continuity share: whose it is, topics and anchors as tables, texts cut to a few lines."""
+"""What the commands of continuity share: topics and anchors as tables, texts cut to a few lines."""
 
 from __future__ import annotations
 
@@ -10,20 +10,12 @@ import click
 from offbook.cli.output import ago, bar, counted, printable, table
 
 if TYPE_CHECKING:
-    from offbook.cli.options import Invocation
     from offbook.model.turn import Anchor, Topic
 
 Standing = Literal["keeps returning", "fresh", "stale"]
 
 BAR_WIDTH = 5
 STANDINGS: tuple[Standing, ...] = ("keeps returning", "fresh", "stale")
-
-
-def meant_agent(invocation: Invocation, agent: str | None) -> str | None:
-    """The agent as an argument or as an option; None: the client's own."""
-    if agent is not None and invocation.agent_given not in (None, agent):
-        raise click.UsageError(f"which agent is meant, {agent} or {invocation.agent_given}? Leave out one of them")
-    return agent
 
 
 def tell_none(what: str, session: str | None) -> None:

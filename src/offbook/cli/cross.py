@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from offbook.cli.options import Invocation, common_options, pass_invocation
+from offbook.cli.verb_command import Fields, verb_command
+
+if TYPE_CHECKING:
+    from offbook.cli.options import Invocation
+    from offbook.model.memory_entry import CrossSearch
 
 EPILOG = """\b
 Examples:
@@ -18,19 +24,18 @@ Both sides have to be on: an agent that is off neither reads nor is read.
 """
 
 
-@click.command("cross", epilog=EPILOG)
-@click.argument("wanted", type=click.Choice(["on", "off"]), required=False, metavar="[on|off]")
-@common_options
-@pass_invocation
-def command(invocation: Invocation, wanted: str | None) -> None:
-    """Open an agent's memory and that of others to each other, close it, or show how it is."""
-    from offbook.cli.output import print_json, printable
+WANTED = click.argument("wanted", type=click.Choice(["on", "off"]), required=False, metavar="[on|off]")
 
-    with invocation.client() as client:
-        found = client.cross(None if wanted is None else wanted == "on")
-    if invocation.is_json:
-        print_json(found)
-        return
+
+def _asking(_invocation: Invocation, fields: Fields) -> Fields:
+    return {"enabled": None if fields["wanted"] is None else fields["wanted"] == "on"}
+
+
+@verb_command("cross", epilog=EPILOG, options={"enabled": None}, own=[WANTED], asking=_asking)
+def command(found: CrossSearch, *, invocation: Invocation, **_: Any) -> None:
+    """Open an agent's memory and that of others to each other, close it, or show how it is."""
+    from offbook.cli.output import printable
+
     whose = f"agent {printable(invocation.agent)}" if invocation.agent else "this agent"
     if not found.enabled:
         click.echo(f"off: {whose} neither searches other agents' memory nor is searched by them")

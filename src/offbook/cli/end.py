@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.verb_command import verb_command
 
 EPILOG = """\b
 Examples:
@@ -13,18 +15,9 @@ Examples:
 """
 
 
-@click.command("end", epilog=EPILOG)
-@click.argument("session", type=UTF8)
-@click.option("--reason", type=UTF8, help="Why, such as new, reset, idle, daily, shutdown.")
-@common_options
-@pass_invocation
-def command(invocation: Invocation, session: str, reason: str | None) -> None:
+@verb_command("end", verb="hooks/session-end", epilog=EPILOG, positional=["session_id"])
+def command(_answer: None, *, session_id: str, reason: str | None, **_: Any) -> None:
     """Say that a session is over. The next message to it opens it again."""
-    from offbook.cli.output import print_json, printable
+    from offbook.cli.output import printable
 
-    with invocation.client() as client:
-        client.session_end(session, reason)
-    if invocation.is_json:
-        print_json({"ok": True})
-        return
-    click.echo(printable(f"session {session} is over" + (f" ({reason})" if reason else "")))
+    click.echo(printable(f"session {session_id} is over" + (f" ({reason})" if reason else "")))

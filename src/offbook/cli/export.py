@@ -71,7 +71,7 @@ them, and `offbook audit --json` shows the chain.
 def command(invocation: Invocation, folder: Path | None, agents: Sequence[str], form: str) -> None:
     """Write everything to a folder, as files that anybody can read."""
     from offbook.cli.output import print_json
-    from offbook.client.history.files import check_is_free, whole_folder
+    from offbook.transfer.whole_folder import check_is_free, whole_folder
 
     target = (folder or Path(f"offbook-export-{date.today().isoformat()}")).absolute()
     check_is_free(target)

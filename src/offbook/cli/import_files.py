@@ -13,9 +13,8 @@ from offbook.cli.options import Invocation, common_options, pass_invocation
 from offbook.client.history.formats import FORMATS, Format
 
 if TYPE_CHECKING:
-    from offbook.client.history.conversations import Conversation
+    from offbook.client.history.conversations import Conversation, ImportReport
     from offbook.client.history.formats import Owner
-    from offbook.client.history.report import ImportReport
 
 AGAIN = "Each message is stored once: run this again at any time, also after it broke off."
 
@@ -46,7 +45,7 @@ def _import(invocation: Invocation, name: str, path: Path, dry_run: bool) -> Non
 
     from offbook.cli.import_telling import provider, show, tell
     from offbook.cli.output import print_json
-    from offbook.client.history.report import ImportReport
+    from offbook.client.history.conversations import ImportReport
     from offbook.client.recorder import encoded
 
     form = FORMATS[name]

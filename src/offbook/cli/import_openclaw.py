@@ -17,7 +17,7 @@ from offbook.cli.options import UTF8, Invocation, home_option, json_option, mome
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from offbook.client.history.report import ImportReport
+    from offbook.client.history.conversations import ImportReport
     from offbook.openclaw.history.catalogue import Catalogue, Session
 
 EPILOG = """\b
@@ -104,7 +104,7 @@ def _found(
 
 
 def _begun(folder: Path, catalogues: Sequence[Catalogue], dry_run: bool) -> ImportReport:
-    from offbook.client.history.report import AgentReport, ImportReport
+    from offbook.client.history.conversations import AgentReport, ImportReport
 
     report = ImportReport(state=str(folder), is_dry_run=dry_run)
     report.agents = [

@@ -14,8 +14,7 @@ from offbook.cli.options import Invocation
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
-    from offbook.client.history.conversations import Conversation
-    from offbook.client.history.report import ImportReport
+    from offbook.client.history.conversations import Conversation, ImportReport
 
 TIMEOUT_SECONDS = 60.0
 """A batch on a slow disk; a person may wait that long for a bulk load."""

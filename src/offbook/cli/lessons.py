@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.options import UTF8, Invocation, common_options, meant_agent, pass_invocation
 from offbook.model.lesson import LessonKind, LessonStatus, lesson_id
 
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ def list_lessons(
     invocation: Invocation, agent: str | None, kind: str | None, status: tuple[str, ...], limit: int
 ) -> None:
     """Show an agent's lessons, the newest first (also without the word list)."""
-    from offbook.cli.continuity import meant_agent
     from offbook.cli.learnt import Found, show_table, tell
     from offbook.cli.output import print_json
 

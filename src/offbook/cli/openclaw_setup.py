@@ -13,8 +13,8 @@ from offbook.cli.calling import own_command
 from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation, provider_url
 
 if TYPE_CHECKING:
+    from offbook.client.config_files.editing import Missing
     from offbook.openclaw.changes import Wishes
-    from offbook.openclaw.json5_edits import Missing
     from offbook.openclaw.setup import Prepared
 
 EPILOG = """\b
@@ -157,8 +157,8 @@ def _wishes(
 
 def _provider(invocation: Invocation, endpoint: str | None) -> tuple[str | Missing | None, str | Missing | None]:
     """Data folder and endpoint to write. Whoever names a folder means its provider, and the usual one needs no line."""
+    from offbook.client.config_files.editing import MISSING
     from offbook.client.endpoint import Endpoint
-    from offbook.openclaw.json5_edits import MISSING
     from offbook.openclaw.setup import socket_of, usual_home
 
     folder = invocation.home.folder.absolute()
@@ -172,9 +172,9 @@ def _provider(invocation: Invocation, endpoint: str | None) -> tuple[str | Missi
 
 def _show_plan(prepared: Prepared) -> None:
     from offbook.cli.output import printable
-    from offbook.openclaw.config_file import masked
-    from offbook.openclaw.json5 import written
-    from offbook.openclaw.json5_edits import MISSING
+    from offbook.client.config_files.editing import MISSING
+    from offbook.client.config_files.json5 import written
+    from offbook.client.config_files.masking import masked
 
     plan = prepared.plan
     click.echo(str(prepared.file.path))
@@ -191,8 +191,8 @@ def _show_plan(prepared: Prepared) -> None:
 
 def _tell(invocation: Invocation, prepared: Prepared, backup: Path | None, doctor: str, *, unasked: bool) -> None:
     from offbook.cli.output import print_json
-    from offbook.openclaw.config_file import masked
-    from offbook.openclaw.json5_edits import MISSING
+    from offbook.client.config_files.editing import MISSING
+    from offbook.client.config_files.masking import masked
     from offbook.openclaw.setup import next_steps
 
     plan = prepared.plan

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offbook.cli.options import UTF8, Decorated, Invocation, common_options, pass_invocation
+from offbook.cli.verb_command import Fields, verb_command
 
 if TYPE_CHECKING:
+    from offbook.cli.options import Invocation
     from offbook.model.memory_entry import Pinned
 
 EPILOG = """\b
@@ -22,37 +23,26 @@ Pinned entries stay hot and weigh more in recall. `offbook unpin` lets them age 
 """
 
 
-def selecting_options(function: Decorated) -> Decorated:
-    """What is meant: entries by their ids, or all that hold a keyword, or all of a session."""
-    entries = click.argument("entries", type=UTF8, nargs=-1, metavar="[ENTRY]…")
-    keyword = click.option("--keyword", type=UTF8, metavar="W", help="Those that hold these words, as they stand.")
-    session = click.option("--session", type=UTF8, metavar="S", help="Those of this session.")
-    return entries(keyword(session(common_options(function))))
-
-
-@click.command("pin", epilog=EPILOG)
-@selecting_options
-@pass_invocation
-def command(invocation: Invocation, entries: tuple[str, ...], keyword: str | None, session: str | None) -> None:
-    """Keep entries hot for ever: those named, those that hold a keyword, those of a session."""
-    with invocation.client() as client:
-        tell(invocation, client.pin(**selected(entries, keyword, session)), "pinned")
-
-
-def selected(entries: tuple[str, ...], keyword: str | None, session: str | None) -> dict[str, Any]:
-    if not entries and keyword is None and session is None:
+def selecting(_invocation: Invocation, fields: Fields) -> Fields:
+    """Entries by their ids, or all that hold a keyword, or all of a session."""
+    others = (fields["keyword"], fields["session_id"])
+    if not fields["entry_ids"] and others == (None, None):
         raise click.UsageError("say what is meant: ENTRY (an id that `offbook recall` shows), --keyword or --session")
-    if entries and (keyword is not None or session is not None):
+    if fields["entry_ids"] and others != (None, None):
         raise click.UsageError("an ENTRY says exactly which one is meant: leave out --keyword and --session")
-    return {"entry_ids": list(entries) or None, "keyword": keyword, "session_id": session}
+    return fields
 
 
-def tell(invocation: Invocation, changed: Pinned, now_are: str) -> None:
-    from offbook.cli.output import counted, print_json
+@verb_command("pin", epilog=EPILOG, positional=["entry_ids"], asking=selecting)
+def command(changed: Pinned, **_: Any) -> None:
+    """Keep entries hot for ever: those named, those that hold a keyword, those of a session."""
+    tell(changed, "pinned")
 
-    if invocation.is_json:
-        print_json(changed)
-    elif changed.changed:
+
+def tell(changed: Pinned, now_are: str) -> None:
+    from offbook.cli.output import counted
+
+    if changed.changed:
         click.echo(f"{counted(changed.changed, 'entry', 'entries')} {now_are}: {' '.join(changed.entry_ids)}")
     else:
         click.echo("nothing changed: there is no such entry of this agent, or it was so already")

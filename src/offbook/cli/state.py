@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.verb_command import verb_command
 
 if TYPE_CHECKING:
     from offbook.model.summary import StateKind
@@ -40,25 +40,14 @@ Examples:
 """
 
 
-@click.command("state", epilog=EPILOG)
-@click.argument("agent", type=UTF8, required=False)
-@click.option("--session", type=UTF8, metavar="S", help="Only that of this session.")
-@common_options
-@pass_invocation
-def command(invocation: Invocation, agent: str | None, session: str | None) -> None:
+@verb_command("state", epilog=EPILOG, positional=["agent_id"])
+def command(found: ContinuityState, *, session_id: str | None, **_: Any) -> None:
     """Show what an agent is on about: its topics, its anchors, and what each session was doing."""
-    from offbook.cli.continuity import meant_agent, tell_none
-    from offbook.cli.output import print_json
+    from offbook.cli.continuity import tell_none
 
-    whose = meant_agent(invocation, agent)
-    with invocation.client() as client:
-        found = client.state(session, agent_id=whose)
-    if invocation.is_json:
-        print_json(found)
-        return
     _show(found)
     if not (found.topics or found.anchors or found.working):
-        tell_none("topics, anchors or working state", session)
+        tell_none("topics, anchors or working state", session_id)
 
 
 def _show(state: ContinuityState) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.verb_command import verb_options
 
 if TYPE_CHECKING:
     from offbook.model.summary import Dropped, Ledger, Swap
@@ -32,17 +33,7 @@ To only look at a context: `offbook context`.
 
 @click.command("swap", epilog=EPILOG)
 @click.argument("session", type=UTF8)
-@click.option(
-    "--used-tokens",
-    type=click.IntRange(min=0),
-    required=True,
-    metavar="N",
-    help="Tokens in use in the agent's context now.",
-)
-@click.option(
-    "--context-window", type=click.IntRange(min=1), required=True, metavar="N", help="Tokens the agent's model takes."
-)
-@click.option("--force", is_flag=True, help="Also where it is not due yet.")
+@verb_options("swap", "session_id")
 @click.option("--full", is_flag=True, help="Show the messages that are handed over, too.")
 @common_options
 @pass_invocation

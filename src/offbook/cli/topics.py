@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import click
+from typing import TYPE_CHECKING, Any
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.verb_command import verb_command
+
+if TYPE_CHECKING:
+    from offbook.model.turn import TopicList
 
 EPILOG = """\b
 Examples:
@@ -21,22 +24,12 @@ speaks of it, and less with each that does not.
 """
 
 
-@click.command("topics", epilog=EPILOG)
-@click.argument("agent", type=UTF8, required=False)
-@click.option("--session", type=UTF8, metavar="S", help="Only those of this session.")
-@common_options
-@pass_invocation
-def command(invocation: Invocation, agent: str | None, session: str | None) -> None:
+@verb_command("topics", epilog=EPILOG, positional=["agent_id"])
+def command(found: TopicList, *, session_id: str | None, **_: Any) -> None:
     """Show what an agent and its people talk about: what they keep returning to, what is fresh, what has gone stale."""
-    from offbook.cli.continuity import meant_agent, show_topics, tell_none
-    from offbook.cli.output import print_json
+    from offbook.cli.continuity import show_topics, tell_none
 
-    whose = meant_agent(invocation, agent)
-    with invocation.client() as client:
-        found = client.topics(session, agent_id=whose)
-    if invocation.is_json:
-        print_json(found)
-    elif found.topics:
+    if found.topics:
         show_topics(found.topics)
     else:
-        tell_none("topics", session)
+        tell_none("topics", session_id)

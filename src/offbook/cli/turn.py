@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.verb_command import Fields, verb_command
 
 if TYPE_CHECKING:
+    from offbook.cli.options import Invocation
     from offbook.model.turn import Intent, PreparedTurn, Section
 
 LINES_SHOWN = 12
@@ -39,36 +40,35 @@ kept. A host asks the same before each model call.
 """
 
 
-@click.command("turn", epilog=EPILOG)
-@click.argument("session", type=UTF8)
-@click.argument("prompt", type=UTF8, nargs=-1, required=True, metavar="PROMPT…")
-@click.option("--current-tokens", type=click.IntRange(min=0), metavar="N", help="Tokens in use in the context now.")
-@click.option("--window", type=click.IntRange(min=1), metavar="N", help="Tokens the agent's model takes.")
-@click.option("--text", "is_text", is_flag=True, help="Print the two sections as the model would get them, no more.")
-@common_options
-@pass_invocation
-def command(
-    invocation: Invocation,
-    session: str,
-    prompt: tuple[str, ...],
-    current_tokens: int | None,
-    window: int | None,
-    is_text: bool,
-) -> None:
+OPTIONS: dict[str, Fields | None] = {
+    "context_window": {"names": ["--window"]},
+    **dict.fromkeys(["deadline_ms", "explain", "preview"]),
+}
+TEXT = click.option(
+    "--text", "is_text", is_flag=True, help="Print the two sections as the model would get them, no more."
+)
+
+
+def _asking(invocation: Invocation, fields: Fields) -> Fields:
+    if fields["is_text"] and invocation.is_json:
+        raise click.UsageError("--text and --json are two ways to print it: leave out one of them")
+    return fields | {"explain": True, "preview": True}
+
+
+@verb_command(
+    "turn",
+    verb="prepareTurn",
+    epilog=EPILOG,
+    positional=["session_id", "prompt"],
+    options=OPTIONS,
+    own=[TEXT],
+    asking=_asking,
+    prints_json=True,
+)
+def command(turn: PreparedTurn, *, invocation: Invocation, is_text: bool, **_: Any) -> None:
     """Show what would be injected for PROMPT in a session and why, part by part, with its cost in tokens."""
     from offbook.cli.output import print_json, printable, warn
 
-    if is_text and invocation.is_json:
-        raise click.UsageError("--text and --json are two ways to print it: leave out one of them")
-    with invocation.client() as client:
-        turn = client.prepare_turn(
-            session,
-            " ".join(prompt),
-            current_tokens=current_tokens,
-            context_window=window,
-            explain=True,
-            preview=True,
-        )
     if invocation.is_json:
         print_json(turn)
         return

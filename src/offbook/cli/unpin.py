@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import click
+from typing import TYPE_CHECKING, Any
 
-from offbook.cli.options import Invocation, pass_invocation
-from offbook.cli.pin import selected, selecting_options, tell
+from offbook.cli.pin import selecting, tell
+from offbook.cli.verb_command import verb_command
+
+if TYPE_CHECKING:
+    from offbook.model.memory_entry import Pinned
 
 EPILOG = """\b
 Examples:
@@ -15,10 +18,7 @@ Examples:
 """
 
 
-@click.command("unpin", epilog=EPILOG)
-@selecting_options
-@pass_invocation
-def command(invocation: Invocation, entries: tuple[str, ...], keyword: str | None, session: str | None) -> None:
+@verb_command("unpin", epilog=EPILOG, positional=["entry_ids"], asking=selecting)
+def command(changed: Pinned, **_: Any) -> None:
     """Let pinned entries age again: those named, those that hold a keyword, those of a session."""
-    with invocation.client() as client:
-        tell(invocation, client.unpin(**selected(entries, keyword, session)), "unpinned")
+    tell(changed, "unpinned")

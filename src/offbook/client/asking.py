@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from offbook.client.answers import value_of
+from offbook.client.answers import content_of, value_of
 from offbook.client.recorder import encoded
 from offbook.client.transport import Answer, Transport
 
 T = TypeVar("T")
+
+PATIENCE_SECONDS = 600.0
+"""For a verb that looks through the whole history, more than once: the answer may be long in coming."""
 
 
 class Asking:
@@ -35,3 +38,7 @@ class Asking:
 
     async def _ask(self, verb: str, body: dict[str, Any], kind: type[T], *, extra_seconds: float = 0.0) -> T:
         return value_of(await self._post(verb, body, extra_seconds=extra_seconds), kind)
+
+    async def _ask_maybe(self, verb: str, body: dict[str, Any], kind: type[T]) -> T | None:
+        answer = await self._post(verb, body)
+        return None if content_of(answer).strip() == b"null" else value_of(answer, kind)

@@ -14,43 +14,31 @@ import asyncio
 import os
 import re
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
-from offbook.client.answers import content_of, value_of
-from offbook.client.async_contexts import AsyncContexts
-from offbook.client.async_forgetting import AsyncForgetting
-from offbook.client.async_lessons import AsyncLessons
-from offbook.client.async_turns import AsyncTurns
+from offbook.api.answers import Saved
+from offbook.client.answers import value_of
+from offbook.client.asking import PATIENCE_SECONDS
 from offbook.client.delivery import CLOSE_FLUSH_SECONDS, Destination
 from offbook.client.endpoint import Endpoint, default_endpoint, default_token
 from offbook.client.outboxes import MAX_BYTES
 from offbook.client.recorder import MessageLike, Recorder, outgoing
 from offbook.client.transport import Transport
+from offbook.client.verb_methods import VerbMethods
 from offbook.model.errors import InvalidInput
 from offbook.model.home import home_folder
-from offbook.model.maintenance import MaintenanceReport
-from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection
-from offbook.model.record import ExportPage, Followed, Imported, Record
-from offbook.model.status import IndexStatus
-from offbook.model.types import CompressedContext, Receipt
+from offbook.model.receipt import ForgetCheck, ForgetReceipt, KeptReceipt
+from offbook.model.summary import Expansion
+from offbook.model.types import Receipt
 
 CLIENT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 
-class Saved(msgspec.Struct):
-    saved: int
-
-
-class Missing(msgspec.Struct):
-    missing: list[str]
-
-
-class AsyncClient(AsyncContexts, AsyncTurns, AsyncLessons, AsyncForgetting):
+class AsyncClient(VerbMethods):
     """Verbs as methods, any other through `call`, and `record`. Tasks may share it; threads may share `record`.
 
     `client` names the outbox in `home`. What waits in it is delivered by the next client of that name and
@@ -131,7 +119,7 @@ class AsyncClient(AsyncContexts, AsyncTurns, AsyncLessons, AsyncForgetting):
         await self._recorder.close(timeout_seconds)
         self._transport.close()
 
-    # ── verbs ──
+    # ── verbs that take more than asking; `VerbMethods` has the others ──
 
     async def ping(self) -> dict[str, Any]:
         return value_of(await self._transport.get("/v1/ping"), dict[str, Any])
@@ -142,81 +130,26 @@ class AsyncClient(AsyncContexts, AsyncTurns, AsyncLessons, AsyncForgetting):
         content = {"message": ready[0]} if len(ready) == 1 else {"messages": ready}
         return await self._ask("onMessage", self._of(session_id, agent_id, **content), Receipt)
 
-    async def recall(
+    async def expand(
         self,
-        session_id: str,
-        query: str,
+        summary_id: str | None = None,
         *,
-        limit: int = 5,
-        scope: Reach = "agent",
-        at: datetime | str | None = None,
-        include_superseded: bool = False,
-        explain: bool = False,
+        span: tuple[int, int] | None = None,
+        session_id: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
         agent_id: str | None = None,
-    ) -> Recollection:
-        """What was said that answers the query, best first."""
+    ) -> Expansion:
+        """The messages behind a summary, or those from one `seq` to another of a session, word for word."""
         body = self._of(
             session_id,
             agent_id,
-            query=query,
+            summaryId=summary_id,
+            span=None if span is None else {"firstSeq": span[0], "lastSeq": span[1]},
+            after=after,
             limit=limit,
-            scope=scope,
-            at=at,
-            includeSuperseded=include_superseded or None,
-            explain=explain or None,
         )
-        return await self._ask("recall", body, Recollection)
-
-    async def pin(
-        self,
-        *,
-        keyword: str | None = None,
-        session_id: str | None = None,
-        entry_ids: Sequence[str] | None = None,
-        agent_id: str | None = None,
-    ) -> Pinned:
-        """Keep entries hot for ever."""
-        return await self._ask("pin", self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids), Pinned)
-
-    async def unpin(
-        self,
-        *,
-        keyword: str | None = None,
-        session_id: str | None = None,
-        entry_ids: Sequence[str] | None = None,
-        agent_id: str | None = None,
-    ) -> Pinned:
-        """Let pinned entries age again."""
-        return await self._ask("unpin", self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids), Pinned)
-
-    async def cross(self, enabled: bool | None = None, *, agent_id: str | None = None) -> CrossSearch:
-        """Open or close the agent's memory to other agents, or ask how it is."""
-        return await self._ask("cross", self._of(None, agent_id, enabled=enabled), CrossSearch)
-
-    async def reindex(self, *, embeddings: bool = False, agent_id: str | None = None) -> IndexStatus:
-        """Make the agent's search index anew, in the background."""
-        return await self._ask("reindex", self._of(None, agent_id, embeddings=embeddings or None), IndexStatus)
-
-    async def maintain(self, *, tasks: Sequence[str] | None = None, agent_id: str | None = None) -> MaintenanceReport:
-        """Look after the agent's memory now: all tasks, or those named. Answers when they have ended."""
-        return await self._ask("maintain", self._of(None, agent_id, tasks=tasks), MaintenanceReport)
-
-    async def export(self, after: str | None = None, *, limit: int = 500, agent_id: str | None = None) -> ExportPage:
-        """Everything the agent has, as records; go on with `after`, the `next` of the page before."""
-        return await self._ask("export", self._of(None, agent_id, after=after, limit=limit), ExportPage)
-
-    async def import_records(
-        self,
-        records: Sequence[Record],
-        *,
-        follows: Followed | None = None,
-        done: bool = False,
-        agent_id: str | None = None,
-    ) -> Imported:
-        """Take records of an export, in their order, each once. `follows`: the message given last before them, where
-        they go on with its session. With `done` no more are to come."""
-        body = self._of(None, agent_id, records=records, follows=follows, done=done or None)
-        return await self._ask("import", body, Imported)
+        return await self._ask("expand", body, Expansion)
 
     async def pre_compaction(
         self, session_id: str, messages: Sequence[MessageLike] | None = None, *, agent_id: str | None = None
@@ -230,53 +163,18 @@ class AsyncClient(AsyncContexts, AsyncTurns, AsyncLessons, AsyncForgetting):
         body = self._of(session_id, agent_id, messages=unsaved)
         return (await self._ask("hooks/pre-compaction", body, Saved)).saved
 
-    async def post_compaction(self, session_id: str, new_context: Any = None, *, agent_id: str | None = None) -> None:
-        await self.call("hooks/post-compaction", self._of(session_id, agent_id, newContext=new_context))
+    async def verify_forgotten(
+        self, receipt: ForgetReceipt | str, *, matching: str | None = None, agent_id: str | None = None
+    ) -> ForgetCheck:
+        """Whether the receipt is the provider's own, and whether anything of what it names can still be found. One that
+        the provider keeps (`forget_receipts`) can be named by its id; `agent_id` is then whose it is."""
+        more = {} if matching is None else {"matching": matching}
+        if isinstance(receipt, str):
+            body = self._of(None, agent_id, receiptId=receipt, **more)
+        else:
+            body = {"receipt": msgspec.to_builtins(receipt), **more}
+        return await self._ask("forget/verify", body, ForgetCheck, extra_seconds=PATIENCE_SECONDS)
 
-    async def session_start(
-        self,
-        session_id: str,
-        max_chars: int | None = None,
-        *,
-        parent_session_id: str | None = None,
-        agent_id: str | None = None,
-    ) -> CompressedContext | None:
-        """The context of a session that has one, for a host that starts cold. `parent_session_id`: the session that
-        started it, where it is a subagent's."""
-        body = self._of(session_id, agent_id, maxChars=max_chars, parentSessionId=parent_session_id)
-        answer = await self._post("hooks/session-start", body)
-        return None if content_of(answer).strip() == b"null" else value_of(answer, CompressedContext)
-
-    async def session_end(self, session_id: str, reason: str | None = None, *, agent_id: str | None = None) -> None:
-        await self.call("hooks/session-end", self._of(session_id, agent_id, reason=reason))
-
-    async def status(self, agent_id: str | None = None) -> dict[str, Any]:
-        return await self._ask("status", self._of(None, agent_id), dict[str, Any])
-
-    async def audit(
-        self,
-        *,
-        agent_id: str | None = None,
-        session_id: str | None = None,
-        since: Any = None,
-        limit: int | None = None,
-    ) -> dict[str, Any]:
-        return await self._ask("audit", self._of(session_id, agent_id, since=since, limit=limit), dict[str, Any])
-
-    async def log(
-        self,
-        session_id: str,
-        after_seq: int = 0,
-        limit: int = 100,
-        wait_ms: int = 0,
-        *,
-        newest: bool = False,
-        agent_id: str | None = None,
-    ) -> dict[str, Any]:
-        """The session's messages after `after_seq`, the first or the `newest`; waits up to `wait_ms` for one."""
-        body = self._of(session_id, agent_id, afterSeq=after_seq, limit=limit, newest=newest or None, waitMs=wait_ms)
-        return await self._ask("log", body, dict[str, Any], extra_seconds=wait_ms / 1000)
-
-    async def missing(self, session_id: str, ids: Sequence[str], *, agent_id: str | None = None) -> list[str]:
-        """Which of these message ids (at most 1,000) the session does not hold, each once, in the order given."""
-        return (await self._ask("missing", self._of(session_id, agent_id, ids=ids), Missing)).missing
+    async def forget_receipts(self, *, agent_id: str | None = None) -> list[KeptReceipt]:
+        """What was forgotten so far, the newest first, also by rule."""
+        return (await self._ask("forget/verify", self._of(None, agent_id), ForgetCheck)).receipts

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from offbook.client.blocking import Client
-from offbook.client.hot_swap import DEADLINE_SECONDS, LIMIT, START_SECONDS, HotSwapSession
+from offbook.client.blocking_session_methods import SessionMethods
+from offbook.client.hot_swap import DEADLINE_SECONDS, LIMIT, HotSwapSession
 from offbook.client.recorder import MessageLike
-from offbook.client.swap_question import SwapEvent, SwapStats
 from offbook.model.settings.sections import Compaction, MemoryCompaction
 from offbook.model.types import Message
 
 BlockingCompaction = Callable[[list[Message]], Sequence[MessageLike]]
 
 
-class BlockingHotSwapSession:
+class BlockingHotSwapSession(SessionMethods):
     def __init__(
         self,
         memory: Client,
@@ -38,7 +37,7 @@ class BlockingHotSwapSession:
             assert compact is not None
             return await asyncio.to_thread(compact, messages)
 
-        self._run = memory._run
+        super().__init__(memory._thread)
         self._session = HotSwapSession(
             memory._client,
             session_id,
@@ -53,6 +52,7 @@ class BlockingHotSwapSession:
         )
         self.session_id = session_id
         self.context_window = context_window
+        self.events = self._session.events
 
     def __enter__(self) -> Self:
         self.start()
@@ -62,54 +62,3 @@ class BlockingHotSwapSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def start(self, timeout_seconds: float = START_SECONDS) -> list[Message]:
-        return self._run(self._session.start(timeout_seconds))
-
-    def add(self, message: MessageLike) -> Message:
-        return self._session.add(message)
-
-    def knows(self, message_id: str) -> bool:
-        return self._session.knows(message_id)
-
-    def recorded(self, most: int) -> list[Message]:
-        return self._run(self._session.recorded(most))
-
-    def messages(self) -> list[Message]:
-        return self._run(self._session.messages())
-
-    def turn_messages(self, prompt: str | None = None) -> list[Message]:
-        return self._run(self._session.turn_messages(prompt))
-
-    def let_go(self, forgets: int | None) -> bool:
-        return self._run(self._session.let_go(forgets))
-
-    def openai_messages(self) -> list[dict[str, Any]]:
-        return self._run(self._session.openai_messages())
-
-    def anthropic_request(self) -> dict[str, Any]:
-        return self._run(self._session.anthropic_request())
-
-    def as_openai(self) -> list[dict[str, Any]]:
-        return self._session.as_openai()
-
-    def as_anthropic(self) -> dict[str, Any]:
-        return self._session.as_anthropic()
-
-    def report_usage(self, prompt_tokens: int | None) -> None:
-        self._session.report_usage(prompt_tokens)
-
-    @property
-    def used_tokens(self) -> int:
-        return self._session.used_tokens
-
-    @property
-    def events(self) -> deque[SwapEvent]:
-        return self._session.events
-
-    @property
-    def stats(self) -> SwapStats:
-        return self._session.stats
-
-    def close(self) -> None:
-        self._run(self._session.close())

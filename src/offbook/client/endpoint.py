@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -11,6 +10,7 @@ import msgspec
 
 from offbook.model.errors import InvalidInput
 from offbook.model.home import home_folder
+from offbook.model.origins import is_loopback
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -52,10 +52,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     @property
     def is_loopback(self) -> bool:
-        try:
-            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 def _tcp_endpoint(parts: SplitResult, host: str, port: int | None) -> Endpoint:

@@ -68,3 +68,13 @@ class LoopThread:
         self._loop = self._thread = None
         self._lock = threading.Lock()
         self._process_id = os.getpid()
+
+
+class OnLoop:
+    """What stands for something that lives on the loop of a thread."""
+
+    def __init__(self, thread: LoopThread) -> None:
+        self._thread = thread
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self._thread.run(coroutine)

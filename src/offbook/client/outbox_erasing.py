@@ -23,7 +23,7 @@ from offbook.model.errors import StoreError
 from offbook.model.home import Home
 from offbook.model.receipt import ForgottenSpan, Residue
 from offbook.model.types import Scope
-from offbook.worker.forgetting.elsewhere import Says, Wanted
+from offbook.projections.base import Erased, Removal, Says
 
 PAGE = 500
 TEMPORARY = ".new"
@@ -60,22 +60,20 @@ class Outboxes:
         self._one_at_a_time = asyncio.Lock()
         """Two agents' would each overwrite lines of a file that the other just put aside."""
 
-    async def count(self, agent_id: str, wanted: Wanted) -> int:
-        named = await self._named(agent_id, wanted)
-        return await asyncio.to_thread(self._count, named)
-
-    async def erase(self, agent_id: str, wanted: Wanted) -> int:
+    async def forget(self, erased: Erased) -> Removal:
         """One that fails keeps none of the others back."""
-        named = await self._named(agent_id, wanted)
+        named = await self._named(erased)
+        if erased.is_dry_run:
+            return Removal({self.name: await asyncio.to_thread(self._count, named)})
         async with self._one_at_a_time:
-            return await asyncio.to_thread(self._erase, named)
+            return Removal({self.name: await asyncio.to_thread(self._erase, named)})
 
     def outside(self, _agent_id: str) -> list[str]:
         return []
 
-    async def search(self, agent_id: str, wanted: Wanted) -> list[Residue]:
+    async def search(self, erased: Erased) -> list[Residue]:
         """Also in lines that cannot be read, whosever they are."""
-        named = await self._named(agent_id, wanted)
+        named = await self._named(erased)
         return await asyncio.to_thread(self._search, named)
 
     # ── which there are ──
@@ -83,15 +81,15 @@ class Outboxes:
     def _folders(self) -> list[Path]:
         return [folder for folder in sorted(self._outboxes.glob("*")) if folder.is_dir() and not folder.is_symlink()]
 
-    async def _named(self, agent_id: str, wanted: Wanted) -> Named:
-        meant = wanted.meant
-        ids = await self._ids(agent_id, wanted.spans) if await asyncio.to_thread(self._folders) else frozenset()
+    async def _named(self, erased: Erased) -> Named:
+        agent_id, selection = erased.agent_id, erased.selection
+        ids = await self._ids(agent_id, erased.spans) if await asyncio.to_thread(self._folders) else frozenset()
         return Named(
             agent_id,
-            wanted.says,
+            erased.says,
             ids,
-            session_id=meant.session_id if meant is not None else None,
-            before=meant.before if meant is not None else None,
+            session_id=selection.session_id if selection is not None else None,
+            before=selection.before if selection is not None else None,
         )
 
     async def _ids(self, agent_id: str, spans: Sequence[ForgottenSpan]) -> frozenset[tuple[str, str]]:

@@ -12,11 +12,11 @@ import ssl
 from types import TracebackType
 from typing import Self, cast
 
-import httptools
 import msgspec
 
 from offbook.client.endpoint import Endpoint
-from offbook.model.errors import InvalidInput, ProviderUnavailable
+from offbook.model.errors import InvalidInput, OffbookError, ProviderUnavailable
+from offbook.model.http1 import AnswerParser
 
 CONNECTIONS_PER_TRANSPORT = 32
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -47,14 +47,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[Answer] | None = None
         self._is_open = False
-        self._reset()
-
-    def _reset(self) -> None:
-        self._parser = httptools.HttpResponseParser(self)
-        self._body = bytearray()
+        self._answer = AnswerParser(max_body_bytes=MAX_ANSWER_BYTES)
         self._began = False
-        self._has_headers = False
-        self._has_length = False
 
     @property
     def is_reusable(self) -> bool:
@@ -63,7 +57,8 @@ class Connection(asyncio.Protocol):
     async def exchange(self, request: bytes) -> Answer:
         if self._transport is None or not self._is_open:
             raise AnswerLost("the connection was closed", began=False)
-        self._reset()
+        self._answer.expect_next()
+        self._began = False
         waiter: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiter = waiter
         self._transport.write(request)
@@ -86,8 +81,9 @@ class Connection(asyncio.Protocol):
 
     def _finish(self) -> None:
         waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(Answer(status=self._parser.get_status_code(), body=bytes(self._body)))
+        head = self._answer.head
+        if waiter is not None and not waiter.done() and head is not None:
+            waiter.set_result(Answer(status=head.status, body=bytes(self._answer.body)))
 
     # ── asyncio's callbacks ──
 
@@ -101,40 +97,23 @@ class Connection(asyncio.Protocol):
             return
         self._began = True
         try:
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(f"the answer is not HTTP: {error}")
+            self._answer.feed(data)
+        except OffbookError as error:
+            self._fail(error.detail)
+        else:
+            if self._answer.is_whole:
+                self._is_open = self._answer.leaves_connection
+                self._finish()
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_open = False
-        if self._has_headers and not self._has_length and exc is None:
+        if self._answer.ends_with_connection and exc is None:
             self._finish()  # an answer without a length ends where the connection does
         else:
             self._fail(f"the connection broke{f': {exc}' if exc else ''}")
-
-    # ── httptools' callbacks ──
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if name.lower() in (b"content-length", b"transfer-encoding"):
-            self._has_length = True
-
-    def on_headers_complete(self) -> None:
-        self._has_headers = self._parser.get_status_code() >= 200
-
-    def on_body(self, body: bytes) -> None:
-        self._body += body
-        if len(self._body) > MAX_ANSWER_BYTES:
-            self._fail(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
-
-    def on_message_complete(self) -> None:
-        if self._parser.get_status_code() < 200:
-            return  # an interim answer; the real one follows
-        if not self._parser.should_keep_alive():
-            self._is_open = False
-        self._finish()
 
 
 # ── many exchanges ────────────────────────────────────────────────────────────────────────────

@@ -99,7 +99,9 @@ class ReadStretch:
 class Standing:
     """One session from the first message that no summary stands for."""
 
-    def __init__(self, chunk_tokens: int, summarised_through: int) -> None:
+    def __init__(self, chunk_tokens: int, summarised_through: int, made_of: tuple[int, ...] = ()) -> None:
+        """`made_of`: the version of the summaries it begins after, and of what was erased."""
+        self.made_of = made_of
         self.summarised_through = summarised_through
         self.through_seq = summarised_through
         self._cutter = Cutter(chunk_tokens, after_seq=summarised_through)
@@ -201,8 +203,6 @@ class Standings:
         self._blobs = blobs
         self._settings = settings
         self._standings: OrderedDict[Scope, Standing] = OrderedDict()
-        self._versions: dict[str, int] = {}
-        self._rewritten: dict[str, int] = {}
         self.when_behind: Callable[[Scope], None] = lambda scope: None
         """Told of a session that nobody has read to its end: it was let go of, or the background lags."""
 
@@ -229,7 +229,8 @@ class Standings:
         """It is read anew when next asked for: something else has summarised of it, or its settings have changed."""
         self._standings.pop(scope, None)
 
-    def forget_agent(self, agent_id: str) -> None:
+    def let_go(self, agent_id: str) -> None:
+        """Keep nothing of the agent's in memory."""
         for scope in [scope for scope in self._standings if scope.agent_id == agent_id]:
             del self._standings[scope]
 
@@ -253,25 +254,19 @@ class Standings:
             at = page[-1].seq
         return turns
 
-    def version(self, agent_id: str) -> int:
-        """Another one whenever a summary, a state or a pin of the agent's has changed."""
-        return self._versions.get(agent_id, 0)
-
-    def rewritten(self, agent_id: str) -> int:
-        """How often a summary of the agent's was written again: what is kept of their texts is out of date then."""
-        return self._rewritten.get(agent_id, 0)
-
-    def was_rewritten(self, agent_id: str) -> None:
-        self._rewritten[agent_id] = self.rewritten(agent_id) + 1
-
-    def changed(self, agent_id: str) -> None:
-        self._versions[agent_id] = self.version(agent_id) + 1
-
     async def _standing(self, scope: Scope) -> Standing:
+        made_of = self._store.versions.of(scope.agent_id, "erased", "summaries")
+        known = self._standings.get(scope)
+        if known is not None and known.made_of != made_of and not known.busy.locked():
+            is_erased = known.made_of[0] != made_of[0]
+            if is_erased or await self._store.summarised_through(scope) != known.summarised_through:
+                self.forget(scope)
+            else:
+                known.made_of = made_of
         if scope not in self._standings:
             summarised_through = await self._store.summarised_through(scope)
             chunk_tokens = self._settings.for_agent(scope.agent_id).chunk_tokens
-            self._standings.setdefault(scope, Standing(chunk_tokens, summarised_through))
+            self._standings.setdefault(scope, Standing(chunk_tokens, summarised_through, made_of))
             idle = [one for one, kept in self._standings.items() if one != scope and not kept.busy.locked()]
             for one in idle[: len(self._standings) - MOST_SESSIONS]:
                 del self._standings[one]

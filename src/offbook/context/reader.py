@@ -30,7 +30,7 @@ from offbook.context.pending_messages import Standings, digested, said_before
 from offbook.context.session_notes import thread_of, working_state
 from offbook.context.tail import Piece, Tail, fitting, piece_of, shown, tail_of, verbatim_room
 from offbook.log.reading import LogReader
-from offbook.log.store import Blobs, ExaminedMessage, Store
+from offbook.log.store import Blobs, ChangeKind, ExaminedMessage, Store
 from offbook.model.errors import StoreCorrupt
 from offbook.model.lesson import Lesson, LessonStatus
 from offbook.model.recent import keep
@@ -137,6 +137,11 @@ MOST_NODES = 512
 JUDGED: tuple[LessonStatus, ...] = ("accepted", "edited", "rejected")
 LESSONS_LOOKED_AT = 200
 """The newest of those that a person has judged: they say which anchors are not so."""
+FOLLOWED: tuple[ChangeKind, ...] = ("summaries", "notes")
+"""What the background makes: whoever asks twice within a minute is shown the same twice, for all that."""
+SHOWN_AT_ONCE: tuple[ChangeKind, ...] = ("pins", "lessons", "ends", "imports", "erased", "asked")
+
+ContextKey = tuple[Scope, int, int, int, tuple[int, ...]]
 
 
 class SessionReader:
@@ -146,10 +151,10 @@ class SessionReader:
         self._settings = settings
         self._standings = standings
         self._key = frame_key
-        self._kept_contexts: OrderedDict[tuple[Scope, int, int, int], KeptContext] = OrderedDict()
+        self._kept_contexts: OrderedDict[ContextKey, KeptContext] = OrderedDict()
         self._asked: OrderedDict[Scope, dict[int, float]] = OrderedDict()
-        self._kept_texts: OrderedDict[tuple[str, int, str], SummaryText] = OrderedDict()
-        self._read_again: OrderedDict[tuple[Scope, int, int], Digested] = OrderedDict()
+        self._kept_texts: OrderedDict[tuple[str, tuple[int, ...], str], SummaryText] = OrderedDict()
+        self._read_again: OrderedDict[tuple[Scope, tuple[int, ...], int, int], Digested] = OrderedDict()
 
     async def context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
         """The whole session in at most `max_chars`."""
@@ -174,30 +179,28 @@ class SessionReader:
     async def built(self, scope: Scope, session: Session, max_chars: int) -> Built:
         """The same for as long as nothing is said, or for a minute where the background has gone on meanwhile: whoever
         asks twice wants the same twice."""
-        key = (scope, session.last_seq, session.generation, max_chars)
+        version = self._store.versions.of(scope.agent_id, *FOLLOWED)
+        shown_at_once = self._store.versions.of(scope.agent_id, *SHOWN_AT_ONCE)
+        key = (scope, session.last_seq, session.generation, max_chars, shown_at_once)
         kept = self._kept_contexts.get(key)
-        version = self._standings.version(scope.agent_id)
         if kept is not None and (kept.version == version or time.monotonic() < kept.until):
             return kept.built
         built = await self._built(scope, session, max_chars)
         seconds = SAME_SECONDS
         if built.older.is_lagging:  # a better one is on its way
-            version, seconds = -1, LAGGING_SECONDS
+            version, seconds = (), LAGGING_SECONDS
         keep(self._kept_contexts, key, KeptContext(built, version, time.monotonic() + seconds), CONTEXTS_KEPT)
         return built
 
-    def forget(self, agent_id: str) -> None:
-        """Something of the agent's has changed that is no message: pins, or what is to be summarised."""
+    def let_go(self, agent_id: str) -> None:
+        """Keep nothing in memory of what was read of the agent's log and summaries."""
         for key in [key for key in self._kept_contexts if key[0].agent_id == agent_id]:
             del self._kept_contexts[key]
-
-    def forget_words(self, agent_id: str) -> None:
-        """Nothing that was read of the agent's log and summaries is kept: some of it was forgotten for good."""
-        self.forget(agent_id)
-        for key in [key for key in self._kept_texts if key[0] == agent_id]:
-            del self._kept_texts[key]
+        for text in [text for text in self._kept_texts if text[0] == agent_id]:
+            del self._kept_texts[text]
         for stretch in [stretch for stretch in self._read_again if stretch[0].agent_id == agent_id]:
             del self._read_again[stretch]
+        self._standings.let_go(agent_id)
 
     async def _built(self, scope: Scope, session: Session, max_chars: int) -> Built:
         """Reads as much of the log's end as can fit, and of the summaries."""
@@ -269,7 +272,7 @@ class SessionReader:
 
     async def _texts(self, scope: Scope, ids: Sequence[str]) -> dict[str, SummaryText]:
         """Those shown before are kept in memory: the same are shown again and again."""
-        edition = self._standings.rewritten(scope.agent_id)
+        edition = self._store.versions.of(scope.agent_id, "texts")
         keys = {summary_id: (scope.agent_id, edition, summary_id) for summary_id in ids}
         unknown = [summary_id for summary_id in ids if keys[summary_id] not in self._kept_texts]
         found = {summary_id: text for summary_id in ids if (text := self._kept_texts.get(keys[summary_id])) is not None}
@@ -309,7 +312,7 @@ class SessionReader:
         node = next((one for one in nodes if one.level == 1), None)
         if node is None or node.last_seq < before:
             return None
-        key = (scope, node.first_seq, node.last_seq)
+        key = (scope, self._store.versions.of(scope.agent_id, "erased"), node.first_seq, node.last_seq)
         digest = self._read_again.get(key)
         if digest is None:
             stretch = await self._standings.read(scope, node.first_seq, node.last_seq)
@@ -400,7 +403,7 @@ class KeptContext(NamedTuple):
     """A context that is given again. `version` is that of what it was made of."""
 
     built: Built
-    version: int
+    version: tuple[int, ...]
     until: float
 
 

@@ -14,14 +14,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
-import structlog
 
 from offbook.context.reader import Built, SessionReader
 from offbook.context.tail import SEPARATOR
 from offbook.context.validity import faults
-from offbook.log.store import Store
+from offbook.log.store import ChangeKind, Store
 from offbook.model.content import render
-from offbook.model.errors import OffbookError, StoreCorrupt
+from offbook.model.errors import StoreCorrupt
 from offbook.model.recent import keep
 from offbook.model.settings import Settings
 from offbook.model.summary import HandedContext, Ledger
@@ -41,11 +40,8 @@ READY_SHARE = 0.9
 MOST_ADDED = 200
 """Messages added to a slot B; with more it is made anew."""
 MOST_READY = 16
-QUIET_SECONDS = 0.3
-MOST_POSTPONED = 20
-"""Times that getting ready waits for a quiet moment."""
-
-log = structlog.get_logger("offbook.slots")
+SHOWN: tuple[ChangeKind, ...] = ("pins", "lessons", "imports", "erased")
+"""What a slot B shows beside messages, and is made anew for."""
 
 
 class Ready(NamedTuple):
@@ -57,6 +53,8 @@ class Ready(NamedTuple):
     tokens: int
     target_tokens: int
     last_seq: int
+    made_of: tuple[int, ...] = ()
+    """The version of what it shows beside messages."""
 
     @property
     def spare_chars(self) -> int:
@@ -70,9 +68,6 @@ class Slots:
         self._settings = settings
         self._reader = reader
         self._ready: OrderedDict[Scope, Ready] = OrderedDict()
-        self._one_at_a_time = asyncio.Lock()
-        self._wanted: set[Scope] = set()
-        self._preparing: dict[Scope, asyncio.Task[None]] = {}
         self._windows: OrderedDict[Scope, int] = OrderedDict()
         """Of the hosts that have asked: how large their models' windows are."""
 
@@ -83,46 +78,20 @@ class Slots:
         """What stood by is in use now."""
         self._ready.pop(scope, None)
 
-    def prepare_soon(self, scope: Scope) -> None:
-        """Once nothing has been said for a moment: what is made ready is out of date with the next message."""
-        if scope not in self._preparing:
-            self._preparing[scope] = asyncio.create_task(self._prepare_when_quiet(scope))
+    def let_go(self, agent_id: str) -> None:
+        """Keep nothing of the agent's in memory."""
+        for scope in [scope for scope in self._ready if scope.agent_id == agent_id]:
+            del self._ready[scope]
 
-    async def close(self) -> None:
-        for task in self._preparing.values():
-            task.cancel()
-        await asyncio.gather(*self._preparing.values(), return_exceptions=True)
-
-    async def _prepare_when_quiet(self, scope: Scope) -> None:
-        try:
-            session = await self._store.session(scope)
-            if session is not None and await self._wants_slot_b(scope, session):
-                self._wanted.add(scope)
-            for _ in range(MOST_POSTPONED):
-                last_seq = session.last_seq if session else 0
-                await asyncio.sleep(QUIET_SECONDS)
-                session = await self._store.session(scope)
-                if session is None or session.last_seq == last_seq:
-                    break
-            if session is not None:
-                async with self._one_at_a_time:
-                    await self.prepare(scope, session)
-        except OffbookError as error:
-            log.warning("not ready", action="swap.prepare", agent=scope.agent_id, detail=error.detail)
-        finally:
-            self._preparing.pop(scope, None)
-            self._wanted.discard(scope)
-
-    @property
-    def waiting(self) -> int:
-        """Sessions near a swap whose slot B is being made."""
-        return len(self._wanted)
+    def standing_by(self, agent_id: str) -> dict[Scope, int]:
+        """The sessions whose slot B is ready, and the message each ends with."""
+        return {scope: ready.last_seq for scope, ready in self._ready.items() if scope.agent_id == agent_id}
 
     async def prepare(self, scope: Scope, session: Session) -> None:
         """Make ready what may be asked for: contexts of sizes that were, and slot B where the session nears a swap, by
         what a host has said of its window or the settings say."""
         await self._reader.prepare(scope, session)
-        if await self._wants_slot_b(scope, session):
+        if await self.wants_slot_b(scope, session):
             target_tokens = self._target_tokens(scope)
             keep(
                 self._ready,
@@ -131,8 +100,8 @@ class Slots:
                 MOST_READY,
             )
 
-    async def _wants_slot_b(self, scope: Scope, session: Session) -> bool:
-        ready = self._ready.get(scope)
+    async def wants_slot_b(self, scope: Scope, session: Session) -> bool:
+        ready = self._known(scope)
         if ready is not None and ready.target_tokens == self._target_tokens(scope):
             added = session.last_seq - ready.last_seq
             if added <= MOST_ADDED // 2 and await self._reader.chars_after(scope, ready.last_seq) < ready.spare_chars:
@@ -150,10 +119,13 @@ class Slots:
         share = self._settings.for_agent(scope.agent_id).memory.compaction.target_size
         return max(1, int(self._window(scope) * share))
 
-    def forget(self, agent_id: str) -> None:
-        """Something of the agent's has changed that a slot B should show."""
-        for scope in [scope for scope in self._ready if scope.agent_id == agent_id]:
-            del self._ready[scope]
+    def _known(self, scope: Scope) -> Ready | None:
+        """What stands by, unless something has changed that it should show."""
+        ready = self._ready.get(scope)
+        return ready if ready is not None and ready.made_of == self._made_of(scope) else None
+
+    def _made_of(self, scope: Scope) -> tuple[int, ...]:
+        return self._store.versions.of(scope.agent_id, *SHOWN)
 
     async def handed(self, scope: Scope, session: Session | None) -> HandedContext | None:
         """One that is damaged keeps nobody from the next."""
@@ -164,7 +136,7 @@ class Slots:
         return None
 
     async def slot_b(self, scope: Scope, session: Session, target_tokens: int) -> Ready:
-        ready = self._ready.get(scope)
+        ready = self._known(scope)
         if ready is not None and ready.target_tokens == target_tokens:
             extended = await self._extended(scope, session, ready)
             if extended is not None:
@@ -172,7 +144,7 @@ class Slots:
         return await self._made(scope, session, target_tokens, target_tokens)
 
     async def _made(self, scope: Scope, session: Session, target_tokens: int, max_tokens: int) -> Ready:
-        max_chars = max_tokens * CHARS_PER_TOKEN
+        max_chars, made_of = max_tokens * CHARS_PER_TOKEN, self._made_of(scope)
         best: tuple[Built, int] | None = None
         fitting_chars, excessive_chars = 0, 0
         for _ in range(MOST_FITTINGS):
@@ -193,7 +165,7 @@ class Slots:
                 max_chars = max(1, int(max_chars * min(1.5, max_tokens / max(tokens, 1) * 0.97)))
         built, tokens = best or (built, tokens)
         ledger = await self._reader.ledger(scope, session, built)
-        return Ready(built.context, built.memory, ledger, tokens, target_tokens, session.last_seq)
+        return Ready(built.context, built.memory, ledger, tokens, target_tokens, session.last_seq, made_of)
 
     async def _extended(self, scope: Scope, session: Session, ready: Ready) -> Ready | None:
         """With what has come since, word for word; None where that is too much, or does not go on from it."""

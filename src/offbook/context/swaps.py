@@ -15,7 +15,7 @@ from offbook.context.tail import SEPARATOR, shown
 from offbook.log.store import Store
 from offbook.model.settings import Settings
 from offbook.model.summary import HandedContext, HandedKind, Ledger, Swap
-from offbook.model.types import Caller, CompressedContext, Mark, Message, Scope, Session, now, session_event
+from offbook.model.types import EMBEDDED, Caller, CompressedContext, Mark, Message, Scope, Session, now, session_event
 
 
 class Swapping:
@@ -28,8 +28,11 @@ class Swapping:
 
     # ── the verb ──
 
-    async def swap(self, scope: Scope, *, used_tokens: int, context_window: int, force: bool, by: Caller) -> Swap:
-        """Slot B takes the place of slot A where that is due. Asked again with nothing new, it is the same answer."""
+    async def swap(
+        self, scope: Scope, *, used_tokens: int, context_window: int, force: bool = False, by: Caller = EMBEDDED
+    ) -> Swap:
+        """Hand over the context that stands by, where the one in use has reached the threshold, or with `force`.
+        Atomic; asked again with nothing new it is the same answer."""
         started = time.perf_counter()
         self._slots.note_window(scope, context_window)
         async with self._swapping.setdefault(scope, asyncio.Lock()):

@@ -43,6 +43,10 @@ def checked_key(key: str, field: str, max_bytes: int) -> str:
     return key
 
 
+def checked_session(session_id: str | None) -> str | None:
+    return None if session_id is None else checked_key(session_id, "sessionId", MAX_KEY_BYTES)
+
+
 def checked_text(text: str, field: str) -> int:
     """Its length in bytes. A caller in this process may hand us half of a character."""
     try:

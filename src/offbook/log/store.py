@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from offbook.model.lesson import Lesson, LessonDraft, LessonKind, LessonStatus
 from offbook.model.memory_entry import (
@@ -55,6 +56,25 @@ class ExaminedMessage(Value, frozen=True):
     chars_through: int
 
 
+ChangeKind = Literal["summaries", "texts", "notes", "pins", "lessons", "ends", "imports", "erased", "asked"]
+"""What changes beside the log. `texts`: of summaries that were there already. `asked`: somebody wants to see what there
+is now, whatever was shown before."""
+
+
+class Versions:
+    """How often what is kept of each agent has changed, by kind. Whatever is kept in memory of it is kept with the
+    version of what it was made from: nobody has to be told to let go of it."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, ChangeKind]] = Counter()
+
+    def changed(self, agent_id: str, *kinds: ChangeKind) -> None:
+        self._counts.update((agent_id, kind) for kind in kinds)
+
+    def of(self, agent_id: str, *kinds: ChangeKind) -> tuple[int, ...]:
+        return tuple(self._counts[agent_id, kind] for kind in kinds)
+
+
 class Store(Protocol):
     """The log and what belongs to it. Every method names its owner, but for `agents`, `agents_with_note`
     and `spending` of all.
@@ -66,6 +86,10 @@ class Store(Protocol):
     @property
     def kind(self) -> str:
         """What this is: `sqlite`, `postgres`."""
+
+    @property
+    def versions(self) -> Versions:
+        """Of what this has written since it was opened."""
 
     # ── the log ──
 

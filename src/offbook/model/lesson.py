@@ -20,6 +20,8 @@ LESSONS_SESSION = "offbook:lessons"
 """The session of each agent that holds what a person wrote in the place of a lesson: news, so it is in the log."""
 LESSON_ORIGIN = "lesson"
 """Of those messages: the agent keeps them as its own notes."""
+PAGE_FIELDS = ("id", "kind", "status", "confidence", "first_seen", "last_seen", "times", "learnt_by")
+"""Every page of a lesson in the wiki begins with these."""
 
 
 class LessonSource(Value, frozen=True):

@@ -8,16 +8,6 @@ from offbook.model.status import TaskHealth
 from offbook.model.types import Sparse, Value
 
 
-class Piece(Value, frozen=True):
-    """What a task did in one bounded piece of work. `did` counts things by name; nothing done is an empty one."""
-
-    did: dict[str, int] = msgspec.field(default_factory=dict)
-    is_done: bool = True
-    """Nothing is left to do now; else it is asked again, after others had their turn."""
-    waits: list[str] | None = None
-    """What waits for a person, each named; None where it was not looked."""
-
-
 class TaskRun(Sparse, frozen=True):
     """One run of one task: for one agent, or for all where it is not an agent's."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +22,29 @@ class ForgottenSpan(Value, frozen=True):
     session_id: SessionId
     first_seq: Annotated[int, Meta(ge=1)]
     last_seq: Annotated[int, Meta(ge=1)]
+
+
+class Selection(NamedTuple):
+    """How it was named: one of these. In another copy by `hashes` or `matching`: either."""
+
+    entry_places: frozenset[int] | None = None
+    session_id: str | None = None
+    matching: tuple[str, ...] | None = None
+    """Whoever says any of these."""
+    hashes: frozenset[bytes] | None = None
+    """Of the rows, as the log of another copy has them."""
+    before: datetime | None = None
+    """Whatever was said before then, and is not pinned: retention by rule."""
+    at: datetime | None = None
+    """What the clock said when the rule was asked: who came later came by a wrong one."""
+
+    @property
+    def how(self) -> str:
+        if self.matching is not None:
+            return "matching"
+        if self.entry_places is not None:
+            return "entryIds"
+        return "sessionId" if self.session_id is not None else "retention"
 
 
 class Reached(Value, frozen=True):

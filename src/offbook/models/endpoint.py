@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import ssl
 import threading
@@ -23,6 +22,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from offbook.model.errors import ModelUnavailable
+from offbook.model.origins import is_loopback
 
 MOST_ANSWER_BYTES = 64 << 20
 """64 vectors of 4,096 numbers are 6 MB of JSON."""
@@ -222,19 +222,12 @@ def _checked(url: str, setting: str, key_setting: str) -> tuple[bool, str, int |
         raise ModelUnavailable(f"the setting {setting} must be like http://127.0.0.1:11434/v1")
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ModelUnavailable(f"the setting {setting} holds characters that no URL has")
-    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise ModelUnavailable(
             f"the setting {setting} names {parts.hostname} without TLS, and conversations and the key would "
             "go there readable for all between: use https, or an address of this machine"
         )
     return parts.scheme == "https", parts.hostname, port, parts.path
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _seconds(retry_after: str | None) -> float:

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from offbook.openclaw.json5_edits import MISSING, KeyPath, Missing, value_at
-from offbook.openclaw.plan import Plan, dotted
+from offbook.client.config_files.editing import MISSING, Missing, Path, dotted, value_at
+from offbook.openclaw.plan import Plan
 
 Level = Literal["off", "capture", "recall", "hot-swap"]
 LEVELS: tuple[Level, ...] = ("off", "capture", "recall", "hot-swap")
 PLUGIN = "offbook"
 MEMORY_PLUGIN = "offbook-memory"
-ENTRY: KeyPath = ("plugins", "entries", PLUGIN)
-INJECTION: KeyPath = (*ENTRY, "hooks", "allowPromptInjection")
-MCP_SERVER: KeyPath = ("mcp", "servers", PLUGIN)
+ENTRY: Path = ("plugins", "entries", PLUGIN)
+INJECTION: Path = (*ENTRY, "hooks", "allowPromptInjection")
+MCP_SERVER: Path = ("mcp", "servers", PLUGIN)
 SLOTS = {"contextEngine": PLUGIN, "memory": MEMORY_PLUGIN}
 FREE_SLOTS = {"contextEngine": ("legacy", ""), "memory": ("none", "memory-core", "")}
 """What the host's own parts are called in a slot: to replace these takes nothing from another plugin."""
@@ -72,7 +72,7 @@ def _let_in(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
     _allow(plan, PLUGIN)
     if wishes.plugin_folder is None:
         return
-    paths: KeyPath = ("plugins", "load", "paths")
+    paths: Path = ("plugins", "load", "paths")
     if wishes.plugin_folder not in our_paths:
         plan.add_item(paths, wishes.plugin_folder, "where the plugin is")
     for other, plugin in our_paths.items():
@@ -82,7 +82,7 @@ def _let_in(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
 
 def _allow(plan: Plan, plugin: str) -> None:
     plan.take_item(("plugins", "deny"), plugin, "a plugin that is denied never loads")
-    allow: KeyPath = ("plugins", "allow")
+    allow: Path = ("plugins", "allow")
     if plan.items(allow):
         plan.add_item(allow, plugin, "only listed plugins load")
     elif value_at(plan.config, allow) == []:  # one name in it would shut out all others, so that is not for us to do
@@ -101,7 +101,7 @@ def _grant(plan: Plan, wishes: Wishes) -> None:
 
 
 def _configure(plan: Plan, wishes: Wishes) -> None:
-    settings: KeyPath = (*ENTRY, "config")
+    settings: Path = (*ENTRY, "config")
     plan.put((*settings, "level"), wishes.level, "the level asked for")
     if value_at(plan.config, (*settings, "enabled")) is False:
         plan.take((*settings, "enabled"), "it would turn the level off")
@@ -122,7 +122,7 @@ def _configure(plan: Plan, wishes: Wishes) -> None:
 
 
 def _engine_slot(plan: Plan, wishes: Wishes) -> None:
-    slot: KeyPath = ("plugins", "slots", "contextEngine")
+    slot: Path = ("plugins", "slots", "contextEngine")
     holder = value_at(plan.config, slot)
     if wishes.level == "hot-swap":
         _take_slot(plan, wishes, "contextEngine", PLUGIN)
@@ -132,7 +132,7 @@ def _engine_slot(plan: Plan, wishes: Wishes) -> None:
 
 def _memory_slot(plan: Plan, wishes: Wishes, folder: str, our_paths: Mapping[str, str]) -> None:
     _allow(plan, MEMORY_PLUGIN)
-    paths: KeyPath = ("plugins", "load", "paths")
+    paths: Path = ("plugins", "load", "paths")
     plan.add_item(paths, folder, "where the memory plugin is")
     for other, plugin in our_paths.items():
         if plugin == MEMORY_PLUGIN and other != folder:
@@ -142,7 +142,7 @@ def _memory_slot(plan: Plan, wishes: Wishes, folder: str, our_paths: Mapping[str
 
 
 def _take_slot(plan: Plan, wishes: Wishes, slot: str, plugin: str) -> None:
-    path: KeyPath = ("plugins", "slots", slot)
+    path: Path = ("plugins", "slots", slot)
     holder = value_at(plan.config, path)
     if holder not in (MISSING, None, plugin, *FREE_SLOTS[slot]) and not wishes.take_slot:
         plan.obstacles.append(f"{dotted(path)} is {holder!r}, another plugin's: --take-slot gives it to {plugin}")
@@ -180,7 +180,7 @@ def _undo(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
 
 
 def _undo_memory_slot(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
-    entry: KeyPath = ("plugins", "entries", MEMORY_PLUGIN)
+    entry: Path = ("plugins", "entries", MEMORY_PLUGIN)
     if value_at(plan.config, ("plugins", "slots", "memory")) == MEMORY_PLUGIN:
         _give_back(plan, "memory", wishes.slots_before)
     _unload(plan, MEMORY_PLUGIN, our_paths)
@@ -191,14 +191,14 @@ def _undo_memory_slot(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) 
 
 
 def _unload(plan: Plan, plugin: str, our_paths: Mapping[str, str]) -> None:
-    paths: KeyPath = ("plugins", "load", "paths")
+    paths: Path = ("plugins", "load", "paths")
     for path in [path for path, name in our_paths.items() if name == plugin]:
         plan.take_item(paths, path, "undone")
         plan.prune(paths)
 
 
 def _give_back(plan: Plan, slot: str, before: Mapping[str, Any]) -> None:
-    path: KeyPath = ("plugins", "slots", slot)
+    path: Path = ("plugins", "slots", slot)
     if before.get(slot, MISSING) is not MISSING:
         plan.put(path, before[slot], "as it was before")
         return

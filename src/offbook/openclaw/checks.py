@@ -6,19 +6,18 @@ import shlex
 from typing import Any
 
 from offbook.api.doctor.finding import Finding
+from offbook.client.config_files.editing import MISSING, Path, dotted, value_at
+from offbook.client.config_files.json5 import written
 from offbook.openclaw.changes import ENTRY, INJECTION, LEVELS, MEMORY_PLUGIN, PLUGIN, Level
-from offbook.openclaw.json5 import written
-from offbook.openclaw.json5_edits import MISSING, KeyPath, value_at
-from offbook.openclaw.plan import dotted
 from offbook.openclaw.plugin_folder import BUILT, Copy
 
-CONVERSATION: KeyPath = (*ENTRY, "hooks", "allowConversationAccess")
-ENGINE_SLOT: KeyPath = ("plugins", "slots", "contextEngine")
-MEMORY_SLOT: KeyPath = ("plugins", "slots", "memory")
-MEMORY_ENTRY: KeyPath = ("plugins", "entries", MEMORY_PLUGIN)
+CONVERSATION: Path = (*ENTRY, "hooks", "allowConversationAccess")
+ENGINE_SLOT: Path = ("plugins", "slots", "contextEngine")
+MEMORY_SLOT: Path = ("plugins", "slots", "memory")
+MEMORY_ENTRY: Path = ("plugins", "entries", MEMORY_PLUGIN)
 
 
-def setting(path: KeyPath, value: Any) -> str:
+def setting(path: Path, value: Any) -> str:
     """The command that sets it; what it writes is that line of the file."""
     return f"openclaw config set {dotted(path)} {shlex.quote(value if isinstance(value, str) else written(value))}"
 

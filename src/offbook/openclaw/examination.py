@@ -10,14 +10,14 @@ from typing import Any
 
 from offbook.api.doctor.finding import Finding
 from offbook.client.clients import Client
+from offbook.client.config_files.editing import value_at
 from offbook.client.endpoint import Endpoint, default_token
+from offbook.client.history.fields import is_incognito
 from offbook.model.errors import NotFound, OffbookError, ProviderError, ProviderRefused, ProviderUnavailable
 from offbook.openclaw import checks, proof
 from offbook.openclaw import report as told
 from offbook.openclaw.changes import ENTRY
 from offbook.openclaw.config_file import read, resolved
-from offbook.openclaw.history.places import is_incognito
-from offbook.openclaw.json5_edits import value_at
 from offbook.openclaw.plugin_folder import installed_copy, loaded_copies
 from offbook.openclaw.report import REPORT, Report, is_alive, read_report
 from offbook.openclaw.setup import Commands, commands, socket_of

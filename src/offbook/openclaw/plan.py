@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from offbook.client.config_files.editing import MISSING, Edit, Path, applied, dotted, value_at
 from offbook.model.errors import InvalidInput
-from offbook.openclaw.json5_edits import MISSING, Edit, KeyPath, applied, value_at
 
 _KINDS: dict[type, str] = {dict: "object", list: "list"}
 
 
 @dataclass(frozen=True)
 class Change:
-    path: KeyPath
+    path: Path
     before: Any
     after: Any
     why: str
@@ -40,39 +40,39 @@ class Plan:
     def edits(self) -> list[Edit]:
         return [Edit(change.path, change.after) for change in self.changes]
 
-    def put(self, path: KeyPath, value: Any, why: str) -> None:
+    def put(self, path: Path, value: Any, why: str) -> None:
         before = value_at(self.config, path)
         if before is MISSING or type(before) is not type(value) or before != value:
             self._change(path, before, value, why)
 
-    def take(self, path: KeyPath, why: str) -> None:
+    def take(self, path: Path, why: str) -> None:
         before = value_at(self.config, path)
         if before is not MISSING:
             self._change(path, before, MISSING, why)
 
-    def add_item(self, path: KeyPath, item: str, why: str) -> None:
+    def add_item(self, path: Path, item: str, why: str) -> None:
         items = self.items(path)
         if item not in items:
             self._change((*path, len(items)), MISSING, item, why)
 
-    def take_item(self, path: KeyPath, item: str, why: str) -> None:
+    def take_item(self, path: Path, item: str, why: str) -> None:
         items = self.items(path)
         if item in items:
             self._change((*path, items.index(item)), item, MISSING, why)
 
-    def items(self, path: KeyPath) -> list[Any]:
+    def items(self, path: Path) -> list[Any]:
         found = value_at(self.config, path)
         if found is not MISSING and not isinstance(found, list):
             raise InvalidInput(f"{dotted(path)} is no list: mend that first (`openclaw config validate`)")
         return list(found) if isinstance(found, list) else []
 
-    def prune(self, path: KeyPath) -> None:
+    def prune(self, path: Path) -> None:
         """What is empty now, from there up to the root's members, was there for us only."""
         while path and value_at(self.config, path) in ({}, []):
             self.take(path, "nothing is left in it")
             path = path[:-1]
 
-    def _change(self, path: KeyPath, before: Any, after: Any, why: str) -> None:
+    def _change(self, path: Path, before: Any, after: Any, why: str) -> None:
         for length in range(len(path)):
             own = value_at(self.config if self.file is None else self.file, path[:length])
             holder = value_at(self.config, path[:length])
@@ -89,10 +89,3 @@ class Plan:
     def _stop(self, why: str) -> None:
         if why not in self.obstacles:
             self.obstacles.append(why)
-
-
-def dotted(path: KeyPath) -> str:
-    text = ""
-    for name in path:
-        text += f"[{name}]" if isinstance(name, int) else f".{name}" if text else name
-    return text

@@ -9,10 +9,10 @@ from typing import Any
 
 import apsw
 
+from offbook.client.config_files.editing import value_at
+from offbook.client.history.databases import connected, is_in_use
 from offbook.model.errors import NotFound
 from offbook.openclaw.changes import MEMORY_PLUGIN, PLUGIN
-from offbook.openclaw.history.database import connected, is_in_use
-from offbook.openclaw.json5_edits import value_at
 
 MANIFEST = "openclaw.plugin.json"
 BUILT = Path("dist", "index.js")

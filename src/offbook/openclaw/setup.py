@@ -9,14 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from offbook.client.config_files.editing import MISSING, edited, value_at
+from offbook.client.config_files.file import ConfigFile, diff, hindrance, replace_file, thin_out
 from offbook.client.endpoint import Endpoint
 from offbook.model.errors import InvalidInput
-from offbook.openclaw import config_file
 from offbook.openclaw.changes import ENTRY, INJECTION, MEMORY_PLUGIN, PLUGIN, SLOTS, Wishes, planned
 from offbook.openclaw.checks import level_of
-from offbook.openclaw.config_file import ConfigFile, backups, diff, hindrance, read, resolved
+from offbook.openclaw.config_file import backups, read, resolved
 from offbook.openclaw.history.places import state_folder
-from offbook.openclaw.json5_edits import MISSING, edited, value_at
 from offbook.openclaw.plan import Plan
 from offbook.openclaw.plugin_folder import chosen_folder, installed_copy, loaded_copies, memory_folder
 
@@ -79,8 +79,8 @@ def prepare(
 
 def write(prepared: Prepared, at: datetime) -> Path:
     """Returns the backup. Raises OffbookError, OSError."""
-    backup = config_file.replace(prepared.file, prepared.text, at)
-    config_file.thin_out(prepared.file.path, _before(prepared.file.path).told_by)
+    backup = replace_file(prepared.file, prepared.text, at)
+    thin_out(prepared.file.path, _before(prepared.file.path).told_by)
     return backup
 
 

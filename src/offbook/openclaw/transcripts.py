@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from offbook.openclaw.history.database import FAULTS, Database
+from offbook.client.history.databases import FAULTS
+from offbook.openclaw.history.database import Database
 from offbook.openclaw.history.lines import Event
 from offbook.openclaw.history.places import Agent, agents
 

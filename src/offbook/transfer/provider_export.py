@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from offbook.client.clients import Client
-from offbook.client.history.report import LeftOut
+from offbook.client.history.conversations import LeftOut
 from offbook.model.record import (
     AgentRecord,
     LessonRecord,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from offbook.client.clients import Client
-from offbook.client.history.report import Problem
+from offbook.client.history.conversations import Problem
 from offbook.model.errors import ProviderRefused
 from offbook.model.record import FOLLOWS_REFUSED, Imported, Record, name_of
 from offbook.transfer.held_memory import Held

@@ -1,7 +1,7 @@
 """The verbs of moving: an agent's memory out as records, and records of another installation in.
 
 Whatever is imported goes to the place it had, once: run again, or after it broke off, it is there already. Meanwhile
-the background leaves the agent alone (`Background.hold`), so that it makes no summaries of half a session.
+the background leaves the agent alone (`ImportPause.hold`), so that it makes no summaries of half a session.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from offbook.api.background import Background
+from offbook.api.followers import Followers
 from offbook.ingest.entries import in_utc
 from offbook.ingest.intake import Intake
 from offbook.ingest.redaction import redact_text
@@ -48,10 +50,10 @@ from offbook.model.record import (
 )
 from offbook.model.settings import Settings
 from offbook.model.summary import Loss, SourceSpan, Summary, SummaryDraft
-from offbook.model.types import MAX_KEY_BYTES, AuditDraft, Caller, Entry, LoggedMessage, Mark, Scope, now
+from offbook.model.types import EMBEDDED, MAX_KEY_BYTES, AuditDraft, Caller, Entry, LoggedMessage, Mark, Scope, now
+from offbook.projections.lessons import lessons_of
+from offbook.projections.links import relinked
 from offbook.transfer.record_pages import RecordPages, checked, ends_of
-from offbook.worker.learning import lessons_of
-from offbook.worker.relinking import relinked
 
 OfSession = SessionRecord | MessageRecord | MarkRecord
 T = TypeVar("T")
@@ -66,13 +68,26 @@ class Taken(NamedTuple):
 
 
 class Transfer:
-    def __init__(self, store: Store, settings: Settings, reader: LogReader, intake: Intake) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        reader: LogReader,
+        intake: Intake,
+        background: Background,
+        followers: Followers,
+    ) -> None:
         self._store = store
+        self._background = background
+        self._followers = followers
         self._settings = settings
         self._intake = intake
         self._pages = RecordPages(store, reader)
 
-    async def export(self, agent_id: str, *, after: str | None, limit: int, by: Caller) -> ExportPage:
+    async def export(
+        self, agent_id: str, *, after: str | None = None, limit: int = 500, by: Caller = EMBEDDED
+    ) -> ExportPage:
+        """Everything the agent has, as records, a page at a time."""
         page = await self._pages.page(agent_id, after, limit)
         messages = sum(isinstance(record, MessageRecord) for record in page.records)
         details = {"records": len(page.records), "messages": messages}
@@ -80,8 +95,28 @@ class Transfer:
         return page
 
     async def import_records(
-        self, agent_id: str, records: Sequence[Record], *, follows: Followed | None, by: Caller
-    ) -> Taken:
+        self,
+        agent_id: str,
+        records: Sequence[Record],
+        *,
+        follows: Followed | None = None,
+        done: bool = False,
+        by: Caller = EMBEDDED,
+    ) -> Imported:
+        """Take records of an export, each once, in their order. `follows`: the message given last before them, where
+        they go on with its session. With `done` no more are to come."""
+        await self._background.import_pause.hold(agent_id)
+        taken = await self._take(agent_id, records, follows, by)
+        if done:
+            await self._background.import_pause.release(agent_id)
+            await self._background.compress(agent_id, None)
+            self._background.runner.notify_agent(agent_id)
+        await self._background.imported(taken.scopes, taken.summaries)
+        for scope in taken.scopes:
+            self._followers.wake(scope)
+        return taken.imported
+
+    async def _take(self, agent_id: str, records: Sequence[Record], follows: Followed | None, by: Caller) -> Taken:
         """In their order. What does not fit is refused and named; the rest is taken."""
         if follows is not None:
             checked_key(follows.session_id, "follows.sessionId", MAX_KEY_BYTES)

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from offbook.api.guard import LOCAL_OWNER, LOOPBACK_NAMES, check_agent, check_host, check_origin, identify, is_loopback
+from offbook.api.guard import LOCAL_OWNER, check_agent, identify
 from offbook.model.errors import Forbidden, Unauthorized
 from offbook.model.home import token_digest
+from offbook.model.origins import LOOPBACK_NAMES, check_host, check_origin, is_loopback
 from offbook.model.types import Caller
 
 ADA = Caller(name="token:ada", agents=frozenset({"ada"}))

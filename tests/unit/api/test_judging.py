@@ -344,13 +344,16 @@ async def test_two_who_edit_at_once_leave_one_standing(memory: Memory) -> None:
     assert len(kept.sources) == 9
 
 
-async def test_the_next_context_is_made_anew(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_next_context_is_made_anew(memory: Memory) -> None:
     (lesson,) = await learnt(memory, TEA)
-    forgotten: list[str] = []
-    monkeypatch.setattr(memory._reader, "forget", lambda agent_id: forgotten.append(f"reader {agent_id}"))
-    monkeypatch.setattr(memory._background.slots, "forget", lambda agent_id: forgotten.append(f"slots {agent_id}"))
+    scope = memory.scope("anew")
+    await memory.on_message(scope, [user("Hello.")])
+    session = await memory._store.session(scope)
+    assert session is not None
+    before = await memory._reader.built(scope, session, 1_000)
+    assert await memory._reader.built(scope, session, 1_000) is before
     await memory.judge_lesson("main", lesson.id, "reject")
-    assert forgotten == ["reader main", "slots main"]
+    assert await memory._reader.built(scope, session, 1_000) is not before
 
 
 # ── what is refused ──

@@ -14,9 +14,10 @@ import pytest
 import uvloop
 
 from offbook.api import listener as listening
-from offbook.api.listener import BODY_WORTH_ASKING, MAX_HEAD_BYTES, MOST_PIPELINED, Connection, Listener
+from offbook.api.listener import BODY_WORTH_ASKING, MOST_PIPELINED, Connection, Listener
 from offbook.api.messages import Answer, Request
 from offbook.model.errors import Forbidden
+from offbook.model.http1 import MAX_HEAD_BYTES
 
 LIMIT = 100_000
 LARGE = 1_000_000

@@ -17,10 +17,10 @@ from offbook.model.errors import WrongShape
 from offbook.model.memory_entry import Reach, Recollection
 from offbook.model.settings import Settings
 from offbook.model.types import EMBEDDED, Caller, Message, now
+from offbook.projections.indexes import Indexes
 from offbook.search.index import text as saying
 from offbook.search.index.agent_index import CHECKPOINT, FORMAT
 from offbook.search.words import terms
-from offbook.worker.indexes import Indexes
 
 pytestmark = pytest.mark.usefixtures("one_model")
 
@@ -747,7 +747,7 @@ async def test_what_was_acknowledged_is_found_behind_a_long_queue(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("offbook.search.recall.FOLLOW_SECONDS", 0.0)
-    monkeypatch.setattr("offbook.worker.background.GATHER_SECONDS", 60.0)
+    monkeypatch.setattr("offbook.projections.runner.GATHER_SECONDS", 60.0)
     for batch in range(6):
         await say(memory, f"import-{batch}", *(f"Line {batch}-{line} of an old transcript." for line in range(500)))
     await say(memory, "now", "The walrus likes herring best.")

@@ -8,13 +8,14 @@ from offbook.api.memory import Memory
 from offbook.model.settings import Settings
 from offbook.model.settings.sections import Lessons
 from offbook.model.turn import PreparedTurn
-from offbook.worker.learning import Learning
+from offbook.projections.base import Batch
+from offbook.projections.lessons import LessonProjection
 from tests.unit.api.test_turning import PATIENT
 from tests.unit.small_memory import assistant, caught_up, small_memory, talk, user
 
 
 async def learn(memory: Memory) -> None:
-    await Learning(memory._store, Settings()).run("main")
+    await LessonProjection(memory._store, Settings()).advance(Batch("main"))
 
 
 async def say(memory: Memory, text: str, session: str = "old") -> None:

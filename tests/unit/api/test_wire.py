@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.api.requests import SHAPES, capture_claim, decode_request, encode_answer
+from offbook.api.verbs import VERBS
+from offbook.api.wire import capture_claim, decode_request, encode_answer
 from offbook.model.errors import InvalidInput, WrongShape
 from offbook.model.types import Message, Receipt
 
@@ -35,8 +36,8 @@ SMALLEST: dict[str, dict[str, Any]] = {
 
 def test_field_names_are_camel_case_and_nothing_is_sent_for_nothing() -> None:
     request = decode_request("onMessage", b'{"sessionId":"s","message":{"role":"tool","content":"x","toolCallId":"c"}}')
-    assert request.given() == [Message(role="tool", content="x", tool_call_id="c")]
-    assert encode_answer(request.given()[0]) == b'{"role":"tool","content":"x","toolCallId":"c"}'
+    assert request.arguments()["messages"] == [Message(role="tool", content="x", tool_call_id="c")]
+    assert encode_answer(request.arguments()["messages"][0]) == b'{"role":"tool","content":"x","toolCallId":"c"}'
     receipt = Receipt(accepted=0, duplicates=0, first_seq=0, last_seq=0)
     assert encode_answer(receipt) == b'{"accepted":0,"duplicates":0,"firstSeq":0,"lastSeq":0}'
 
@@ -70,9 +71,9 @@ def test_the_byte_that_is_no_utf8_is_counted_in_the_body() -> None:
         decode_request("onMessage", body)
 
 
-@pytest.mark.parametrize("verb", SHAPES)
+@pytest.mark.parametrize("verb", VERBS)
 def test_null_for_a_field_that_may_be_left_out_is_the_field_left_out(verb: str) -> None:
-    shape = SHAPES[verb][0]
+    shape = VERBS[verb].request
     given = SMALLEST.get(verb, {})
     optional = [field.encode_name for field in msgspec.structs.fields(shape) if not field.required]
     nulls = {name: None for name in optional if name not in given}
@@ -135,11 +136,11 @@ def test_deep_nesting_is_refused() -> None:
 )
 def test_one_of_message_and_messages(body: bytes) -> None:
     with pytest.raises(WrongShape, match="either"):
-        decode_request("onMessage", body).given()
+        decode_request("onMessage", body).arguments()
 
 
 def test_ping_needs_no_body() -> None:
-    assert decode_request("ping", b"") == SHAPES["ping"][0]()
+    assert decode_request("ping", b"") == VERBS["ping"].request()
 
 
 def test_a_capture_claim_is_read() -> None:

@@ -22,12 +22,11 @@ from offbook.client.segment import Queued
 from offbook.log.erasure import folded
 from offbook.model.errors import StoreError
 from offbook.model.home import Home
-from offbook.model.receipt import ForgottenSpan
+from offbook.model.receipt import ForgottenSpan, Selection
 from offbook.model.settings import Settings
 from offbook.model.settings.sections import Embedding
 from offbook.model.types import Message, now
-from offbook.worker.forgetting.elsewhere import Wanted
-from offbook.worker.forgetting.meant import Meant
+from offbook.projections.base import Erased
 
 WORD = "zanzibar"
 PLENTY = 100_000_000
@@ -78,21 +77,26 @@ def outboxes(home: Path, **ids: str) -> Outboxes:
     return Outboxes(Home(home), store, default_agent="main")
 
 
-def saying(*words: str) -> Wanted:
-    return Wanted([], lambda text: any(word in folded(text) for word in words), Meant(matching=words))
+def saying(*words: str) -> Erased:
+    return Erased("main", [], lambda text: any(word in folded(text) for word in words), Selection(matching=words))
 
 
-def erased(home: Path, wanted: Wanted | None = None, agent_id: str = "main", **ids: str) -> int:
+def erased(home: Path, wanted: Erased | None = None, agent_id: str = "main", **ids: str) -> int:
     """As many as a dry run says; and then none is left."""
     wanted, boxes = wanted or saying(WORD), outboxes(home, **ids)
-    counted = asyncio.run(boxes.count(agent_id, wanted))
-    assert asyncio.run(boxes.erase(agent_id, wanted)) == counted
-    assert asyncio.run(boxes.count(agent_id, wanted)) == 0
+    wanted = wanted._replace(agent_id=agent_id)
+    counted = counted_in(boxes, wanted)
+    assert asyncio.run(boxes.forget(wanted)).counts == {boxes.name: counted}
+    assert counted_in(boxes, wanted) == 0
     return counted
 
 
-def left(home: Path, wanted: Wanted | None = None, agent_id: str = "main") -> list[tuple[str, str]]:
-    found = asyncio.run(outboxes(home).search(agent_id, wanted or saying(WORD)))
+def counted_in(boxes: Outboxes, wanted: Erased) -> int:
+    return asyncio.run(boxes.forget(wanted._replace(is_dry_run=True))).counts[boxes.name]
+
+
+def left(home: Path, wanted: Erased | None = None, agent_id: str = "main") -> list[tuple[str, str]]:
+    found = asyncio.run(outboxes(home).search((wanted or saying(WORD))._replace(agent_id=agent_id)))
     return [(one.where, one.what) for one in found]
 
 
@@ -156,9 +160,9 @@ def test_what_is_refused_at_the_same_moment_is_not_lost(tmp_path: Path) -> None:
     boxes = outboxes(tmp_path)
     thread.start()
     while thread.is_alive():
-        asyncio.run(boxes.erase("main", saying(WORD)))
+        asyncio.run(boxes.forget(saying(WORD)))
     outbox.close()
-    asyncio.run(boxes.erase("main", saying(WORD)))
+    asyncio.run(boxes.forget(saying(WORD)))
     ordinals = [msgspec.json.decode(line)["ordinal"] for line in path.read_bytes().splitlines()]
     assert ordinals == [number for number in range(1, 401) if number % 3]
     assert holding(tmp_path) == []
@@ -198,11 +202,11 @@ def test_it_is_known_by_its_id_its_session_or_its_age(tmp_path: Path) -> None:
     )
     outbox.close()
     span = ForgottenSpan(session_id="chat", first_seq=1, last_seq=1)
-    assert erased(tmp_path, Wanted([span], lambda text: False), chat="m1") == 1
-    assert erased(tmp_path, Wanted([], lambda text: False, Meant(session_id="gone"))) == 1
+    assert erased(tmp_path, Erased("main", [span], lambda text: False), chat="m1") == 1
+    assert erased(tmp_path, Erased("main", [], lambda text: False, Selection(session_id="gone"))) == 1
     assert len(path.read_bytes().splitlines()) == 3
-    assert erased(tmp_path, Wanted([], lambda text: False, Meant(before=now() - timedelta(days=1)))) == 0
-    assert erased(tmp_path, Wanted([], lambda text: False, Meant(before=now() + timedelta(days=1)))) == 2
+    assert erased(tmp_path, Erased("main", [], lambda text: False, Selection(before=now() - timedelta(days=1)))) == 0
+    assert erased(tmp_path, Erased("main", [], lambda text: False, Selection(before=now() + timedelta(days=1)))) == 2
 
 
 def test_what_another_agent_was_refused_stays_and_is_no_residue(tmp_path: Path) -> None:
@@ -304,9 +308,9 @@ def test_an_outbox_that_cannot_be_read_is_told_and_keeps_no_other_back(
         return real(folder)
 
     monkeypatch.setattr(outbox_erasing, "state_of", state_of)
-    assert asyncio.run(outboxes(tmp_path).count("main", saying(WORD))) == 1
+    assert counted_in(outboxes(tmp_path), saying(WORD)) == 1
     with pytest.raises(StoreError, match="one: Permission denied: see that these can be written"):
-        asyncio.run(outboxes(tmp_path).erase("main", saying(WORD)))
+        asyncio.run(outboxes(tmp_path).forget(saying(WORD)))
     assert not (tmp_path / "outbox" / "two" / "rejected.jsonl").exists()
     assert left(tmp_path) == [("outbox/one", "not looked through: Permission denied")]
 

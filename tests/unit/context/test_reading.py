@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from offbook.api.memory import Memory
 from offbook.context.validity import faults
 from offbook.contrib.conformance.cover import context_faults
-from offbook.model.types import Message
-from offbook.worker.compressing import Compressing
+from offbook.model.types import Message, Scope
+from offbook.projections.summaries import Summaries
 from tests.unit.context.histories import HISTORIES
 from tests.unit.small_memory import caught_up, contents, exchange, small_memory, talk, talked, user
 
@@ -48,11 +48,11 @@ async def test_at_every_limit_the_cover_is_exact(memory: Memory) -> None:
     await talk(memory, 60)
     await assert_sound(memory, "chat", 120)
     await caught_up(memory)
-    memory._reader.forget("main")
+    memory._reader.let_go("main")
     await assert_sound(memory, "chat", 120)
     await memory.session_end(memory.scope("chat"))
     await caught_up(memory)
-    memory._reader.forget("main")
+    memory._reader.let_go("main")
     await assert_sound(memory, "chat", 120)
 
 
@@ -79,10 +79,10 @@ async def test_more_room_shows_more_word_for_word(long_talk: Memory) -> None:
 async def test_what_the_background_has_not_read_yet_is_counted_and_covered(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nothing(self: Compressing, agent_id: str) -> bool:
+    async def nothing(self: Summaries, scope: Scope) -> bool:
         return True
 
-    monkeypatch.setattr(Compressing, "run", nothing)
+    monkeypatch.setattr(Summaries, "_advance", nothing)
     monkeypatch.setattr("offbook.context.pending_messages.ON_THE_SPOT_CHARS", 500)
     scope = await talk(memory, 100)
     context = await memory.get_compressed_context(scope, 3_000)
@@ -167,7 +167,7 @@ async def test_any_history_is_covered_exactly(tmp_path: Path, history: list[Mess
         if ends:
             await memory.session_end(scope)
         await caught_up(memory)
-        memory._reader.forget("main")
+        memory._reader.let_go("main")
         await assert_sound(memory, "chat", last_seq)
 
 

@@ -14,8 +14,9 @@ from docs.generate.typescript import typescript
 
 from offbook import Message, open_memory
 from offbook.api.openapi import openapi_document
-from offbook.api.requests import SHAPES
+from offbook.api.verbs import VERBS
 from offbook.cli.root import COMMANDS
+from offbook.client.generator import generated
 from offbook.model.errors import OffbookError
 from offbook.model.lesson import LessonDraft
 from offbook.model.record import MarkRecord, MessageRecord, Record, SessionRecord
@@ -28,6 +29,7 @@ from tests.places import REPOSITORY
 
 FOLDER = REPOSITORY / "docs" / "reference"
 PLUGIN = REPOSITORY / "plugins" / "openclaw" / "src"
+CLIENT = REPOSITORY / "src" / "offbook" / "client"
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +38,27 @@ def made() -> dict[str, str]:
 
 
 def test_the_pages_are_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--check", "--folder", str(FOLDER), "--plugin", str(PLUGIN)]) == 0, capsys.readouterr().err
+    places = ["--folder", str(FOLDER), "--plugin", str(PLUGIN), "--client", str(CLIENT)]
+    assert main(["--check", *places]) == 0, capsys.readouterr().err
 
 
 def test_a_page_that_differs_or_is_missing_is_told_and_written_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plugin = tmp_path / "plugin"
-    places = ["--folder", str(tmp_path), "--plugin", str(plugin)]
+    client = tmp_path / "client"
+    places = ["--folder", str(tmp_path), "--plugin", str(plugin), "--client", str(client)]
     assert main(places) == 0
-    assert not plugin.exists(), "an installed provider has no plugin beside it"
+    assert not any(each.exists() for each in (plugin, client)), "an installed provider has no sources beside it"
     plugin.mkdir()
+    client.mkdir()
     (tmp_path / "verbs.md").write_text("something else")
     (tmp_path / "cli.md").unlink()
     capsys.readouterr()
     assert main(["--check", *places]) == 1
     told = capsys.readouterr().err
-    assert [name for name in [*pages(), "wire.ts"] if name in told] == ["verbs.md", "cli.md", "wire.ts"]
+    made = [*pages(), "wire.ts", *generated()]
+    assert [name for name in made if name in told] == ["verbs.md", "cli.md", "wire.ts", *generated()]
     assert main(places) == 0
     assert (plugin / "wire.ts").read_text(encoding="utf-8") == typescript(openapi_document())
     assert main(["--check", *places]) == 0
@@ -69,14 +75,14 @@ def test_every_setting_and_variable_is_told_once(made: dict[str, str]) -> None:
 
 
 def test_every_verb_with_its_fields_and_its_answer_is_told(made: dict[str, str]) -> None:
-    for verb, (request, _) in SHAPES.items():
+    for verb, request in ((name, each.request) for name, each in VERBS.items()):
         section = _section(made["verbs.md"], f"## POST /v1/{verb}")
         assert all(f"| `{field.encode_name}` |" in section for field in msgspec.structs.fields(request))
         assert "\nAnswer: [" in section
 
 
 def test_every_value_of_the_wire_has_its_table(made: dict[str, str]) -> None:
-    requests = {request.__name__ for request, _ in SHAPES.values()}
+    requests = {verb.request.__name__ for verb in VERBS.values()}
     for name, schema in openapi_document()["components"]["schemas"].items():
         if name not in requests | {"Problem"}:
             section = _section(made["verbs.md"], f"### {name}")
@@ -242,7 +248,7 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
             while not {"offload", "compress"} <= {event.verb for event in events if event.actor == "offbook"}:
                 await asyncio.sleep(0.05)
                 events = (await memory.audit("main", limit=1_000)).events
-    assert {event.verb for event in events} == {*SHAPES, "supersede", "offload", "learn"} - {"ping"}
+    assert {event.verb for event in events} == {*VERBS, "supersede", "offload", "learn"} - {"ping"}
     assert {name for event in events for name in event.details} == set(DETAIL_MEANINGS)
     assert all(f"| `{name}` | {meaning} |" in made["audit.md"] for name, meaning in DETAIL_MEANINGS.items())
 

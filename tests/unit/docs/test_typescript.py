@@ -7,7 +7,7 @@ import pytest
 from docs.generate.typescript import HEADER, LINE_LENGTH, typescript
 
 from offbook.api.openapi import openapi_document
-from offbook.api.requests import SHAPES
+from offbook.api.verbs import VERBS
 
 
 def document(schema: dict[str, Any], name: str = "Thing", verb: str = "thing") -> dict[str, Any]:
@@ -115,7 +115,7 @@ def test_a_verb_with_a_slash_is_quoted() -> None:
 def test_the_whole_contract_is_there() -> None:
     made = typescript(openapi_document())
     assert made.startswith(HEADER)
-    for verb in SHAPES:
+    for verb in VERBS:
         assert f'  | "{verb}"' in made
     names = re.findall(r"^export (?:interface|type) (\w+)", made, re.MULTILINE)
     schemas = openapi_document()["components"]["schemas"]

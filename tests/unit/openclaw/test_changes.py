@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from offbook.client.config_files.editing import MISSING, value_at
 from offbook.model.errors import InvalidInput
 from offbook.openclaw.changes import LEVELS, Level, Wishes, planned
-from offbook.openclaw.json5_edits import MISSING, value_at
 
 HOST: dict[str, Any] = {"gateway": {"port": 1}, "plugins": {"entries": {"other": {"enabled": True}}}}
 

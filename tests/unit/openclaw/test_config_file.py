@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from offbook.client.config_files.file import ConfigFile, diff, hindrance, replace_file, thin_out
 from offbook.model.errors import InvalidInput, NotFound, OffbookError
-from offbook.openclaw.config_file import ConfigFile, config_path, diff, hindrance, read, replace, resolved, thin_out
+from offbook.openclaw.config_file import config_path, read, resolved
 from offbook.openclaw.history.places import state_folder
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -39,7 +40,7 @@ def test_it_is_replaced_with_its_mode_and_a_backup(tmp_path: Path) -> None:
     path = tmp_path / "openclaw.json"
     path.write_text('{"a": 1}\n')
     path.chmod(0o640)
-    backup = replace(read(path), '{"a": 2}\n', AT)
+    backup = replace_file(read(path), '{"a": 2}\n', AT)
     assert backup.name == "openclaw.json.offbook-backup-20260131T120000.000000Z"
     assert (backup.read_text(), path.read_text()) == ('{"a": 1}\n', '{"a": 2}\n')
     assert {each.stat().st_mode & 0o777 for each in (path, backup)} == {0o640}
@@ -51,7 +52,7 @@ def test_a_link_keeps_leading_to_it(tmp_path: Path) -> None:
     real.write_text("{}")
     link = tmp_path / "openclaw.json"
     link.symlink_to(real)
-    replace(read(link), '{"a": 2}', AT)
+    replace_file(read(link), '{"a": 2}', AT)
     assert link.is_symlink()
     assert real.read_text() == '{"a": 2}'
 
@@ -62,7 +63,7 @@ def test_what_somebody_else_wrote_meanwhile_stays(tmp_path: Path) -> None:
     file = read(path)
     path.write_text('{"theirs": 1}')
     with pytest.raises(OffbookError, match="run it again"):
-        replace(file, '{"ours": 1}', AT)
+        replace_file(file, '{"ours": 1}', AT)
     assert path.read_text() == '{"theirs": 1}'
     assert list(tmp_path.iterdir()) == [path]
 
@@ -73,7 +74,7 @@ def test_a_write_protected_file_stays(tmp_path: Path, monkeypatch: pytest.Monkey
     assert hindrance(path) is None
     path.chmod(0o444)
     with pytest.raises(OffbookError, match=r"chmod u\+w"):
-        replace(read(path), '{"a": 2}', AT)
+        replace_file(read(path), '{"a": 2}', AT)
     assert (path.read_text(), list(tmp_path.iterdir())) == ("{}", [path])
     path.chmod(0o644)
     monkeypatch.setattr("os.access", lambda asked, mode: asked == path)
@@ -92,14 +93,14 @@ def test_a_file_that_is_a_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Path, "replace", busy)
     with pytest.raises(OffbookError, match="mount the folder"):
-        replace(read(path), '{"a": 2}', AT)
+        replace_file(read(path), '{"a": 2}', AT)
     assert (path.read_text(), list(tmp_path.iterdir())) == ("{}", [path])
 
 
 def test_the_newest_backups_are_kept_and_what_is_needed(tmp_path: Path) -> None:
     path = tmp_path / "openclaw[1].json"
     path.write_text("{}")
-    made = [replace(read(path), "{}", AT + timedelta(seconds=number)) for number in range(13)]
+    made = [replace_file(read(path), "{}", AT + timedelta(seconds=number)) for number in range(13)]
     thin_out(path, {made[1]})
     assert sorted(each for each in tmp_path.iterdir() if each != path) == [made[1], *made[3:]]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.openclaw.json5 import parse
-from offbook.openclaw.json5_edits import MISSING, Edit, KeyPath, applied, edited, value_at
+from offbook.client.config_files.editing import MISSING, Edit, Path, applied, edited, value_at
+from offbook.client.config_files.json5 import parse
 
 FILE = """{
     // mine
@@ -82,7 +82,7 @@ configs = st.recursive(
 )
 
 
-def places(config: Any, path: KeyPath = ()) -> list[KeyPath]:
+def places(config: Any, path: Path = ()) -> list[Path]:
     inner: list[tuple[str | int, Any]] = []
     if isinstance(config, dict):
         inner = list(config.items())
@@ -109,9 +109,9 @@ def test_whatever_the_file_the_edit_means_what_it_says(
 
 
 def test_a_layout_that_cannot_be_edited_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from offbook.client.config_files import editing
     from offbook.model.errors import InvalidInput
-    from offbook.openclaw import json5_edits
 
-    monkeypatch.setattr(json5_edits, "_put", lambda text, path, value: text)
+    monkeypatch.setattr(editing, "_put", lambda text, path, value: text)
     with pytest.raises(InvalidInput, match="by hand"):
         edited("{}", [Edit(("a",), 1)])

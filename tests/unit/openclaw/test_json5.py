@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from offbook.client.config_files.json5 import parse
 from offbook.model.errors import InvalidInput
-from offbook.openclaw.json5 import parse
 
 
 def test_what_json5_has_over_json() -> None:

@@ -290,8 +290,7 @@ async def test_nothing_is_made_of_half_an_import(tmp_path: Path) -> None:
     async with small_memory(tmp_path / "two") as memory:
         await memory.import_records("main", messages)
         assert (await memory.ping()).backlog
-        await memory._background._compress("main")
-        await memory.maintain("main", tasks=["lessons"])
+        await memory.maintain("main", tasks=["index", "lessons"])
         assert await store_of(memory).summary_counts("main") == {}
         assert await store_of(memory).lesson_counts("main") == {}
         await memory.import_records("main", [], done=True)

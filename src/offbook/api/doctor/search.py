@@ -16,7 +16,7 @@ from offbook.model.home import Home
 from offbook.model.settings import Settings
 from offbook.models.embedder import NO_MODEL
 from offbook.models.status import model_status
-from offbook.worker.indexes import folder_name
+from offbook.projections.indexes import folder_name
 
 ANSWER_SECONDS = 5.0
 LONG_BACKLOG = 1_000

@@ -15,10 +15,10 @@ from offbook.model.errors import ProviderError, StoreError
 from offbook.model.home import Home
 from offbook.model.settings import Settings
 from offbook.model.status import TaskHealth
+from offbook.projections.indexes import folder_name
+from offbook.projections.lanes import MOST_NAMED
+from offbook.projections.wiki.projection import BROKEN
 from offbook.transfer.backup.rotation import known_backups
-from offbook.worker.indexes import folder_name
-from offbook.worker.maintenance import MOST_NAMED
-from offbook.worker.wiki.running import BROKEN
 
 ANSWER_SECONDS = 5.0
 MESSAGES_WITHOUT_BACKUP = 1_000

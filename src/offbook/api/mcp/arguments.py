@@ -1,4 +1,4 @@
-"""What each tool takes: the source of its schema, and the check of what a model sends.
+"""What each tool takes, from the request of its verb: the source of its schema, and the check of what a model sends.
 
 A schema is read by models and checked by clients of every make, so it holds types, bounds and words only: no
 references, no patterns, no unions with null. The verbs check the rest and say what is wrong.
@@ -6,15 +6,15 @@ references, no patterns, no unions with null. The verbs check the rest and say w
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
-from offbook.api import requests
+from offbook.api import agent_requests, session_requests
+from offbook.api.fields import MaxChars, Positive, Reason, Request, snake, told
 from offbook.model.errors import WrongShape
-from offbook.model.memory_entry import Reach
-from offbook.model.types import MAX_AGENT_BYTES, MAX_KEY_BYTES, Moment, Value
+from offbook.model.types import AgentId, MessageId, SessionId, Value
 
 MOST_EXPANDED = 100
 DEFAULT_CONTEXT_CHARS = 16_000
@@ -22,53 +22,9 @@ A_MOMENT = "2026-10-03T14:02:00Z"
 PLAIN = ("type", "description", "enum", "default", "minimum", "maximum", "minLength", "maxLength", "items", "format")
 """Of JSON schema, what every client understands."""
 
-Session = Annotated[str, Meta(min_length=1, max_length=MAX_KEY_BYTES)]
-EntryIds = Annotated[
-    list[requests.EntryId], Meta(min_length=1, max_length=1_000, description="Entry ids, as memory_recall gives them.")
-]
-OfASession = Annotated[Session, Meta(description="All of this session.")]
-T = TypeVar("T", bound="Arguments")
-
 
 class Arguments(Value, frozen=True, kw_only=True):
-    agent_id: (
-        Annotated[
-            str,
-            Meta(min_length=1, max_length=MAX_AGENT_BYTES, description="Whose memory; leave it out for your own."),
-        ]
-        | None
-    ) = None
-
-
-class Recall(Arguments, frozen=True, kw_only=True):
-    query: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=requests.LONGEST_QUERY,
-            description="A question, a few words or a whole message. Times in it are understood (“last Tuesday”).",
-        ),
-    ]
-    limit: Annotated[int, Meta(ge=1, le=requests.MOST_ENTRIES, description="Most entries.")] = 5
-    scope: Annotated[
-        Reach,
-        Meta(description="One session, all of this agent's, or those of other agents too that opened their memory."),
-    ] = "agent"
-    session_id: Annotated[Session, Meta(description="The session that asks; the one searched with scope session.")] | (
-        None
-    ) = None
-    at: Annotated[Moment, Meta(description="Answer as it was known then: an ISO 8601 time with its zone.")] | None = (
-        None
-    )
-    include_superseded: Annotated[bool, Meta(description="Also what was corrected since.")] = False
-
-    def __post_init__(self) -> None:
-        # Whoever leaves the zone out means their own, which nobody here knows.
-        if self.at is not None and self.at.tzinfo is None:
-            given = self.at.isoformat()
-            raise ValueError(
-                f"`at` is {given}, without its zone: write {given}Z if that is UTC, or as in {given}+02:00"
-            )
+    agent_id: Annotated[AgentId | None, told("Whose memory; leave it out for your own.")] = None
 
 
 class Record(Arguments, frozen=True, kw_only=True):
@@ -76,61 +32,63 @@ class Record(Arguments, frozen=True, kw_only=True):
         str, Meta(min_length=1, description="What was said, word for word. Secrets in it are blanked out.")
     ]
     role: Annotated[
-        Literal["user", "assistant"],
-        Meta(description="`user` where these are the user's own words, `assistant` where they are yours."),
+        Literal["user", "assistant"], told("`user` where these are the user's own words, `assistant` where yours.")
     ]
-    session_id: Annotated[Session, Meta(description="The conversation it belongs to.")] | None = None
-    id: (
-        Annotated[
-            str,
-            Meta(min_length=1, max_length=MAX_KEY_BYTES, description="Your own id: the same twice is stored once."),
-        ]
-        | None
-    ) = None
+    session_id: Annotated[SessionId | None, told("The conversation it belongs to.")] = None
+    id: Annotated[MessageId | None, told("Your own id: the same twice is stored once.")] = None
 
 
-class Context(Arguments, frozen=True, kw_only=True):
-    session_id: Annotated[Session, Meta(description="Which conversation.")] | None = None
-    max_chars: Annotated[
-        int, Meta(ge=1, le=requests.LARGEST_INTEGER, description="The context has at most this many characters.")
-    ] = DEFAULT_CONTEXT_CHARS
+def taken(request: type[Request], *left_out: str, **otherwise: tuple[Any, Any]) -> type[Arguments]:
+    """The fields of a request but those left out, and what is of another type or default, or not in it at all."""
+    hints = get_type_hints(request, include_extras=True)
+    fields: dict[str, Any] = {}
+    for field in msgspec.structs.fields(request):
+        name = snake(field.encode_name)
+        if name not in (*left_out, *Arguments.__struct_fields__):
+            fields[name] = (hints[field.name], ...) if field.required else (hints[field.name], field.default)
+    fields |= otherwise
+    made: Any = msgspec.defstruct(
+        request.__name__,
+        [(name, kind) if default is ... else (name, kind, default) for name, (kind, default) in fields.items()],
+        bases=(Arguments,),
+        frozen=True,
+        kw_only=True,
+    )
+    kind: type[Arguments] = made
+    return kind
 
 
-class Expand(Arguments, frozen=True, kw_only=True):
-    summary_id: Annotated[str, Meta(max_length=64, description="A summary, as in L1-0003.")] | None = None
-    session_id: Annotated[Session, Meta(description="Or a session, with firstSeq.")] | None = None
-    first_seq: Annotated[int, Meta(ge=1, le=requests.LARGEST_INTEGER, description="First message of it.")] | None = None
-    last_seq: (
-        Annotated[int, Meta(ge=1, le=requests.LARGEST_INTEGER, description="Last message of it; else only the first.")]
-        | None
-    ) = None
-    after: Annotated[str, Meta(max_length=64, description="To go on: `next` of the page before.")] | None = None
-    limit: Annotated[int, Meta(ge=1, le=MOST_EXPANDED, description="Most messages.")] = 20
-
-
-class Pin(Arguments, frozen=True, kw_only=True):
-    entry_ids: EntryIds | None = None
-    keyword: Annotated[str, Meta(min_length=1, max_length=512, description="All that holds this word.")] | None = None
-    session_id: OfASession | None = None
-    unpin: Annotated[bool, Meta(description="Let them age again instead.")] = False
-
-
-class Forget(Arguments, frozen=True, kw_only=True):
-    entry_ids: EntryIds | None = None
-    matching: (
-        Annotated[str, Meta(min_length=1, max_length=10_000, description="All that holds this text, in whatever case.")]
-        | None
-    ) = None
-    session_id: OfASession | None = None
-    reason: Annotated[str, Meta(max_length=512, description="Why; kept in the record. Needed with confirm.")] = ""
-    confirm: Annotated[
-        bool,
-        Meta(description="Erase for good. Only after the user has seen what a call without it tells, and agreed."),
-    ] = False
-
-
-class Status(Arguments, frozen=True, kw_only=True):
-    pass
+Recall = taken(
+    session_requests.Recall,
+    "explain",
+    session_id=(Annotated[SessionId | None, told("The session that asks; the one searched with scope session.")], None),
+)
+Context = taken(
+    session_requests.GetCompressedContext,
+    session_id=(Annotated[SessionId | None, told("Which conversation.")], None),
+    max_chars=(MaxChars, DEFAULT_CONTEXT_CHARS),
+)
+Expand = taken(
+    agent_requests.Expand,
+    "span",
+    # Not by its pattern: a model is told what an id looks like.
+    summary_id=(Annotated[str, Meta(max_length=64, description="A summary, as in L1-0003.")] | None, None),
+    session_id=(Annotated[SessionId | None, told("Or a session, with firstSeq.")], None),
+    first_seq=(Annotated[Positive | None, told("First message of it.")], None),
+    last_seq=(Annotated[Positive | None, told("Last message of it; else only the first.")], None),
+    limit=(Annotated[int, Meta(ge=1, le=MOST_EXPANDED, description="Most messages.")], 20),
+)
+Pin = taken(agent_requests.Pin, unpin=(Annotated[bool, told("Let them age again instead.")], False))
+Forget = taken(
+    agent_requests.Forget,
+    "dry_run",
+    reason=(Annotated[Reason, told("Why; kept in the record. Needed with confirm.")], ""),
+    confirm=(
+        Annotated[bool, told("Erase for good. Only after the user has seen what a call without it tells, and agreed.")],
+        False,
+    ),
+)
+Status = taken(agent_requests.GetStatus)
 
 
 def schema_of(kind: type[Arguments]) -> dict[str, Any]:
@@ -159,12 +117,18 @@ def _plain(field: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def read(kind: type[T], given: dict[str, Any]) -> T:
+def read(kind: type[Arguments], given: dict[str, Any]) -> Any:
     """What a model sent, or the error that names the argument at fault."""
     try:
-        return msgspec.convert(given, kind)
+        meant = msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
         raise WrongShape(f"{error}{_instead(kind, str(error))}") from None
+    at = getattr(meant, "at", None)
+    if at is not None and at.tzinfo is None:
+        # Whoever leaves the zone out means their own, which nobody here knows.
+        said = at.isoformat()
+        raise WrongShape(f"`at` is {said}, without its zone: write {said}Z if that is UTC, or as in {said}+02:00")
+    return meant
 
 
 def _instead(kind: type[Arguments], error: str) -> str:

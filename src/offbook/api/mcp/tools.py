@@ -48,21 +48,21 @@ class Tool(NamedTuple):
 # ── from arguments to a verb ──────────────────────────────────────────────────────────────────
 
 
-def _recall(given: arguments.Recall, memory: Memory) -> Request:
+def _recall(given: Any, memory: Memory) -> Request:
     return Request("recall", memory.within(arguments.sent(given)))
 
 
-def _record(given: arguments.Record, memory: Memory) -> Request:
+def _record(given: Any, memory: Memory) -> Request:
     # With an id of its own it is stored once, should the way to the provider break and be tried again.
     message = {"role": given.role, "content": given.content, "id": given.id or f"mcp:{os.urandom(16).hex()}"}
     return Request("onMessage", memory.within({**arguments.sent(given, "role", "content", "id"), "message": message}))
 
 
-def _context(given: arguments.Context, memory: Memory) -> Request:
+def _context(given: Any, memory: Memory) -> Request:
     return Request("getCompressedContext", memory.within(arguments.sent(given)))
 
 
-def _expand(given: arguments.Expand, memory: Memory) -> Request:
+def _expand(given: Any, memory: Memory) -> Request:
     body = memory.owned(arguments.sent(given, "sessionId", "firstSeq", "lastSeq"))
     if (given.first_seq is None) == (given.summary_id is None):
         raise WrongShape(
@@ -89,19 +89,19 @@ def _summary_id(given: str) -> str:
     return given.upper()
 
 
-def _pin(given: arguments.Pin, memory: Memory) -> Request:
+def _pin(given: Any, memory: Memory) -> Request:
     # No session is filled in here, nor in `_forget`: it would mean all of that session.
     return Request("unpin" if given.unpin else "pin", memory.owned(arguments.sent(given, "unpin")))
 
 
-def _forget(given: arguments.Forget, memory: Memory) -> Request:
+def _forget(given: Any, memory: Memory) -> Request:
     if given.confirm and not given.reason.strip():
         raise WrongShape("`reason` is missing: with `confirm` say why, it is kept in the record")
     body = arguments.sent(given, "confirm")
     return Request("forget", memory.owned({**body, "dryRun": not given.confirm}))
 
 
-def _status(given: arguments.Status, memory: Memory) -> Request:
+def _status(given: Any, memory: Memory) -> Request:
     return Request("status", memory.owned(arguments.sent(given)))
 
 

@@ -1,21 +1,21 @@
-"""A file of JSON lines, read a line at a time: no line fills the memory, and a bad one costs only itself."""
+"""Files of other programs, read with care: what a file is by its first bytes, what lies under a folder, JSON lines.
+
+Whoever gives the wrong file is told what it is; what is not looked into is told, since a folder that is passed over in
+silence looks imported; no line fills the memory, and a bad one costs only itself.
+"""
 
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from offbook.client.history.conversations import LONGEST_EVENT_BYTES, Damage, decoded
-from offbook.client.history.report import ImportReport
-from offbook.model.errors import InvalidInput
+from offbook.client.history.conversations import Damage, ImportReport
+from offbook.client.history.fields import decoded
 
-# ── What a file is by its first bytes: whoever gives the wrong one is told which it is, and no ──
-
+LONGEST_EVENT_BYTES = 64 * 1024 * 1024
+"""What is longer is no message anyone can send; a file of rubbish without a line's end must not fill the memory."""
 HEAD_BYTES = 1_024
 ZIP, DATABASE = "a zip", "an SQLite database"
 _BEGINNINGS = {
@@ -28,6 +28,10 @@ _BEGINNINGS = {
     b"\xff\xfe": "a text in UTF-16, where UTF-8 is read",
     b"\xfe\xff": "a text in UTF-16, where UTF-8 is read",
 }
+LINKS = ("links", "what they lead to lies elsewhere: give that itself")
+Why = tuple[str, str]
+"""What it is and why it is left out, as a report tells it."""
+_BLOCK_BYTES = 65_536
 
 
 def no_text(head: bytes) -> str | None:
@@ -48,13 +52,6 @@ def kind_of_file(path: Path) -> str | None:
         return None
 
 
-# ── The files under a folder. What is not looked into is told: a folder that is passed over in ──
-
-LINKS = ("links", "what they lead to lies elsewhere: give that itself")
-Why = tuple[str, str]
-"""What it is and why it is left out, as a report tells it."""
-
-
 def files_under(
     folder: Path, report: ImportReport, left_out: Callable[[str], Why | None] = lambda name: None
 ) -> Iterator[Path]:
@@ -73,47 +70,6 @@ def files_under(
                 folders.remove(name)
         folders.sort()
         yield from (Path(here, name) for name in sorted(names))
-
-
-# ── A folder that appears whole or not at all ──
-
-
-def check_is_free(folder: Path) -> None:
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise InvalidInput(f"{folder} is there and no folder: name another one")
-    if folder.is_dir() and any(folder.iterdir()):
-        raise InvalidInput(f"{folder} is not empty: name a new folder, or empty it")
-    if not folder.parent.is_dir():
-        raise InvalidInput(f"{folder} cannot be written: there is no folder {folder.parent}; make it first")
-
-
-@contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside it to write to; it gets its name at the end, and goes where something went wrong."""
-    check_is_free(folder)
-    unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    unfinished.mkdir(mode=0o700)
-    try:
-        yield unfinished
-        check_is_free(folder)
-        if folder.is_dir():
-            folder.rmdir()
-        unfinished.rename(folder)
-        _sync(folder.parent)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-_BLOCK_BYTES = 65_536
 
 
 class Line(NamedTuple):

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from offbook.client.history.conversations import Conversation
-    from offbook.client.history.report import ImportReport
+    from offbook.client.history.conversations import Conversation, ImportReport
 
 Owner = Callable[[str], str]
 """From a session key to the agent whose session it is: the one that was named, else the one that an OpenClaw key
@@ -128,7 +127,7 @@ FORMATS: dict[str, Format] = {
     ),
     "continuity-db": Format(
         "Store the exchanges of the continuity plugin (continuity.db).",
-        "offbook.contrib.importers.continuity_db:conversations",
+        "offbook.transfer.documents.continuity_db:conversations",
         ("data/continuity.db --dry-run", "data/continuity.db", "backup/continuity.db --agent main --json"),
         "Question and answer of each exchange. Import the archives first where there are\n"
         "any: they hold more. Vectors are left out and made anew. The host may run.",

@@ -9,8 +9,16 @@ from datetime import datetime
 from typing import Any
 
 from offbook.client.clients import Client
-from offbook.client.history.conversations import Conversation, Damage, Damaged, Ready, batches
-from offbook.client.history.report import AgentReport, ImportReport, Late
+from offbook.client.history.conversations import (
+    AgentReport,
+    Conversation,
+    Damage,
+    Damaged,
+    ImportReport,
+    Late,
+    Ready,
+    batches,
+)
 from offbook.model.errors import ProviderRefused
 from offbook.model.types import Receipt
 

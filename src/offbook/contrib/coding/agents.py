@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from offbook.client.history.conversations import Damage, Ready, decoded, text_or_none
+from offbook.client.history.conversations import Damage, Ready
+from offbook.client.history.fields import decoded, text_or_none
 from offbook.client.history.files import Line
 from offbook.contrib.importers import claude_code, codex
 from offbook.contrib.importers.claude_code import Skipped

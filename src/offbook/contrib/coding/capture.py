@@ -20,8 +20,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from offbook.client.clients import Client
-from offbook.client.history.conversations import LONGEST_EVENT_BYTES, Damage, Ready
-from offbook.client.history.files import Line, line_of
+from offbook.client.history.conversations import Damage, Ready
+from offbook.client.history.files import LONGEST_EVENT_BYTES, Line, line_of
 from offbook.contrib.coding.agents import Session
 from offbook.model.errors import OffbookError
 from offbook.model.home import make_private, write_private

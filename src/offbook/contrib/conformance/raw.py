@@ -7,11 +7,12 @@ import ssl
 from collections.abc import Iterable
 from contextlib import suppress
 
-import httptools
 import msgspec
 
 from offbook.client.endpoint import Endpoint
-from offbook.model.errors import ProviderUnavailable
+from offbook.client.transport import MAX_ANSWER_BYTES
+from offbook.model.errors import InvalidInput, ProviderUnavailable, TooLarge
+from offbook.model.http1 import PIECE_BYTES, AnswerParser, head_bytes
 
 PAUSE_SECONDS = 0.1
 """Between two pieces of a request: a provider that has seen enough gets to say so."""
@@ -24,8 +25,8 @@ class RawAnswer(msgspec.Struct, frozen=True):
 
 
 def request_bytes(method: str, path: str, headers: Iterable[tuple[str, str]], body: bytes = b"") -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+    lines = ((name.encode(), value.encode()) for name, value in headers)
+    return head_bytes(f"{method} {path} HTTP/1.1".encode(), lines) + body
 
 
 async def exchange(endpoint: Endpoint, pieces: Iterable[bytes], *, timeout_seconds: float) -> RawAnswer:
@@ -39,7 +40,7 @@ async def exchange(endpoint: Endpoint, pieces: Iterable[bytes], *, timeout_secon
                 writer.close()
     except TimeoutError:
         raise ProviderUnavailable(f"{endpoint} gave no answer within {timeout_seconds:g} s") from None
-    except (OSError, httptools.HttpParserError) as error:
+    except (OSError, InvalidInput, TooLarge) as error:
         raise ProviderUnavailable(f"{endpoint} gave no HTTP answer: {error}") from None
 
 
@@ -67,36 +68,12 @@ async def _connect(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.St
 
 
 async def _read(reader: asyncio.StreamReader) -> RawAnswer:
-    response = _Response()
-    parser = httptools.HttpResponseParser(response)
-    while not response.is_whole:
-        data = await reader.read(65_536)
+    answer = AnswerParser(max_body_bytes=MAX_ANSWER_BYTES)
+    while not answer.is_whole:
+        data = await reader.read(PIECE_BYTES)
         if not data:
-            if not response.has_headers:
-                raise ProviderUnavailable("the connection was closed without an answer")
             break
-        parser.feed_data(data)
-    return RawAnswer(status=parser.get_status_code(), content_type=response.content_type, body=bytes(response.body))
-
-
-class _Response:
-    """httptools' callbacks."""
-
-    def __init__(self) -> None:
-        self.content_type = ""
-        self.body = bytearray()
-        self.has_headers = False
-        self.is_whole = False
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if name.lower() == b"content-type":
-            self.content_type = value.decode("latin-1")
-
-    def on_headers_complete(self) -> None:
-        self.has_headers = True
-
-    def on_body(self, body: bytes) -> None:
-        self.body += body
-
-    def on_message_complete(self) -> None:
-        self.is_whole = True
+        answer.feed(data)
+    if answer.head is None or not (answer.is_whole or answer.ends_with_connection):
+        raise ProviderUnavailable("the connection was closed without a whole answer")
+    return RawAnswer(answer.head.status, answer.head.text(b"content-type") or "", bytes(answer.body))

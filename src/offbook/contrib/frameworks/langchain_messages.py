@@ -23,7 +23,7 @@ from langchain_core.messages import (
 )
 
 from offbook.client.messages import message_of
-from offbook.context.provider_shapes import to_openai
+from offbook.client.model_shapes import to_openai
 from offbook.model.content import CALL_ID_KEYS, first_of, is_call, render
 from offbook.model.errors import WrongShape
 from offbook.model.types import MAX_KEY_BYTES, Block, Message

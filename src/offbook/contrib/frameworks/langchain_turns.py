@@ -14,7 +14,7 @@ import msgspec
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
-from offbook.context.provider_shapes import OPENING
+from offbook.client.model_shapes import OPENING
 from offbook.contrib.frameworks.history_matcher import Lately, Taken
 from offbook.contrib.frameworks.langchain_messages import ids_in, langchain_of, message_of_langchain
 from offbook.contrib.frameworks.sessions import Sessions

@@ -22,12 +22,11 @@ import msgspec
 from offbook.client.async_client import AsyncClient
 from offbook.client.hot_swap import DEADLINE_SECONDS, HotSwapSession
 from offbook.client.messages import message_of
+from offbook.client.model_shapes import THOUGHT, is_framed
 from offbook.client.placement import Asked, asked_in, held, placed
 from offbook.client.slot import Slot
 from offbook.client.swap_question import Outcome, Questions, SwapStats
-from offbook.context.replayable import THOUGHT
 from offbook.contrib.frameworks.sessions import missing
-from offbook.ingest.frames import is_framed
 from offbook.model.content import CALL_TYPES, TEXT_TYPES, block_text, render
 from offbook.model.errors import ProviderUnavailable, WrongShape
 from offbook.model.receipt import FORGOTTEN_TEXT

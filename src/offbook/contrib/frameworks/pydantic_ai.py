@@ -34,8 +34,7 @@ from pydantic_ai.messages import (
 from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.client.messages import message_of
-from offbook.context.provider_shapes import OPENING
-from offbook.context.replayable import THOUGHT
+from offbook.client.model_shapes import OPENING, THOUGHT
 from offbook.contrib.frameworks.history_matcher import Latelies
 from offbook.contrib.frameworks.sessions import Sessions, missing
 from offbook.model.content import render, tool_calls, tool_results

@@ -14,11 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from offbook.client.history.conversations import (
-    Conversation,
-    Damage,
-    Damaged,
-    Ready,
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
+from offbook.client.history.fields import (
     bounded,
     decoded,
     dictionaries,
@@ -29,7 +26,6 @@ from offbook.client.history.conversations import (
     time_of,
 )
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.client.history.report import ImportReport
 from offbook.contrib.importers.documents import Element, found, heads
 
 # ── The content of a message of ChatGPT, by its `content_type`, as text or as blocks ──

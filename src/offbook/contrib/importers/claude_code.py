@@ -12,11 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from offbook.client.history.conversations import (
-    Conversation,
-    Damage,
-    Damaged,
-    Ready,
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
+from offbook.client.history.fields import (
     bounded,
     decoded,
     dictionaries,
@@ -29,7 +26,6 @@ from offbook.client.history.conversations import (
 )
 from offbook.client.history.files import Line, files_under, json_lines, readable
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.client.history.report import ImportReport
 
 # ── One line of a Claude Code session: something that was said, or the reason why it is none ──
 

@@ -14,11 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from offbook.client.history.conversations import (
-    Conversation,
-    Damage,
-    Damaged,
-    Ready,
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
+from offbook.client.history.fields import (
     bounded,
     decoded,
     dictionaries,
@@ -30,7 +27,6 @@ from offbook.client.history.conversations import (
     without_blanks,
 )
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.client.history.report import ImportReport
 from offbook.contrib.importers.documents import Element, found, heads
 
 DOCUMENTS = re.compile(r"conversations(?:-\d+)?\.json")

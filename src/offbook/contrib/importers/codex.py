@@ -17,21 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from offbook.client.history.conversations import (
-    Conversation,
-    Damage,
-    Damaged,
-    Ready,
-    bounded,
-    dictionary,
-    digest_of,
-    ready,
-    text_or_none,
-    time_of,
-)
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
+from offbook.client.history.fields import bounded, dictionary, digest_of, ready, text_or_none, time_of
 from offbook.client.history.files import Line, files_under, json_lines, readable
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.client.history.report import ImportReport
 from offbook.contrib.importers.claude_code import COPIED, Said, Skipped
 from offbook.contrib.importers.codex_lines import ITEMS, read
 

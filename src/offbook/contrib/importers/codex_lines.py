@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from offbook.client.history.conversations import decoded, dictionaries, dictionary, text_or_none, without_blanks
+from offbook.client.history.fields import decoded, dictionaries, dictionary, text_or_none, without_blanks
 from offbook.contrib.importers.claude_code import Said, Skipped
 
 OWN_WORDS = "Codex wrote it to itself"

@@ -17,9 +17,9 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from offbook.client.history.conversations import decoded
+from offbook.client.history.conversations import ImportReport
+from offbook.client.history.fields import decoded
 from offbook.client.history.files import ZIP, files_under, kind_of_file
-from offbook.client.history.report import ImportReport
 from offbook.client.recorder import encoded
 
 LARGEST_BYTES = 1024 * 1024 * 1024

@@ -14,23 +14,19 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from offbook.client.history.conversations import (
-    Conversation,
-    Damage,
-    Damaged,
-    Ready,
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
+from offbook.client.history.databases import FAULTS, connected, is_in_use, told_fault
+from offbook.client.history.fields import (
     bounded,
     decoded,
     dictionary,
+    is_incognito,
     ready,
     text_or_none,
     time_of,
     without_blanks,
 )
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.client.history.report import ImportReport
-from offbook.openclaw.history.database import FAULTS, connected, is_in_use, told_fault
-from offbook.openclaw.history.places import is_incognito
 
 # ── The parts of a message in lossless-claw, as the blocks they were ──
 

@@ -13,21 +13,12 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from offbook.client.history.conversations import (
-    Conversation,
-    Damage,
-    Damaged,
-    Ready,
-    bounded,
-    digest_of,
-    ready,
-    time_of,
-)
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
+from offbook.client.history.fields import bounded, digest_of, ready, time_of
 from offbook.client.history.files import LINKS, Why, files_under
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.client.history.report import ImportReport
 from offbook.contrib.importers.markdown_notes import Note, notes
-from offbook.transfer.documents.archive_days_reader import HEAD_CHARS, is_own_page
+from offbook.contrib.importers.own_pages import HEAD_CHARS, is_own_page
 
 ORIGIN = "memory:markdown"
 SUFFIXES = (".md", ".markdown")

@@ -8,11 +8,10 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
+from offbook.client.config_files.editing import MISSING, Edit, Path, applied, dotted, edited, value_at
+from offbook.client.config_files.json5 import parse
 from offbook.contrib.mcp_clients.server import HOOK_SECONDS, NAME, checked_entry, is_our_hook, renewed
 from offbook.model.errors import InvalidInput
-from offbook.openclaw.json5 import parse
-from offbook.openclaw.json5_edits import MISSING, Edit, KeyPath, applied, edited, value_at
-from offbook.openclaw.plan import dotted
 
 
 class Draft:
@@ -26,7 +25,7 @@ class Draft:
             raise InvalidInput("it holds no object")
         self._edits: list[Edit] = []
 
-    def put(self, path: KeyPath, value: Any) -> None:
+    def put(self, path: Path, value: Any) -> None:
         if value_at(self.config, path) == value:
             return
         for length in range(1, len(path)):
@@ -36,11 +35,11 @@ class Draft:
                 raise InvalidInput(f"{dotted(path[:length])} is no {named}: mend that first")
         self._edit(Edit(path, value))
 
-    def take(self, path: KeyPath) -> None:
+    def take(self, path: Path) -> None:
         if value_at(self.config, path) is not MISSING:
             self._edit(Edit(path, MISSING))
 
-    def prune(self, path: KeyPath) -> None:
+    def prune(self, path: Path) -> None:
         """What is empty now, from there up to a member of the root, was there for us."""
         while path and value_at(self.config, path) in ({}, []):
             self.take(path)
@@ -61,7 +60,7 @@ class Draft:
 
 def add_server(draft: Draft, servers: tuple[str, ...], entry: dict[str, Any]) -> None:
     """What somebody added to our entry stays. Raises InvalidInput where what stands under our name is not ours."""
-    path: KeyPath = (*servers, NAME)
+    path: Path = (*servers, NAME)
     found = value_at(draft.config, path)
     if found is MISSING:
         draft.put(path, entry)
@@ -79,7 +78,7 @@ def add_server(draft: Draft, servers: tuple[str, ...], entry: dict[str, Any]) ->
 
 def remove_server(draft: Draft, servers: tuple[str, ...]) -> None:
     """Raises InvalidInput where what stands under our name is not ours."""
-    path: KeyPath = (*servers, NAME)
+    path: Path = (*servers, NAME)
     found = value_at(draft.config, path)
     if found is MISSING:
         return

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from offbook.client.config_files.editing import MISSING, value_at
+from offbook.client.config_files.file import backups_of
 from offbook.client.endpoint import Endpoint
 from offbook.contrib.mcp_clients.clients import Client, Notation
 from offbook.contrib.mcp_clients.configs import (
@@ -23,9 +25,8 @@ from offbook.contrib.mcp_clients.configs import (
     without_server,
 )
 from offbook.contrib.mcp_clients.server import NAME, Server
-from offbook.contrib.mcp_clients.writing import Planned, backups_of, hindrance, read_text
+from offbook.contrib.mcp_clients.writing import Planned, hindrance, read_text
 from offbook.model.errors import InvalidInput, OffbookError
-from offbook.openclaw.json5_edits import MISSING, value_at
 
 TRUST = "Codex asks before it runs a new hook: start codex, look at them with /hooks, and trust them"
 BOTH_KINDS = "hooks stand in config.toml as well: Codex loads both, and says so when it starts"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from glob import escape
 from pathlib import Path
 
+from offbook.client.config_files.file import ConfigFile, replace_file, thin_out
+from offbook.client.config_files.masking import masked_pairs, masked_text
 from offbook.contrib.mcp_clients.clients import FOLDERS, Notation
-from offbook.ingest.redaction import redact_text
 from offbook.model.errors import InvalidInput, OffbookError
 from offbook.model.home import write_private
-from offbook.openclaw import config_file
-from offbook.openclaw.config_file import BACKUP_INFIX, ConfigFile, masked_pairs, masked_text
 
 LARGEST_BYTES = 32 * 1024 * 1024
 """No configuration is larger."""
@@ -37,18 +36,18 @@ class Planned:
     def is_changed(self) -> bool:
         return self.before != self.after
 
-    def diff(self, *, context: int = 2) -> list[str]:
-        """For people to see: without line ends and without secrets."""
-        old, new = self._shown(self.before), self._shown(self.after)
+    def diff(self, redacted: Callable[[str], str], *, context: int = 2) -> list[str]:
+        """For people to see: without line ends and without secrets. What others have there is named as they like, so
+        `redacted` takes out of a line what is a secret by its spelling."""
+        old, new = self._shown(self.before, redacted), self._shown(self.after, redacted)
         name = self.path.name
         return list(difflib.unified_diff(old, new, f"{name} (now)", f"{name} (then)", lineterm="", n=context))
 
-    def _shown(self, text: str | None) -> list[str]:
+    def _shown(self, text: str | None, redacted: Callable[[str], str]) -> list[str]:
         if not text or not text.strip():
             return []
         masked = masked_text(text) if self.notation == "json" else masked_pairs(text)
-        # What others have there is named as they like: a secret is also known by its spelling.
-        return [redact_text(line)[0] for line in masked.splitlines()]
+        return [redacted(line) for line in masked.splitlines()]
 
 
 def read_text(path: Path) -> str | None:
@@ -61,11 +60,6 @@ def read_text(path: Path) -> str | None:
         return None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8: {error}; mend it first, or name another file with --config") from None
-
-
-def backups_of(path: Path) -> list[Path]:
-    """The newest first."""
-    return sorted(path.parent.glob(f"{escape(path.name + BACKUP_INFIX)}*"), reverse=True)
 
 
 def hindrance(path: Path) -> str | None:
@@ -90,7 +84,7 @@ def write(planned: Planned, at: datetime) -> Path | None:
         write_private(path, planned.after or "")
         return None
     # Also where the file goes: nothing is taken away that somebody has changed just now.
-    backup = config_file.replace(ConfigFile(path, planned.before, {}), planned.after or planned.before, at)
+    backup = replace_file(ConfigFile(path, planned.before, {}), planned.after or planned.before, at)
     if planned.spent is not None:
         for each in (backup, *planned.spent):
             each.unlink(missing_ok=True)
@@ -98,7 +92,7 @@ def write(planned: Planned, at: datetime) -> Path | None:
         path.unlink()
         _remove_empty(path.parent)
     else:
-        config_file.thin_out(path, set())
+        thin_out(path, set())
     return None if planned.spent is not None else backup
 
 

@@ -12,14 +12,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from offbook.client.model_shapes import faults, to_openai
 from offbook.client.slot import orphan_in, tokens_of
-from offbook.context.provider_shapes import to_openai
-from offbook.context.validity import faults
 from offbook.contrib.proxy.fingerprints import ID_PREFIX, Known
 from offbook.contrib.proxy.requests import Item, made_item
 from offbook.model.content import is_binary_path, render, replace, strings, tool_calls, tool_results
 from offbook.model.types import Message
-from offbook.models.tokens import estimate_tokens
 
 COUNTED_CHARS = 100_000
 """Of one message; the rest is taken to be alike. Counting takes 60 ms a megabyte, and every stream waits meanwhile."""
@@ -126,7 +124,8 @@ def _tokens(message: Message) -> int:
     text = render(message)
     if len(text) <= COUNTED_CHARS:
         return tokens_of([message])
-    return int(estimate_tokens(text[:COUNTED_CHARS]) * len(text) / COUNTED_CHARS)
+    counted = msgspec.structs.replace(message, content=text[:COUNTED_CHARS])
+    return int(tokens_of([counted]) * len(text) / COUNTED_CHARS)
 
 
 def _without_binaries(message: Message) -> Message:

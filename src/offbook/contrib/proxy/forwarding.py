@@ -16,24 +16,16 @@ import structlog
 from offbook.contrib.proxy.answers import Answer, Reader
 from offbook.contrib.proxy.dialects import DIALECTS, Dialect
 from offbook.contrib.proxy.enricher import Enriched, Enricher, Exchange
-from offbook.contrib.proxy.framing import LAST_CHUNK, Head, Headers, body_of, chunk, end_to_end, head_bytes
 from offbook.contrib.proxy.requests import is_session_name
 from offbook.contrib.proxy.upstream import Link, Reply, Upstream, reply_to
 from offbook.model.errors import NotFound
+from offbook.model.http1 import CONTINUE, LAST_CHUNK, Head, Headers, body_of, chunk, head_bytes, path_of
 
 # ── What of the API's host a request may reach: what lies beneath the path of its base URL. Pu ──
 
 TIMES_UNQUOTED = 2
 """Servers in a row that may each take the quotes off."""
 NOWHERE = frozenset({b".", b".."})
-
-
-def path_of(target: bytes) -> bytes:
-    """Of a target that names the host too, only the path: the host is ours to choose."""
-    if target.startswith(b"/"):
-        return target
-    _, separator, rest = target.partition(b"://")
-    return b"/" + rest.partition(b"/")[2] if separator else b"/"
 
 
 def is_beneath(target: bytes, base: bytes) -> bool:
@@ -65,6 +57,20 @@ NOT_TAKEN = frozenset({400, 413, 422, 500})
 """The API refuses the request as it is. With something added to it, that may be what was added: a template that takes
 no assistant's message first, or no two in a row, is a 500 at llama.cpp."""
 WITHOUT_BODY = frozenset({204, 304})
+HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"expect",
+    }
+)
 
 log = structlog.get_logger("offbook.proxy")
 
@@ -96,8 +102,8 @@ class Forwarder:
         if not is_beneath(head.target, self._base_path):
             base = self._base_path.decode()
             raise NotFound(f"only what is beneath {base} is passed on: let the base URL of the client end in {base}")
-        if (head.get(b"expect") or b"").lower() == b"100-continue":
-            client.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if head.expects_continue:
+            client.writer.write(CONTINUE)
         pieces = body_of(client.reader, head)
         dialect = self._dialect(head)
         if dialect is None:
@@ -109,11 +115,11 @@ class Forwarder:
 
     def _dialect(self, head: Head) -> Dialect | None:
         """None for what passes unread."""
-        kind = (head.get(b"content-type") or b"").partition(b";")[0].strip().lower()
+        kind = (head.fields.get(b"content-type") or b"").partition(b";")[0].strip().lower()
         is_readable = (
             head.method == b"POST"
             and kind == b"application/json"
-            and head.get(b"content-encoding") is None
+            and head.fields.get(b"content-encoding") is None
             and (head.length or 0) <= MOST_READ_BYTES
         )
         return self._dialects.get(path_of(head.target).partition(b"?")[0]) if is_readable else None
@@ -121,7 +127,7 @@ class Forwarder:
     # ── there ──
 
     async def _turn(self, head: Head, body: bytes, client: Client, dialect: Dialect) -> bool:
-        name = (head.get(SESSION_HEADER) or b"").decode("utf-8", "replace")
+        name = (head.fields.get(SESSION_HEADER) or b"").decode("utf-8", "replace")
         enriched = await self._enricher.enriched(body, name if is_session_name(name) else None, dialect)
         # Uncompressed, so that the answer can be read while it passes.
         headers = [*self._headers(head, without=b"accept-encoding"), (b"accept-encoding", b"identity")]
@@ -203,7 +209,7 @@ class Forwarder:
         response = reply.head
         has_body = head.method != b"HEAD" and response.status not in WITHOUT_BODY
         is_sized = response.length is not None or not has_body
-        is_old = head.first_line.endswith(b"HTTP/1.0")
+        is_old = head.is_http10
         keeps_alive = is_read and head.keeps_alive and (is_sized or not is_old)
         is_chunked = not is_sized and not is_old
         headers = end_to_end(response)
@@ -212,7 +218,7 @@ class Forwarder:
         if not keeps_alive:
             headers.append((b"connection", b"close"))
         writer, client.has_answer = client.writer, True
-        writer.write(head_bytes(b"HTTP/1.1 " + response.first_line.partition(b" ")[2], headers))
+        writer.write(head_bytes(b"HTTP/1.1 %d %b" % (response.status, response.reason), headers))
         if has_body:
             looks = None if awaited is None else _reader(awaited.dialect, response)
             is_whole = False
@@ -235,8 +241,15 @@ class Forwarder:
         return keeps_alive
 
 
+def end_to_end(head: Head) -> Headers:
+    """The headers without those that are for one connection only."""
+    named = (value.lower().split(b",") for name, value in head.headers if name.lower() == b"connection")
+    dropped = HOP_BY_HOP.union(name.strip() for names in named for name in names)
+    return [(name, value) for name, value in head.headers if name.lower() not in dropped]
+
+
 def _reader(dialect: Dialect, response: Head) -> Reader:
-    is_plain = response.get(b"content-encoding") in (None, b"identity")
+    is_plain = response.fields.get(b"content-encoding") in (None, b"identity")
     return dialect.reader(response.text(b"content-type") or "", is_plain=is_plain)
 
 

@@ -9,21 +9,18 @@ import ssl
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 import structlog
 
-from offbook.api.guard import LOOPBACK_NAMES, check_host, check_origin, is_loopback
 from offbook.client.clients import AsyncClient
 from offbook.client.endpoint import Endpoint
 from offbook.contrib.proxy.enricher import DEADLINE_SECONDS, Enricher
 from offbook.contrib.proxy.forwarding import Client, Forwarder
-from offbook.contrib.proxy.framing import Head, Reader, head_bytes, read_head
 from offbook.contrib.proxy.swaps import Limits
-from offbook.contrib.proxy.upstream import Upstream, unavailable
+from offbook.contrib.proxy.upstream import Reader, Upstream, unavailable
 from offbook.model.errors import (
     Forbidden,
     InvalidInput,
@@ -34,6 +31,8 @@ from offbook.model.errors import (
     Unauthorized,
 )
 from offbook.model.home import token_digest
+from offbook.model.http1 import Head, head_bytes, read_head, status_line
+from offbook.model.origins import LOOPBACK_NAMES, check_host, check_origin, is_loopback
 from offbook.model.types import Caller
 
 IDLE_SECONDS = 75.0
@@ -174,7 +173,7 @@ def _refuse(writer: asyncio.StreamWriter, error: OffbookError) -> None:
         (b"content-length", b"%d" % len(body)),
         (b"connection", b"close"),
     ]
-    writer.write(head_bytes(b"HTTP/1.1 %d %b" % (status, HTTPStatus(status).phrase.encode()), headers) + body)
+    writer.write(head_bytes(status_line(status), headers) + body)
 
 
 # ── The proxy as a program: its parts put together, until SIGTERM or SIGINT ──

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Coroutine
-from typing import Any, NamedTuple
+from collections.abc import Coroutine, Iterable
+from typing import Any, NamedTuple, SupportsIndex
 
 from offbook.client.endpoint import Endpoint
-from offbook.contrib.proxy.framing import Head, Reader, read_head
 from offbook.model.errors import InvalidInput, ProviderUnavailable
+from offbook.model.http1 import MAX_HEAD_BYTES, Head, read_head
 
 CONNECT_SECONDS = 15.0
 IDLE_SECONDS = 20.0
@@ -20,6 +20,49 @@ NOT_KNOWN = "name the authority that signed it in SSL_CERT_FILE=/path/to/ca.pem,
 OTHER_NAME = "give --upstream the host name that it was made for"
 REMEDIES = {10: "it has expired, and whoever runs the API must renew it", 62: OTHER_NAME, 64: OTHER_NAME}
 """By OpenSSL's numbers (X509_V_ERR_…): no authority helps against these."""
+
+
+class Reader(asyncio.StreamReader):
+    """Tells when the other side has gone, also while nobody reads, and how much came from it. Where it has gone in
+    trouble, what it said before is read first: one who refuses what he has not read answers, and resets."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=MAX_HEAD_BYTES)
+        self.gone = asyncio.Event()
+        self.received_bytes = 0
+        self._trouble: Exception | None = None
+
+    @property
+    def has_unread(self) -> bool:
+        unread: bytearray = self._buffer  # type: ignore[attr-defined]
+        return bool(unread)
+
+    def feed_data(self, data: Iterable[SupportsIndex]) -> None:
+        came = bytes(data)
+        self.received_bytes += len(came)
+        super().feed_data(came)
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        self.gone.set()
+
+    def set_exception(self, exc: Exception) -> None:
+        self._trouble = exc
+        self.feed_eof()
+
+    async def read(self, n: int = -1) -> bytes:
+        data = await super().read(n)
+        if self._trouble is not None and not data and n != 0:
+            raise self._trouble
+        return data
+
+    async def readuntil(self, separator: bytes = b"\n") -> bytes:  # type: ignore[override]
+        try:
+            return await super().readuntil(separator)
+        except asyncio.IncompleteReadError:
+            if self._trouble is not None:
+                raise self._trouble from None
+            raise
 
 
 class Link(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -14,7 +14,9 @@ import apsw
 
 from offbook.log.sqlite import reads
 from offbook.log.sqlite.connection import open_reader, refuse_foreign, store_errors
+from offbook.log.sqlite.ledger import Ledger
 from offbook.log.sqlite.writer import Writer
+from offbook.log.store import ChangeKind, Versions
 from offbook.model.errors import StoreBusy, StoreError, StoreReadOnly
 from offbook.model.types import Fault
 
@@ -40,6 +42,7 @@ class SqliteFile:
         while messages arrive.
         """
         self.path = path
+        self.versions = Versions()
         self._writer = None if read_only else Writer(path, max_queued=max_queued_writes)
         self._local = threading.local()
         self._reader_connections: list[apsw.Connection] = []
@@ -55,6 +58,13 @@ class SqliteFile:
     @property
     def queued_writes(self) -> int:
         return self._writer.queued if self._writer else 0
+
+    async def _change(self, agent_id: str, kinds: Sequence[ChangeKind], work: Callable[[Ledger], T]) -> T:
+        """Write, and count it as a change: also for who does not wait for it, since it is written all the same."""
+        try:
+            return await self._write().submit(work)
+        finally:
+            self.versions.changed(agent_id, *kinds)
 
     def _write(self) -> Writer:
         if self._writer is None:

@@ -21,7 +21,7 @@ from offbook.log.sqlite import (
 )
 from offbook.log.sqlite.erase_writes import PAUSE_SECONDS, TRIES, rewritten, truncated
 from offbook.log.sqlite.file import SqliteFile
-from offbook.log.store import ExaminedMessage
+from offbook.log.store import ChangeKind, ExaminedMessage
 from offbook.model.errors import StoreBusy
 from offbook.model.lesson import Lesson, LessonDraft, LessonKind, LessonStatus
 from offbook.model.memory_entry import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
@@ -81,7 +81,10 @@ class SqliteStore(SqliteFile):
     # ── sessions ──
 
     async def mark(self, scope: Scope, mark: Mark, event: AuditDraft, *, parent_session_id: str | None = None) -> None:
-        await self._write().submit(lambda ledger: ledger.mark(scope, mark, event, parent_session_id=parent_session_id))
+        kinds: list[ChangeKind] = ["ends"] if mark.kind == "end" else []
+        await self._change(
+            scope.agent_id, kinds, lambda ledger: ledger.mark(scope, mark, event, parent_session_id=parent_session_id)
+        )
 
     async def session(self, scope: Scope) -> Session | None:
         return await self._read(reads.session, scope)
@@ -172,8 +175,8 @@ class SqliteStore(SqliteFile):
         await self._write().submit(lambda ledger: ledger.recall.recalled(agent_id, places, event))
 
     async def pin(self, agent_id: str, places: Sequence[int], *, pinned: bool, event: AuditDraft) -> list[int]:
-        return await self._write().submit(
-            lambda ledger: ledger.recall.pin(agent_id, places, pinned=pinned, event=event)
+        return await self._change(
+            agent_id, ["pins"], lambda ledger: ledger.recall.pin(agent_id, places, pinned=pinned, event=event)
         )
 
     async def holds(self, agent_id: str, places: Sequence[int]) -> dict[int, Hold]:
@@ -211,7 +214,10 @@ class SqliteStore(SqliteFile):
     # ── summaries ──
 
     async def add_summary(self, agent_id: str, draft: SummaryDraft, event: AuditDraft) -> Summary:
-        return await self._write().submit(lambda ledger: ledger.compression.add_summary(agent_id, draft, event))
+        kinds: list[ChangeKind] = ["summaries", "texts"] if event.details.get("again") else ["summaries"]
+        return await self._change(
+            agent_id, kinds, lambda ledger: ledger.compression.add_summary(agent_id, draft, event)
+        )
 
     async def summaries(
         self,
@@ -291,7 +297,7 @@ class SqliteStore(SqliteFile):
     async def judge_lesson(
         self, agent_id: str, lesson: Lesson, places: Sequence[int], event: AuditDraft | None
     ) -> None:
-        await self._write().submit(lambda ledger: ledger.lessons.judge(agent_id, lesson, places, event))
+        await self._change(agent_id, ["lessons"], lambda ledger: ledger.lessons.judge(agent_id, lesson, places, event))
 
     async def lesson_counts(self, agent_id: str) -> dict[str, int]:
         return await self._read(lesson_reads.lesson_counts, agent_id)
@@ -318,12 +324,16 @@ class SqliteStore(SqliteFile):
         event: AuditDraft,
         lessons: Sequence[Lesson] = (),
     ) -> tuple[int, AuditEvent]:
-        return await self._write().submit(
-            lambda ledger: ledger.erasing.erase(agent_id, lineage, rewritten, receipt, event, lessons)
+        return await self._change(
+            agent_id,
+            ["erased", "summaries", "texts"],
+            lambda ledger: ledger.erasing.erase(agent_id, lineage, rewritten, receipt, event, lessons),
         )
 
     async def erase_stray(self, agent_id: str, rows: Sequence[tuple[str, int]]) -> None:
-        await self._write().submit(lambda ledger: ledger.erasing.erase_stray(agent_id, rows))
+        await self._change(
+            agent_id, ["erased", "summaries", "texts"], lambda ledger: ledger.erasing.erase_stray(agent_id, rows)
+        )
 
     async def kept_texts(self, agent_id: str) -> AsyncIterator[KeptText]:
         for table in erase_reads.TABLES:
@@ -374,7 +384,9 @@ class SqliteStore(SqliteFile):
         return await self._read(summary_reads.session_note, scope, name)
 
     async def set_session_note(self, scope: Scope, name: str, value: str | None) -> None:
-        await self._write().submit(lambda ledger: ledger.compression.set_session_note(scope, name, value))
+        await self._change(
+            scope.agent_id, ["notes"], lambda ledger: ledger.compression.set_session_note(scope, name, value)
+        )
 
     async def sessions_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Session]:
         return await self._read(summary_reads.sessions_after, agent_id, after, limit)
@@ -385,10 +397,14 @@ class SqliteStore(SqliteFile):
         return await self._read(admission.forgotten_in, scope, first_seq, last_seq)
 
     async def admit(self, scope: Scope, parts: Sequence[SessionPart], event: AuditDraft) -> list[Admission]:
-        return await self._write().submit(lambda ledger: ledger.admitting.session(scope, parts, event))
+        return await self._change(
+            scope.agent_id, ["imports"], lambda ledger: ledger.admitting.session(scope, parts, event)
+        )
 
     async def admit_lessons(self, agent_id: str, lessons: Sequence[Lesson], event: AuditDraft) -> list[Admission]:
-        return await self._write().submit(lambda ledger: ledger.admitting_lessons.lessons(agent_id, lessons, event))
+        return await self._change(
+            agent_id, ["imports"], lambda ledger: ledger.admitting_lessons.lessons(agent_id, lessons, event)
+        )
 
     # ── for who verifies ──
 

@@ -12,12 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from offbook.client.history.conversations import AFTER_LATEST, EARLIEST, Conversation, Damage, Damaged, Ready, moment_of
-from offbook.openclaw.history import database, lines
+from offbook.client.history.conversations import Conversation, Damage, Damaged, Ready
+from offbook.client.history.databases import FAULTS
+from offbook.client.history.fields import AFTER_LATEST, EARLIEST, any_time_of, is_incognito
+from offbook.openclaw.history import lines
 from offbook.openclaw.history.database import Archive, Database
 from offbook.openclaw.history.lines import Event
 from offbook.openclaw.history.mapping import iso, wire_message
-from offbook.openclaw.history.places import Agent, File, Keys, is_incognito, transcript_files
+from offbook.openclaw.history.places import Agent, File, Keys, transcript_files
 
 Row = TypeVar("Row")
 LATEST = datetime.max.replace(tzinfo=UTC)
@@ -58,7 +60,7 @@ class InArchive:
     def events(self) -> Iterator[Event | Damage]:
         try:
             blob = self.database.archive_blob(self.archive)
-        except database.FAULTS as error:
+        except FAULTS as error:
             yield Damage(self.where, f"cannot be read: {error}", is_whole=True)
             return
         if blob is None:
@@ -154,7 +156,7 @@ class Catalogue:
             return None
         try:
             return Database(self.agent.database)
-        except database.FAULTS as error:
+        except FAULTS as error:
             self.damages.append(Damage(self._place(self.agent.database), f"cannot be read: {error}", is_whole=True))
             return None
 
@@ -166,7 +168,7 @@ class Catalogue:
             return []
         try:
             return question(self._database)
-        except database.FAULTS as error:
+        except FAULTS as error:
             self.damages.append(Damage(self._place(self.agent.database), f"cannot be read: {error}", is_whole=True))
             return []
 
@@ -184,7 +186,7 @@ class Catalogue:
         if session_id is None:
             self.damages.append(Damage(where, "its first line names no session", is_whole=True))
             return
-        started_at = moment_of(header.timestamp) or datetime.fromtimestamp(status.st_mtime, UTC)
+        started_at = any_time_of(header.timestamp) or datetime.fromtimestamp(status.st_mtime, UTC)
         self._transcript(session_id).add(InFile(file, where, session_id, status.st_size), started_at)
 
     def _add_archives(self, archives: list[Archive], names: set[str]) -> None:
@@ -204,7 +206,7 @@ class Catalogue:
             where = f"{self._place(self.agent.database)} session {window.session_id}"
             size = self.agent.database.stat().st_size * window.events // total
             source = InDatabase(self._database, window.session_id, where, size)
-            self._transcript(window.session_id).add(source, moment_of(window.created_at_ms))
+            self._transcript(window.session_id).add(source, any_time_of(window.created_at_ms))
 
     def _transcript(self, session_id: str) -> Transcript:
         return self._transcripts.setdefault(session_id, Transcript(session_id))

@@ -1,9 +1,4 @@
-"""The host's database of an agent, read beside a host that may be running.
-
-With a `-wal` beside it somebody has it open, or left it in a crash: then we read as any other reader does, with
-the shared memory that is there. Without one nobody has it open, and it is read as `immutable`: a reader in the
-usual way would leave a `-wal` and a `-shm` behind in a folder that is not ours.
-"""
+"""The host's database of an agent, read beside a host that may be running."""
 
 from __future__ import annotations
 
@@ -11,18 +6,17 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
-import apsw
 import zstandard
 
-from offbook.client.history.conversations import LONGEST_EVENT_BYTES, Damage, moment_of
+from offbook.client.history.conversations import Damage
+from offbook.client.history.databases import FAULTS, connected, is_in_use
+from offbook.client.history.fields import any_time_of
+from offbook.client.history.files import LONGEST_EVENT_BYTES
 from offbook.openclaw.history.lines import Event, event_of
 
 ROWS_AT_A_TIME = 500
 """A read this long keeps the host's checkpoint waiting: no longer than one batch takes to send."""
-BUSY_MS = 5_000
-FAULTS = (apsw.Error, OSError)
 
 
 class Window(NamedTuple):
@@ -41,26 +35,6 @@ class Archive(NamedTuple):
     session_key: str
     name: str
     is_cold: bool = False
-
-
-def is_in_use(path: Path) -> bool:
-    """Whether somebody has it open, or left it in a crash."""
-    wal, shared = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
-    return shared.exists() or (wal.exists() and wal.stat().st_size > 0)
-
-
-def connected(path: Path, *, is_immutable: bool) -> apsw.Connection:
-    """For reading only."""
-    how = "immutable=1" if is_immutable else "mode=ro"
-    connection = apsw.Connection(
-        f"file:{quote(str(path.absolute()))}?{how}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    )
-    connection.set_busy_timeout(BUSY_MS)
-    return connection
-
-
-def told_fault(error: Exception) -> str:
-    return "is no SQLite database" if isinstance(error, apsw.NotADBError) else f"cannot be read: {error}"
 
 
 class Database:
@@ -136,7 +110,7 @@ class Database:
                     if found is None:
                         continue
                     if isinstance(found, Event) and found.written_at is None:
-                        found = found._replace(written_at=moment_of(created_at))
+                        found = found._replace(written_at=any_time_of(created_at))
                     yield found
             except FAULTS as error:
                 yield Damage(f"{where} after event {last}", f"cannot be read: {error}", is_whole=True)

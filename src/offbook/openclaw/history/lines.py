@@ -13,7 +13,9 @@ from typing import IO, Any, NamedTuple
 import msgspec
 import zstandard
 
-from offbook.client.history.conversations import LONGEST_EVENT_BYTES, Damage, moment_of
+from offbook.client.history.conversations import Damage
+from offbook.client.history.fields import any_time_of
+from offbook.client.history.files import LONGEST_EVENT_BYTES
 from offbook.client.recorder import without_surrogates
 
 # ── An entry of a transcript: a message, something else, or damage ──
@@ -51,7 +53,7 @@ def event_of(raw: bytes | str, where: str, own_id: str) -> Event | Damage | None
     if not isinstance(entry.message, dict) or not isinstance(entry.message.get("role"), str):
         return Damage(where, "a message without a role")
     entry_id = entry.id if isinstance(entry.id, str) and entry.id else own_id
-    return Event(entry_id, entry.message, moment_of(entry.timestamp), len(raw), where)
+    return Event(entry_id, entry.message, any_time_of(entry.timestamp), len(raw), where)
 
 
 def _decoded(raw: bytes | str) -> _Entry:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from offbook.client.history.conversations import moment
+from offbook.client.history.fields import moment
 
 ROLES = {"user": "user", "assistant": "assistant", "toolResult": "tool"}
 LONGEST_LABEL = 512

@@ -126,12 +126,6 @@ def _files(folder: Path) -> list[Path]:
 
 WITHOUT_AGENT = frozenset({"global", "unknown"})
 """Keys that the host leaves as they are."""
-_INCOGNITO = re.compile(r"agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+", re.IGNORECASE)
-
-
-def is_incognito(session_key: str) -> bool:
-    """Nobody wants these recorded: the plugin passes them over, and so does an import."""
-    return _INCOGNITO.fullmatch(session_key.strip()) is not None
 
 
 class Keys:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from offbook.model.lesson import Lesson, LessonSource, LessonStatus, Verdict
+from offbook.model.lesson import PAGE_FIELDS, Lesson, LessonSource, LessonStatus, Verdict
 from offbook.model.types import Value
 from offbook.projections.wiki.markdown import (
     clean,
@@ -24,9 +24,7 @@ from offbook.projections.wiki.markdown import (
 SOURCES = "## Sources"
 LONGEST_SESSION_CHARS = 80
 LONGEST_KIND_CHARS = 40
-FIELDS = ("id", "kind", "status", "confidence", "first_seen", "last_seen", "times", "learnt_by")
-"""Every page of ours has these."""
-OURS = frozenset((*FIELDS, "about", "replaced_by"))
+OURS = frozenset((*PAGE_FIELDS, "about", "replaced_by"))
 NO_SOURCE = "None is left."
 STATUSES: dict[str, LessonStatus] = {
     "learnt": "learnt",
@@ -159,7 +157,7 @@ def page_without(text: str, lesson_id: str, says: Callable[[str], bool]) -> str:
 def is_ours(text: str, lesson_id: str) -> bool:
     """Whether a page of this name was written by us, of a lesson that is no more."""
     try:
-        return set(FIELDS) <= read_page(text, lesson_id).fields.keys()
+        return set(PAGE_FIELDS) <= read_page(text, lesson_id).fields.keys()
     except BrokenPage:
         return False
 

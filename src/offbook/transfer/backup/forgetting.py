@@ -13,22 +13,22 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
+from offbook.forget.erase import Eraser, Plan
+from offbook.forget.selection import Said, pages_of
 from offbook.log.blobs import BlobFiles
 from offbook.log.erasure import folded, saying, spans_of, texts_of
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.store import Store
 from offbook.model.errors import OffbookError, StoreCorrupt, StoreError
 from offbook.model.home import Home
-from offbook.model.receipt import ForgetReceipt, ForgottenSpan, Reached, Residue
+from offbook.model.receipt import ForgetReceipt, ForgottenSpan, Reached, Residue, Selection
 from offbook.model.settings import Settings
 from offbook.model.types import AuditDraft, Scope, now
+from offbook.projections.base import Erased, Removal, Says
 from offbook.transfer.backup.archive import BLOBS, DATABASE, Manifest, check_archive, disk_errors, pack
 from offbook.transfer.backup.making import described, in_thread, left_behind, publish, remove_abandoned, working_folder
 from offbook.transfer.backup.restoring import ASIDE, UNPACKED
 from offbook.transfer.backup.rotation import KnownBackup, known_backups
-from offbook.worker.forgetting.elsewhere import Says, Wanted
-from offbook.worker.forgetting.erasing import Erasing, Plan
-from offbook.worker.forgetting.meant import Meant, Said, pages_of
 
 # ── Taking something out of a backup that was made before: unpacked, changed, packed and check ──
 
@@ -161,11 +161,14 @@ class Backups:
         self._one_at_a_time = asyncio.Lock()
         """Two agents' would each put back what the other took out of the same archive."""
 
-    async def count(self, agent_id: str, wanted: Wanted) -> int:
-        """That hold the agent's memory, and data that a restore moved aside. What of it is known when it is opened."""
-        if not wanted.spans and not (wanted.meant and wanted.meant.matching):
-            return 0
-        return len(self._readable(agent_id)) + len(self._moved_aside())
+    async def forget(self, erased: Erased) -> Removal:
+        """In a dry run, how many hold the agent's memory, with data that a restore moved aside: what of it they hold is
+        known when they are opened."""
+        if not erased.is_dry_run:
+            return Removal({self.name: await self._forget(erased)})
+        has_any = erased.spans or (erased.selection is not None and erased.selection.matching)
+        held = len(self._readable(erased.agent_id)) + len(self._moved_aside()) if has_any else 0
+        return Removal({self.name: held})
 
     def outside(self, agent_id: str) -> list[str]:
         known = known_backups(self._home)
@@ -175,19 +178,21 @@ class Backups:
             *(f"the backup {one.path}, which cannot be read: {one.trouble}" for one in known if one.trouble),
         ]
 
-    async def erase(self, agent_id: str, wanted: Wanted) -> int:
+    async def _forget(self, erased: Erased) -> int:
         """Known by the hashes of their rows, which stay: the same numbers may be other messages in another history.
         And by what they say, where that is how it was named: some are in a backup only."""
-        hashes = await self._hashes(agent_id, wanted.spans)
-        meant = Meant(hashes=hashes, matching=wanted.meant.matching if wanted.meant is not None else None)
+        hashes = await self._hashes(erased.agent_id, erased.spans)
+        matching = erased.selection.matching if erased.selection is not None else None
         async with self._one_at_a_time:
             troubles = await asyncio.to_thread(self._remove_leftovers)
-            return await self._erase_all(agent_id, meant, troubles) if hashes or meant.matching else 0
+            selection = Selection(hashes=hashes, matching=matching)
+            return await self._erase_all(erased.agent_id, selection, troubles) if hashes or matching else 0
 
-    async def search(self, agent_id: str, wanted: Wanted) -> list[Residue]:
+    async def search(self, erased: Erased) -> list[Residue]:
         """In every backup that is there, and every copy that was moved aside or left: by the words, and by the hashes
         of the rows, for those that have none of their own. Unpacks each."""
-        sought = Sought(wanted.says, await self._hashes(agent_id, wanted.spans))
+        agent_id = erased.agent_id
+        sought = Sought(erased.says, await self._hashes(agent_id, erased.spans))
         found: list[Residue] = []
         for database in await asyncio.to_thread(self._left_stores):
             found += await found_in_store(database, agent_id, sought)
@@ -229,7 +234,7 @@ class Backups:
 
     # ── taking it out ──
 
-    async def _erase_all(self, agent_id: str, wanted: Meant, troubles: list[str]) -> int:
+    async def _erase_all(self, agent_id: str, wanted: Selection, troubles: list[str]) -> int:
         """One that fails keeps none of the others back."""
         changed = 0
         for archive in [Path(one.path) for one in self._readable(agent_id)]:
@@ -259,14 +264,16 @@ class Backups:
                 after = page[-1].seq
         return frozenset(hashes)
 
-    async def _erase(self, agent_id: str, wanted: Meant, database: Path, blobs: Path, *, purges: bool = False) -> int:
+    async def _erase(
+        self, agent_id: str, wanted: Selection, database: Path, blobs: Path, *, purges: bool = False
+    ) -> int:
         """`purges`: the file stays, so what was removed must not lie in it; who packs it again sees to that."""
         store = SqliteStore(database)
         try:
-            erasing = Erasing(store, BlobFiles(blobs), self._settings)
-            plan = await erasing.plan(agent_id, wanted)
+            eraser = Eraser(store, BlobFiles(blobs), self._settings)
+            plan = await eraser.plan(agent_id, wanted)
             if plan.what.places:
-                await self._erase_planned(agent_id, erasing, plan)
+                await self._erase_planned(agent_id, eraser, plan)
             stray = await self._strays(store, agent_id, wanted, plan)
             await store.erase_stray(agent_id, stray)
             if purges and (plan.what.places or stray):
@@ -275,7 +282,7 @@ class Backups:
         finally:
             await store.close()
 
-    async def _erase_planned(self, agent_id: str, erasing: Erasing, plan: Plan) -> None:
+    async def _erase_planned(self, agent_id: str, eraser: Eraser, plan: Plan) -> None:
         spans = spans_of(plan.what.seqs)
         event = AuditDraft(
             verb="forget",
@@ -289,10 +296,10 @@ class Backups:
                 ],
             },
         )
-        await erasing.erase(agent_id, plan, _receipt(agent_id, plan.lineage.reached, spans), event)
-        await erasing.drop_parts(agent_id, plan.lineage.parts)
+        await eraser.erase(agent_id, plan, _receipt(agent_id, plan.lineage.reached, spans), event)
+        await eraser.drop_parts(agent_id, plan.lineage.parts)
 
-    async def _strays(self, store: Store, agent_id: str, wanted: Meant, plan: Plan) -> list[tuple[str, int]]:
+    async def _strays(self, store: Store, agent_id: str, wanted: Selection, plan: Plan) -> list[tuple[str, int]]:
         """Rows beside the log that say it: contexts of other sessions, reasons of marks."""
         holds = saying(plan.what.windows)
         said = [folded(each) for each in wanted.matching or ()]

@@ -16,8 +16,8 @@ import msgspec
 
 from offbook.model.errors import InvalidInput, OffbookError
 from offbook.model.home import Home, make_private, write_private
-from offbook.model.maintenance import Piece
 from offbook.model.types import Sparse, Value, now
+from offbook.projections import base
 from offbook.transfer.backup.archive import (
     BackupDamaged,
     Manifest,
@@ -81,12 +81,12 @@ def to_remove(names: Iterable[str], at: datetime, keep: int) -> list[str]:
 # ── what is done ──────────────────────────────────────────────────────────────────────────────
 
 
-async def keep_backing_up(home: Home, every: timedelta | None, keep: int) -> Piece:
+async def keep_backing_up(home: Home, every: timedelta | None, keep: int) -> base.Progress:
     """The task of maintenance: one where it is time for one, and those go that are too many then."""
     if every is None or not home.database.exists() or not is_due(_names(home), now(), every):
-        return Piece()
+        return base.Progress()
     rotated = await rotate(home, keep)
-    return Piece(did={"backups": 1} | ({"removed": len(rotated.removed)} if rotated.removed else {}))
+    return base.Progress(did={"backups": 1} | ({"removed": len(rotated.removed)} if rotated.removed else {}))
 
 
 async def rotate(home: Home, keep: int, *, progress: Progress = silent) -> Rotated:

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from offbook.client.history.conversations import AGENT, USER, Said, exchange_ids, iso
+from offbook.client.history.fields import iso
 from offbook.transfer.documents.archive_days_reader import FOLDER
+from offbook.transfer.documents.exchange_ids import AGENT, USER, Said, exchange_ids
 from offbook.transfer.documents.spoken import Leaving, id_of, spoken
 from offbook.transfer.provider_export import Exported, ExportedMessage, Written
 

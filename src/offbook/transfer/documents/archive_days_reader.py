@@ -9,26 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from offbook.client.history.conversations import (
-    AGENT,
-    USER,
-    Conversation,
-    Damage,
-    Damaged,
-    Ready,
-    Said,
-    bases,
-    decoded,
-    exchange_ids,
-    iso,
-    key_of,
-    moment_in_fields,
-    owner_in,
-)
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready, is_unknown_time
+from offbook.client.history.fields import decoded, iso, key_of, moment_of, owner_in
 from offbook.client.history.files import kind_of_file
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.client.history.report import ImportReport, is_unknown_time
-from offbook.projections.wiki.lesson_page import FIELDS
+from offbook.transfer.documents.exchange_ids import AGENT, USER, Said, bases, exchange_ids
 
 FOLDER = "archive"
 DAY_FILE = re.compile(r"(\d{4}-\d{2}-\d{2})\.json")
@@ -129,7 +114,7 @@ def _day_of(records: Sequence[Any], file: Path, unnamed: str) -> Day:
         if fault is not None:
             damages.append(Damage(where, fault))
             continue
-        at = moment_in_fields(record.get("timestamp"))
+        at = moment_of(record.get("timestamp"))
         unknown_times += is_unknown_time(record.get("timestamp"), at)
         last = at or last
         session = key_of(record.get("sessionId")) or unnamed
@@ -184,30 +169,3 @@ def _messages(files: Sequence[Path], key: str, unnamed: str, damaged: Damaged) -
 def ready_of(message: DayMessage) -> Ready:
     wire = {"id": message.id, "role": ROLES[message.sender], "content": message.text, "ts": iso(message.at)}
     return Ready(wire, message.at, len(message.text.encode()), message.where)
-
-
-# ── Pages that Offbook wrote itself, for people to read: what they say is remembered already,  ──
-
-HEAD_CHARS = 8_192
-"""Enough to know one by."""
-_FIELD = re.compile(r"([A-Za-z_]\w*):(?: .*)?")
-_LESSON, _COLD = frozenset(FIELDS), frozenset({"id", "role", "session", "seq", "logRef"})
-_DAY = (frozenset({"agent", "date"}), frozenset({"agent", "date", "part"}))
-_DAY_TITLE = re.compile(r"\n# .+, \d{4}-\d\d-\d\d(?:, part \d+)?\n")
-_INDEX = re.compile(r"# [^\n]+\n\n\[(?:All agents|Index)\]\(\.\./index\.md\)\n")
-_AGENTS = re.compile(r"# Memory\n\n(?:No agent has been heard yet\.\n|(?:- \[[^\n]*\]\([^\n]+/index\.md\)\n)+)")
-_SUMMARY = re.compile(r"<!--\n(?:  \w+: [^\n]*\n)*?  level: L\d\n(?:  \w+: [^\n]*\n)*?  firstAt: ")
-"""The plugin writes no `firstAt`."""
-
-
-def is_own_page(head: str) -> bool:
-    """By how it begins: a page of the wiki, or a summary of `offbook export --format summaries`."""
-    head = head.removeprefix("\ufeff").replace("\r\n", "\n")
-    if _INDEX.match(head) or _AGENTS.fullmatch(head) or _SUMMARY.match(head):
-        return True
-    front, end, body = head.removeprefix("---\n").partition("\n---\n")
-    if not head.startswith("---\n") or not end:
-        return False
-    fields = frozenset(field[1] for line in front.split("\n") if (field := _FIELD.fullmatch(line)))
-    is_day = fields in _DAY and _DAY_TITLE.match(f"\n{body.lstrip()}") is not None
-    return fields >= _LESSON or fields >= _COLD or is_day

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from uuid import UUID, uuid5
 
-from offbook.client.history.report import LeftOut
+from offbook.client.history.conversations import LeftOut
 from offbook.model.content import FILE_TYPES, IMAGE_TYPES, REASONING_TYPES, block_text, is_call, is_result, text_of
 from offbook.model.receipt import FORGOTTEN
 from offbook.model.types import Block

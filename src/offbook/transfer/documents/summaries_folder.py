@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from offbook.client.history.conversations import dictionary
+from offbook.client.history.fields import dictionary
 from offbook.model.content import text_of
 from offbook.model.summary import SummaryView
 from offbook.transfer.documents.archive_days import replace_file

@@ -13,19 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from offbook.client.history.conversations import (
-    Conversation,
-    Damage,
-    Damaged,
-    Ready,
-    decoded,
-    dictionaries,
-    dictionary,
-    iso,
-    moment_in_fields,
-)
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
+from offbook.client.history.fields import decoded, dictionaries, dictionary, iso, moment_of
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.client.history.report import ImportReport
 
 INDEX = "index.json"
 ORIGIN = "memory:summaries"
@@ -129,7 +119,7 @@ def _page(file: Path, level: str, number: str, entry: dict[str, Any] | None, rep
     commented = _commented(_head(text)[1] or "")
     known = dict(entry) if entry is not None else {**commented, "id": number, "level": level}
     said = {**commented, **known}
-    times = {name: moment_in_fields(said.get(name)) for name in _TIMES}
+    times = {name: moment_of(said.get(name)) for name in _TIMES}
     for name, time in times.items():
         report.note_time(said.get(name), time)
     at = next((time for time in times.values() if time is not None), None)

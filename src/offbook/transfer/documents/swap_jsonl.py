@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from offbook.client.history.conversations import iso
+from offbook.client.history.fields import iso
 from offbook.ingest.noise import noise_kind
 from offbook.model.types import Message
 from offbook.transfer.documents.archive_days import Spool, replace_file

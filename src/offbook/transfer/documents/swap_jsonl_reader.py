@@ -13,22 +13,10 @@ from typing import IO, Any, NamedTuple, get_args
 
 import msgspec
 
-from offbook.client.history.conversations import (
-    LONGEST_EVENT_BYTES,
-    Conversation,
-    Damage,
-    Damaged,
-    Ready,
-    decoded,
-    digest_of,
-    iso,
-    key_of,
-    moment_in_fields,
-    owner_in,
-)
-from offbook.client.history.files import kind_of_file
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
+from offbook.client.history.fields import decoded, digest_of, iso, key_of, moment_of, owner_in
+from offbook.client.history.files import LONGEST_EVENT_BYTES, kind_of_file
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.client.history.report import ImportReport
 from offbook.client.recorder import encoded
 from offbook.model.types import Role
 
@@ -109,7 +97,7 @@ def _leave(line: Line, report: ImportReport) -> None:
         report.leave("embeddings", "of another model: made anew")
     if line.pinned:
         report.leave("pins", "pin what matters with `offbook pin`")
-    report.note_time(line.ts, moment_in_fields(line.ts))
+    report.note_time(line.ts, moment_of(line.ts))
 
 
 def _messages(file: Path, key: str, unnamed: str, session: _Session, damaged: Damaged) -> Iterator[Ready]:
@@ -137,7 +125,7 @@ def _ready(line: Line, key: str, size_bytes: int, where: str) -> Ready | Damage:
         return Damage(where, f"its role is {line.role!r}, which is none of {', '.join(sorted(ROLES))}")
     if not isinstance(line.content, str) or not line.content:
         return Damage(where, "has no text as its content")
-    at = moment_in_fields(line.ts) or moment_in_fields(line.embedded_at)
+    at = moment_of(line.ts) or moment_of(line.embedded_at)
     wire = {"id": key_of(line.id) or _own_id(line, key), "role": line.role, "content": line.content}
     if at is not None:
         wire["ts"] = iso(at)

@@ -32,10 +32,10 @@ from offbook.model.home import Home, Lock
 from offbook.model.settings import load
 from offbook.model.status import CaptureClaim, TaskHealth
 from offbook.model.types import AuditDraft, Message, Scope, now
+from offbook.projections.indexes import folder_name
 from offbook.rules.state.working_state import WorkingState
 from offbook.transfer.backup import write_backup
 from offbook.transfer.backup.rotation import note_backup
-from offbook.worker.indexes import folder_name
 from tests.unit.client.fake_provider import FakeProvider
 from tests.unit.log.test_sqlite_compression import MADE_BY_0002, filled, older_store
 

@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from offbook.client.history.conversations import Conversation, Damage
+from offbook.client.history.conversations import Conversation, Damage, ImportReport
 from offbook.client.history.formats import Reader
-from offbook.client.history.report import ImportReport
 from offbook.ingest.entries import check
 from offbook.ingest.noise import noise_kind
 from offbook.log.erasure import forgotten

@@ -7,9 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from offbook.client.history.conversations import Damage
+from offbook.client.history.conversations import Damage, ImportReport
 from offbook.client.history.formats import FORMATS
-from offbook.client.history.report import ImportReport
 from offbook.ingest.scope import resolve_agent
 
 

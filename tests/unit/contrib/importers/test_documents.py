@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from offbook.client.history.report import ImportReport
+from offbook.client.history.conversations import ImportReport
 from offbook.contrib.importers import documents
 from offbook.contrib.importers.documents import Found
 from tests.unit.contrib.importers.reading_files import write_zip

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from offbook.client.history.conversations import Damage
-from offbook.client.history.report import ImportReport
+from offbook.client.history.conversations import Damage, ImportReport
 from offbook.client.recorder import encoded
 from offbook.openclaw.history.catalogue import Catalogue, conversation_of
 from offbook.openclaw.history.places import Agent

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from offbook.client.history import conversations, importing
+from offbook.client.history.conversations import AgentReport, ImportReport
 from offbook.client.history.importing import Importing
-from offbook.client.history.report import AgentReport, ImportReport
 from offbook.model.errors import ProviderRefused, ProviderUnavailable
 from offbook.model.types import Conflict, Receipt
 from offbook.openclaw.history.catalogue import Catalogue, conversation_of

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.client.history.conversations import moment
+from offbook.client.history.fields import moment
 from offbook.model.types import Message
 from offbook.openclaw.history.mapping import wire_message
 

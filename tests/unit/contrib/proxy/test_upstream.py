@@ -1,4 +1,4 @@
-"""An API behind TLS: whom the proxy trusts, and what it says of whom it does not."""
+"""Connections to an API: whom the proxy trusts, what it passes on, and what it reads before a reset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from offbook.contrib.proxy.forwarding import end_to_end
+from offbook.contrib.proxy.upstream import Reader
 from offbook.model import tls
+from offbook.model.http1 import Head, body_of, head_bytes, parsed_head, read_head
 from tests.unit.contrib.proxy.test_forwarding import GET, POST, Bench
 
 
@@ -74,3 +77,38 @@ async def test_a_certificate_that_no_authority_can_help(
     assert got.startswith(b"HTTP/1.1 502 ")
     assert remedy in got
     assert b"SSL_CERT_FILE" not in got
+
+
+def test_what_is_for_one_connection_goes_no_further() -> None:
+    head = parsed_head(
+        b"GET /v1/realtime HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, X-Mine\r\nUpgrade: websocket\r\nX-Mine: 1\r\n"
+        b"TE: trailers\r\nAuthorization: Bearer k\r\n\r\n",
+        is_request=True,
+    )
+    assert end_to_end(head) == [(b"Host", b"h"), (b"Authorization", b"Bearer k")]
+    assert (
+        head_bytes(b"GET / HTTP/1.1", end_to_end(head))
+        == b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer k\r\n\r\n"
+    )
+
+
+async def test_what_was_said_before_a_reset_is_read() -> None:
+    for framing, body in ((b"content-length: 2", b"no"), (b"transfer-encoding: chunked", b"2\r\nno\r\n0\r\n\r\n")):
+        reader = Reader()
+        reader.feed_data(b"HTTP/1.1 413 No\r\n%b\r\n\r\n%b" % (framing, body))
+        reader.set_exception(ConnectionResetError("gone"))
+        head = await read_head(reader, is_request=False)
+        assert head is not None
+        assert [piece async for piece in body_of(reader, head)] == [b"no"]
+        with pytest.raises(ConnectionResetError, match="gone"):
+            await read_head(reader, is_request=False)
+
+
+async def test_a_reset_is_no_end_of_a_body_without_a_length() -> None:
+    reader = Reader()
+    reader.feed_data(b"half")
+    reader.set_exception(ConnectionResetError("gone"))
+    pieces = body_of(reader, Head([]), is_to_end=True)
+    assert await anext(pieces) == b"half"
+    with pytest.raises(ConnectionResetError, match="gone"):
+        await anext(pieces)

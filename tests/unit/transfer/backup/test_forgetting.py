@@ -14,6 +14,7 @@ import pytest
 
 from offbook.api.embedded import open_memory, open_parts
 from offbook.api.memory import Memory
+from offbook.forget.erase import Eraser
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
 from offbook.model.errors import StoreBusy
@@ -24,7 +25,6 @@ from offbook.model.settings.sections import Embedding
 from offbook.model.types import Message
 from offbook.search.words import entry_id
 from offbook.transfer.backup import note_backup, restore, write_backup
-from offbook.worker.forgetting.erasing import Erasing
 
 SETTINGS = Settings(embedding=Embedding(model="none"))
 SECRET = "the red door opens with 7731"
@@ -239,7 +239,7 @@ async def broken_off(home: Home, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
     async with open_parts(home, SETTINGS) as (memory, store):
         with monkeypatch.context() as patched:
-            patched.setattr(Erasing, "drop_parts", busy)
+            patched.setattr(Eraser, "drop_parts", busy)
             with pytest.raises(StoreBusy):
                 await memory.forget("main", matching="red door")
         yield memory, store

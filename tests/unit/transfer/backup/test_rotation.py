@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from offbook.model.errors import InvalidInput, OffbookError, StoreFull
 from offbook.model.home import Home
-from offbook.model.maintenance import Piece
+from offbook.projections.base import Progress
 from offbook.transfer.backup import check_archive, keep_backing_up, listed, making, rotate, rotation
 from offbook.transfer.backup.rotation import is_due, name_at, time_of, to_remove
 
@@ -84,13 +84,13 @@ def test_a_backup_of_the_future_does_not_keep_others_from_being_made() -> None:
 async def test_one_is_made_where_it_is_time_and_the_newest_stay(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     at = NOON
     monkeypatch.setattr(rotation, "now", lambda: at)
-    assert await keep_backing_up(home, None, 2) == Piece()
+    assert await keep_backing_up(home, None, 2) == Progress()
     assert not home.backups.exists(), "off is off"
     for number in range(4):
         at = NOON + number * HOUR
         done = await keep_backing_up(home, HOUR, 2)
-        assert done == Piece(did={"backups": 1} if number < 2 else {"backups": 1, "removed": 1})
-        assert await keep_backing_up(home, HOUR, 2) == Piece()
+        assert done == Progress(did={"backups": 1} if number < 2 else {"backups": 1, "removed": 1})
+        assert await keep_backing_up(home, HOUR, 2) == Progress()
     assert [Path(one.file).name for one in listed(home)] == [name_at(NOON + 2 * HOUR), name_at(NOON + 3 * HOUR)]
     assert all(check_archive(Path(one.file)).messages == 4 for one in listed(home))
     assert (home.backups.stat().st_mode & 0o077, Path(listed(home)[0].file).stat().st_mode & 0o077) == (0, 0)
@@ -182,7 +182,7 @@ async def test_one_that_goes_while_it_is_listed_is_none(
 async def test_where_there_is_nothing_nothing_is_made(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="nothing to back up"):
         await rotate(Home(tmp_path / "nothing"), 1)
-    assert await keep_backing_up(Home(tmp_path / "nothing"), HOUR, 1) == Piece()
+    assert await keep_backing_up(Home(tmp_path / "nothing"), HOUR, 1) == Progress()
     assert not (tmp_path / "nothing").exists()
 
 

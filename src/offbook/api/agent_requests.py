@@ -1,0 +1,275 @@
+"""What the verbs about an agent take, one struct a verb."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from offbook.api.fields import (
+    MOST_MESSAGES,
+    MOST_TASKS,
+    NOT_BLANK,
+    Count,
+    EntryId,
+    JobTokens,
+    LessonId,
+    Limit,
+    Matching,
+    Name,
+    OfAgent,
+    Positive,
+    Reason,
+    SummaryId,
+    WaitMs,
+    told,
+)
+from offbook.ingest.scope import resolve_agent
+from offbook.model.errors import WrongShape
+from offbook.model.lesson import LessonKind, LessonStatus, Verdict
+from offbook.model.receipt import ForgetReceipt
+from offbook.model.record import Followed, Record
+from offbook.model.summary import SourceSpan, Usage
+from offbook.model.types import Moment, SessionId, Value
+
+# ── summaries ──
+
+
+class ExpandedSpan(Value, frozen=True):
+    """Messages `firstSeq` to `lastSeq` of a session."""
+
+    first_seq: Annotated[Positive, told("First message of it.")]
+    last_seq: Annotated[Positive, told("Last message of it.")]
+    session_id: SessionId | None = None
+
+
+class Expand(OfAgent, frozen=True):
+    """The source messages behind a summary or a `span`, verbatim. Go on with `after`: the `next` of the page before."""
+
+    summary_id: SummaryId | None = None
+    span: ExpandedSpan | None = None
+    session_id: SessionId | None = None
+    after: Annotated[str, Meta(max_length=64, description="To go on: `next` of the page before.")] | None = None
+    limit: Annotated[Limit, told("Most messages.")] = 100
+
+    def owner(self, default_agent: str) -> str:
+        return resolve_agent((self.span and self.span.session_id) or self.session_id, self.agent_id, default_agent)
+
+    def arguments(self) -> dict[str, Any]:
+        given = {**super().arguments(), "span": self._source()}
+        del given["session_id"]
+        return given
+
+    def _source(self) -> SourceSpan | None:
+        if self.span is None:
+            return None
+        session_id = self.span.session_id or self.session_id
+        if session_id is None:
+            raise WrongShape("`span.sessionId` is missing: say of which session")
+        if self.span.last_seq < self.span.first_seq:
+            raise WrongShape(f"`span` ends at {self.span.last_seq}, before it begins at {self.span.first_seq}")
+        return SourceSpan(session_id=session_id, first_seq=self.span.first_seq, last_seq=self.span.last_seq)
+
+
+class Summaries(OfAgent, frozen=True):
+    """The agent's summaries, the newest first, of one `level` or one session. Go on with `before`: the last `next`."""
+
+    level: Annotated[int, Meta(ge=1, le=9)] | None = None
+    session_id: SessionId | None = None
+    before: SummaryId | None = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+
+
+class Compress(OfAgent, frozen=True):
+    """Look through a session, or all of the agent's, for what is to be summarised, in the background; with `again` also
+    for what a lesser summarizer wrote than can be had now. With `dryRun` only say what that would take."""
+
+    session_id: SessionId | None = None
+    dry_run: bool = False
+    again: bool = False
+
+
+# ── jobs of the host's own model ──
+
+
+class ClaimJob(OfAgent, frozen=True):
+    """A summary for the host's own model to write, or none; waits up to `waitMs` for one."""
+
+    wait_ms: WaitMs = 0
+
+    def arguments(self) -> dict[str, Any]:
+        return {"wait_seconds": self.wait_ms / 1_000}
+
+
+class HostUsage(Value, frozen=True):
+    """What the host's model read and wrote for a job, and its price. `cached_tokens` are part of `input_tokens`."""
+
+    input_tokens: JobTokens = 0
+    cached_tokens: JobTokens = 0
+    output_tokens: JobTokens = 0
+    dollars: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
+
+
+class CompleteJob(OfAgent, frozen=True, kw_only=True):
+    """What the host's model wrote for a job. Given twice, the first holds."""
+
+    job_id: Name
+    text: Annotated[str, Meta(max_length=1_000_000)]
+    usage: HostUsage | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        usage = Usage(**msgspec.structs.asdict(self.usage)) if self.usage else None
+        return {**super().arguments(), "usage": usage}
+
+
+class FailJob(OfAgent, frozen=True, kw_only=True):
+    """The host's model could not write it: somebody else is asked."""
+
+    job_id: Name
+    reason: Reason = ""
+
+
+# ── what goes on, and what was learnt ──
+
+
+class GetTopics(OfAgent, frozen=True):
+    """What they talk about and keep returning to, in one session or in the newest ones."""
+
+    session_id: Annotated[SessionId | None, told("Only those of this session.")] = None
+
+
+class GetAnchors(OfAgent, frozen=True):
+    """What must not be lost from sight, of one session or of the newest ones."""
+
+    session_id: Annotated[SessionId | None, told("Only those of this session.")] = None
+
+
+class GetState(OfAgent, frozen=True):
+    """Topics, anchors and working state, of one session or of the newest ones."""
+
+    session_id: Annotated[SessionId | None, told("Only those of this session.")] = None
+
+
+class GetConfig(OfAgent, frozen=True):
+    """The settings that hold for an agent."""
+
+
+class GetLessons(OfAgent, frozen=True):
+    """What was learnt from what was said, the newest first.
+
+    Of one `kind`, of one or several `status`. Go on with `before`: the last `next`.
+    """
+
+    kind: LessonKind | None = None
+    status: LessonStatus | Annotated[list[LessonStatus], Meta(min_length=1, max_length=4)] | None = None
+    before: LessonId | None = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 50
+
+    def arguments(self) -> dict[str, Any]:
+        given = super().arguments()
+        status = given.pop("status")
+        return {**given, "statuses": [status] if isinstance(status, str) else status}
+
+
+class JudgeLesson(OfAgent, frozen=True, kw_only=True):
+    """Accept a lesson, reject it, or `edit` it: `text` is what it says from now on. The same again changes nothing."""
+
+    lesson_id: LessonId
+    verdict: Verdict
+    text: Annotated[str, Meta(max_length=2_000, extra_json_schema={"pattern": NOT_BLANK})] | None = None
+
+
+# ── what stays, and what goes ──
+
+
+class Pin(OfAgent, frozen=True):
+    """Keep entries hot for ever: those named by `entryIds`, all of a session, or those that hold a `keyword`."""
+
+    keyword: Annotated[str, Meta(min_length=1, max_length=512, description="All that hold these words.")] | None = None
+    session_id: Annotated[SessionId | None, told("All of this session.")] = None
+    entry_ids: Annotated[list[EntryId], Meta(max_length=1_000, description="Ids that `recall` gave.")] | None = None
+
+
+class Unpin(Pin, frozen=True):
+    """Let pinned entries age again: those named, those of a session, those that hold a `keyword`."""
+
+    def arguments(self) -> dict[str, Any]:
+        return {**super().arguments(), "pinned": False}
+
+
+class Forget(OfAgent, frozen=True, kw_only=True):
+    """Forget messages for good, with everything that came of them: those named by `entryIds`, all of a session, or
+    those `matching` a text, however it is spaced and in whatever case. Exactly one of the three. `reason` is kept (it
+    may be empty); with `dryRun` nothing is touched, and the receipt says what would be."""
+
+    reason: Annotated[Reason, told("Why; kept in the record.")]
+    entry_ids: (
+        Annotated[list[EntryId], Meta(min_length=1, max_length=1_000, description="Ids that `recall` gave.")] | None
+    ) = None
+    session_id: Annotated[SessionId | None, told("All of this session.")] = None
+    matching: Annotated[Matching | None, told("All that holds this text, in whatever case.")] = None
+    dry_run: Annotated[bool, told("Touch nothing, and say what would be.")] = False
+
+
+class VerifyForgotten(OfAgent, frozen=True):
+    """Look everywhere for what a receipt of `forget` says is gone, and say whether the receipt is this provider's own;
+    nothing is searched for one that is not. With `matching`, look for this text too. A receipt that the store keeps can
+    be named by `receiptId`, and is answered, too; without either, those that it keeps of the agent are listed."""
+
+    receipt: ForgetReceipt | None = None
+    receipt_id: Name | None = None
+    matching: Matching | None = None
+
+    def owner(self, default_agent: str) -> str:
+        return super().owner(default_agent) if self.receipt is None else self.receipt.agent_id
+
+
+# ── its memory as a whole ──
+
+
+class Cross(OfAgent, frozen=True):
+    """Open an agent's memory and that of others to each other (`enabled`), close it, or ask how it is."""
+
+    enabled: bool | None = None
+
+
+class Reindex(OfAgent, frozen=True):
+    """Make the agent's search index anew from the log, in the background; with `embeddings` the vectors too."""
+
+    embeddings: Annotated[bool, told("Embed every message again as well, not only index it.")] = False
+
+
+class Maintain(OfAgent, frozen=True):
+    """Look after the agent's memory now, as is done every few minutes, and say what was done: all tasks, or those
+    named."""
+
+    tasks: Annotated[list[str], Meta(min_length=1, max_length=MOST_TASKS)] | None = None
+
+
+class Export(OfAgent, frozen=True):
+    """Everything an agent has, as records in one order. Go on with `after`: the `next` of the page before."""
+
+    after: Annotated[str, Meta(max_length=4_096)] | None = None
+    limit: Limit = 500
+
+
+class Import(OfAgent, frozen=True, kw_only=True):
+    """Take the records of an export, in their order, each once. A request that goes on with a session says which of its
+    messages was given last (`follows`). With `done` no more are to come; until then nothing is made of them."""
+
+    records: Annotated[list[Record], Meta(max_length=MOST_MESSAGES)]
+    follows: Followed | None = None
+    done: bool = False
+
+
+class GetStatus(OfAgent, frozen=True):
+    """Counts, tiers, backlog, costs and capture reconciliation of one agent."""
+
+
+class GetAudit(OfAgent, frozen=True):
+    """The newest audit events, after `since` (a time, or the sequence number of an event)."""
+
+    session_id: SessionId | None = None
+    since: Moment | Count | None = None
+    limit: Limit = 100

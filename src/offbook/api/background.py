@@ -1,0 +1,327 @@
+"""What a memory is put together from, in one place: the projections, one row each, and who runs and forgets them.
+
+Adding a projection is one file in `projections/` and one row in `_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from offbook.context.pending_messages import Standings
+from offbook.context.reader import SessionReader
+from offbook.context.slots import Slots
+from offbook.context.swaps import Swapping
+from offbook.forget.erase import Eraser
+from offbook.forget.forgetting import Forgetting
+from offbook.forget.residue import ResidueSearch
+from offbook.forget.retention import RETENTION_EVERY, Retention
+from offbook.log.store import Blobs, Store
+from offbook.model.errors import NotFound, StoreError
+from offbook.model.lesson import Verdict
+from offbook.model.settings import Settings
+from offbook.model.status import IndexStatus, SummaryStatus, Tiers
+from offbook.model.summary import CompressionEstimate, Summary
+from offbook.model.types import Scope
+from offbook.models.summarizers.host import HostSummarizer
+from offbook.projections import tiers
+from offbook.projections.base import Finding, Projection
+from offbook.projections.contexts import ContextsStandingBy
+from offbook.projections.embedders import Embedders
+from offbook.projections.embeddings import Embeddings, embedded_in
+from offbook.projections.import_pause import ImportPause
+from offbook.projections.indexes import Indexes
+from offbook.projections.lanes import Job
+from offbook.projections.lessons import LessonProjection
+from offbook.projections.links import Links
+from offbook.projections.runner import Runner
+from offbook.projections.search_index import FOLLOW_SECONDS, SearchIndex
+from offbook.projections.session_state import SessionState
+from offbook.projections.summaries import Summaries
+from offbook.projections.summary_drafts import Drafting
+from offbook.projections.summary_files import SummaryFiles
+from offbook.projections.summary_writer import Writer
+from offbook.projections.wiki.projection import Wiki
+from offbook.search.recall import Recall
+
+RETRY_SECONDS = 5.0
+NO_MODEL_SECONDS = 30.0
+TIERS_SECONDS = 60.0
+
+Judge = Callable[[str, str, Verdict, str | None], Awaitable[None]]
+
+log = structlog.get_logger("offbook.projections")
+
+
+class Row(NamedTuple):
+    """A projection, and when it is run. None: with another."""
+
+    projection: Projection
+    job: Job | None
+
+
+class Background:
+    """Verbs ask each part directly; what is said here concerns several of them."""
+
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        settings: Settings,
+        *,
+        indexes: Path,
+        models: Path,
+        summaries: Path,
+        frame_key: bytes,
+        tasks: Sequence[Job] = (),
+        folder: Path | None = None,
+    ) -> None:
+        """`tasks`: those of maintenance that are done from outside. `folder`: the data folder."""
+        folder = folder or indexes.parent
+        self._store = store
+        self._settings = settings
+        self.judge: Judge = _nobody_judges
+        """Ends in the verb: a lesson that was edited by hand in the wiki is news."""
+        self.import_pause = ImportPause(store)
+        self.runner = Runner(store, settings.maintenance.interval, import_pause=self.import_pause)
+
+        # ── search ──
+        self.embedders = Embedders(settings.embedding, models)
+        self.indexes = Indexes(
+            store, blobs, indexes, silence=lambda agent_id: settings.for_agent(agent_id).session.interrupted_gap
+        )
+        self.recall = Recall(store, blobs, self.indexes, self.embedders, settings)
+        self._embeddings = Embeddings(store, blobs, self.indexes, self.embedders, settings.embedding)
+        self.search_index = SearchIndex(store, self.indexes, unembedded=self._embeddings.unembedded)
+
+        # ── contexts ──
+        standings = Standings(store, blobs, settings)
+        standings.when_behind = self.runner.notify
+        self.reader = SessionReader(store, blobs, settings, standings, frame_key)
+        self.slots = Slots(store, settings, self.reader)
+        self.swapping = Swapping(store, settings, self.reader, self.slots)
+
+        # ── summaries ──
+        self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
+        self._writer = Writer(store, settings, models=models, host=self.host)
+        self._summary_files = SummaryFiles(store, settings, summaries)
+        drafting = Drafting(store, settings, standings, self._writer, self._summary_files)
+        self._summaries = Summaries(store, settings, standings, self._writer, drafting)
+
+        self._wiki = Wiki(store, blobs, settings, folder / "wiki", folder / "wiki-state", self._judged)
+        rows = self._rows()
+        self.projections = [row.projection for row in rows]
+        self.forgetting = Forgetting(
+            store,
+            Eraser(store, blobs, settings),
+            self.projections,
+            ResidueSearch(store, blobs, self.projections, folder, key=frame_key, index_rows=self._index_rows),
+            self.runner,
+            key=frame_key,
+            without_models=self._writer.giving_way,
+            take_edits=self._wiki.take_edits,
+        )
+        retention = Retention(store, self.forgetting, settings)
+        self.runner.add(
+            *(row.job for row in rows if row.job is not None),
+            Job("forgetting", self.forgetting.finish, at_start=True),
+            Job("retention", retention.run, every=RETENTION_EVERY),
+            *tasks,
+        )
+
+    def _rows(self) -> list[Row]:
+        """Every projection, in the order in which they follow each other."""
+        store, settings = self._store, self._settings
+        index, embeddings, summaries = self.search_index, self._embeddings, self._summaries
+        session_state = SessionState(store, settings, self.embedders)
+        contexts = ContextsStandingBy(store, self.reader, self.slots)
+        offload = tiers.TierOffload(store, self.indexes, settings)
+        lessons = LessonProjection(store, settings, self.embedders, self._writer)
+        return [
+            Row(
+                index,
+                Job(
+                    "index",
+                    index.advance,
+                    news="agent",
+                    is_gathered=True,
+                    retry_seconds=RETRY_SECONDS,
+                    patience_seconds=None,
+                ),
+            ),
+            Row(Links(store, self.indexes), None),
+            Row(
+                embeddings,
+                Job(
+                    "embeddings",
+                    embeddings.advance,
+                    is_task=False,
+                    follows=("index",),
+                    retry_seconds=NO_MODEL_SECONDS,
+                    patience_seconds=None,
+                    waiting=embeddings.waiting,
+                ),
+            ),
+            Row(
+                session_state,
+                Job(
+                    "session_state",
+                    session_state.advance,
+                    is_task=False,
+                    by_session=True,
+                    news="session",
+                    is_gathered=True,
+                    is_apart=True,
+                    retry_seconds=RETRY_SECONDS,
+                    patience_seconds=None,
+                ),
+            ),
+            Row(
+                summaries,
+                Job(
+                    "summaries",
+                    summaries.advance,
+                    is_task=False,
+                    by_session=True,
+                    follows=("session_state",),
+                    every=settings.worker_interval,
+                    is_apart=True,
+                    retry_seconds=RETRY_SECONDS,
+                    patience_seconds=None,
+                    waiting=summaries.waiting,
+                ),
+            ),
+            Row(
+                self._summary_files,
+                Job(
+                    "summary_files",
+                    self._summary_files.advance,
+                    is_task=False,
+                    follows=("summaries",),
+                    is_apart=True,
+                    retry_seconds=RETRY_SECONDS,
+                ),
+            ),
+            Row(
+                contexts,
+                Job(
+                    "contexts",
+                    contexts.advance,
+                    is_task=False,
+                    by_session=True,
+                    follows=("summaries",),
+                    is_counted=False,
+                    patience_seconds=None,
+                    waiting=contexts.waiting,
+                ),
+            ),
+            Row(
+                offload,
+                Job("tiers", offload.advance, follows=("index",), least_seconds=TIERS_SECONDS, is_counted=False),
+            ),
+            Row(lessons, Job("lessons", lessons.advance, is_apart=True)),
+            Row(self._wiki, Job("wiki", self._wiki.advance, is_apart=True)),
+        ]
+
+    # ── its life ──
+
+    def start(self) -> None:
+        self.runner.start()
+
+    async def close(self) -> None:
+        await self.runner.close()
+        await self.forgetting.close()
+        await self._writer.close()
+        await self.embedders.close()  # first: who waits for an endpoint's answer would wait for minutes
+        await self._embeddings.close()
+        await self.indexes.close()
+
+    # ── what concerns several of them ──
+
+    async def rebuild(self, agent_id: str, *, embeddings: bool) -> IndexStatus:
+        """Make the agent's index anew from the log. Vectors are in the store and are taken from there, or (with
+        `embeddings`) made anew as well."""
+        names = {"embeddings", "search_index"} if embeddings else {"search_index"}
+        for projection in self.projections:
+            if projection.name in names:
+                await projection.rebuild(agent_id)
+        self.runner.notify_agent(agent_id)
+        return await self._without_index(agent_id, self._index_rows(agent_id), self.embedders.trouble)
+
+    async def check(self, agent_id: str) -> dict[str, list[Finding]]:
+        """What is wrong with each projection of the agent's."""
+        return {projection.name: await projection.check(agent_id) for projection in self.projections}
+
+    async def compress(self, agent_id: str, session_id: str | None, *, again: bool = False) -> None:
+        """Look at the session, or at all of the agent's, for what is to be summarised; with `again` also for what a
+        better one can write now."""
+        self._store.versions.changed(agent_id, "asked")
+        if again:
+            self._summaries.want_again(agent_id, session_id)
+            self.runner.wake("summaries", agent_id)
+        if session_id is not None:
+            self.runner.wake("session_state", agent_id, session_id)
+        else:
+            self._summaries.look_again(agent_id)
+            self.runner.wake("summaries", agent_id)
+
+    async def compression_estimate(self, agent_id: str, session_id: str | None, *, again: bool) -> CompressionEstimate:
+        return await self._summaries.estimate(
+            agent_id, session_id, is_again=again, waiting=self.to_compress(agent_id) - self._summaries.waiting(agent_id)
+        )
+
+    def to_compress(self, agent_id: str) -> int:
+        return self.runner.waiting("session_state", agent_id) + self.runner.waiting("summaries", agent_id)
+
+    async def summary_status(self, agent_id: str) -> SummaryStatus:
+        return await self._summaries.status(agent_id, self.to_compress(agent_id))
+
+    async def imported(self, scopes: Sequence[Scope], summaries: Sequence[Summary]) -> None:
+        """Messages and summaries came that somebody else had made."""
+        for summary in summaries:
+            await self._summary_files.kept(summary)
+        for scope in scopes:
+            self.runner.notify(scope)
+
+    async def status(self, agent_id: str) -> tuple[IndexStatus, Tiers]:
+        """Also of an index that cannot be opened or written, and then why."""
+        try:
+            return await self._status(agent_id)
+        except StoreError as error:
+            trouble = error.detail
+        except Exception as error:
+            # Status is where one looks when something is wrong, so it answers, whatever it was.
+            log.exception("no status", action="worker.status", agent=agent_id)
+            trouble = f"the index cannot be looked at ({type(error).__name__}): see the daemon's log"
+        return await self._without_index(agent_id, 0, trouble), Tiers(hot=0, warm=0, cold=0)
+
+    async def _status(self, agent_id: str) -> tuple[IndexStatus, Tiers]:
+        async with self.indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, _):
+            counts = await tiers.tiers(self._store, agent_id, index, self._settings.for_agent(agent_id).ttl)
+            return IndexStatus(
+                entries=index.rows.count,
+                embedded=embedded_in(index, self.embedders.fingerprint),
+                waiting=self._embeddings.unembedded(agent_id),
+                model=self.embedders.name,
+                trouble=self.indexes.trouble(agent_id) or self.embedders.trouble,
+            ), counts
+
+    async def _without_index(self, agent_id: str, entries: int, trouble: str | None) -> IndexStatus:
+        counts = await self._store.counts(agent_id)
+        return IndexStatus(
+            entries=entries, embedded=0, waiting=counts.messages, model=self.embedders.name, trouble=trouble
+        )
+
+    def _index_rows(self, agent_id: str) -> int:
+        index = self.indexes.peek(agent_id)
+        return index.rows.count if index is not None else 0
+
+    async def _judged(self, agent_id: str, lesson_id: str, verdict: Verdict, text: str | None) -> None:
+        await self.judge(agent_id, lesson_id, verdict, text)
+
+
+async def _nobody_judges(_agent_id: str, lesson_id: str, _verdict: Verdict, _text: str | None) -> None:
+    raise NotFound(f"nobody can judge {lesson_id} here")

@@ -1,0 +1,175 @@
+"""What the verbs about a session take, one struct a verb."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from offbook.api.fields import (
+    LONGEST_QUERY,
+    MOST_ENTRIES,
+    MOST_MESSAGES,
+    MOST_MESSAGES_OF_A_CONTEXT,
+    Count,
+    Limit,
+    MaxChars,
+    Messages,
+    OfSession,
+    Positive,
+    Query,
+    Reason,
+    Request,
+    WaitMs,
+    told,
+)
+from offbook.model.errors import WrongShape
+from offbook.model.memory_entry import Reach
+from offbook.model.types import Message, MessageId, Moment, SessionId
+
+
+class Ping(Request, frozen=True):
+    """Is anybody there?"""
+
+
+# ── the record ──
+
+
+class OnMessage(OfSession, frozen=True):
+    """Take one `message`, or several `messages` in their order. Answered after the write is durable."""
+
+    message: Message | None = None
+    messages: Messages | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        if (self.message is None) == (self.messages is None):
+            raise WrongShape("give either `message` or `messages`, not both and not neither")
+        return {"messages": [self.message] if self.message is not None else list(self.messages or ())}
+
+
+class GetLog(OfSession, frozen=True):
+    """The session's messages after `afterSeq`, whole; waits up to `waitMs` for one where there is none.
+
+    The first `limit` of them, or the `newest`.
+    """
+
+    after_seq: Count = 0
+    limit: Limit = 100
+    newest: bool = False
+    wait_ms: WaitMs = 0
+
+    def arguments(self) -> dict[str, Any]:
+        given = super().arguments()
+        seconds = given.pop("wait_ms") / 1_000
+        return {**given, "wait_seconds": seconds}
+
+
+class GetMissing(OfSession, frozen=True, kw_only=True):
+    """Which of these message ids the session does not hold: for a host that compares its transcript with the log."""
+
+    ids: Annotated[list[MessageId], Meta(min_length=1, max_length=MOST_MESSAGES)]
+
+
+# ── its context ──
+
+
+class GetCompressedContext(OfSession, frozen=True, kw_only=True):
+    """The session in at most `maxChars` characters, newest verbatim."""
+
+    max_chars: MaxChars
+
+
+class TakeSwap(OfSession, frozen=True, kw_only=True):
+    """Take the compressed context that stands by in the place of the one in use, where `usedTokens` of
+    `contextWindow` have reached the threshold, or with `force`. Asked again with nothing new, the same answer."""
+
+    used_tokens: Annotated[Count, told("Tokens in use in the agent's context now.")]
+    context_window: Annotated[Positive, told("Tokens the agent's model takes.")]
+    force: Annotated[bool, told("Also where it is not due yet.")] = False
+
+
+class GetReplay(OfSession, frozen=True, kw_only=True):
+    """What was in the agent's context at a moment, and why."""
+
+    at: Moment
+
+
+# ── recall and turns ──
+
+
+class Recall(OfSession, frozen=True, kw_only=True):
+    """What was said that answers `query`, best first.
+
+    `scope`: this `session`, all sessions of this `agent`, or `all` agents that have opened their memory to each
+    other. `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`.
+    """
+
+    query: Annotated[Query, told("A question, some words or a whole message. Times are understood (“last Tuesday”).")]
+    limit: Annotated[int, Meta(ge=1, le=MOST_ENTRIES, description="Most entries.")] = 5
+    reach: Annotated[Reach, told("One session, all of the agent's, or also those of agents that opened theirs.")] = (
+        msgspec.field(default="agent", name="scope")
+    )
+    at: Annotated[Moment | None, told("Answer as it was known then: an ISO 8601 time with its zone.")] = None
+    include_superseded: Annotated[bool, told("Also what was corrected since.")] = False
+    explain: Annotated[bool, told("Say why each was found, and what was left out.")] = False
+
+
+class PrepareTurn(OfSession, frozen=True, kw_only=True):
+    """What the agent should have in mind before a model call: `memory` for the start of the context, the same bytes
+    until the next swap, and `recall` for the end of the user's turn.
+
+    `currentTokens` of `contextWindow` are in use. `deadlineMs` is how long it may take, where the host has less time
+    than the setting `turn.deadline` gives. `explain` shows the parts, what each takes and why it is there; `preview`
+    changes nothing by it: no retrieval is counted and no section kept.
+    """
+
+    prompt: Annotated[str, Meta(max_length=LONGEST_QUERY)]
+    current_tokens: Annotated[Count | None, told("Tokens in use in the context now.")] = None
+    context_window: Annotated[Positive | None, told("Tokens the agent's model takes.")] = None
+    deadline_ms: Annotated[int, Meta(ge=1, le=60_000)] | None = None
+    explain: bool = False
+    preview: bool = False
+
+    def arguments(self) -> dict[str, Any]:
+        given = super().arguments()
+        milliseconds = given.pop("deadline_ms")
+        return {**given, "seconds": None if milliseconds is None else milliseconds / 1_000}
+
+
+class Enrich(OfSession, frozen=True, kw_only=True):
+    """What the host's own memory search is enriched with, should its result be sparse. Ask before the search runs."""
+
+    query: Query
+
+
+# ── its life, as the host tells it ──
+
+
+class SessionStart(OfSession, frozen=True):
+    """A session begins or goes on; the answer is what it needs to know, or null.
+
+    `parentSessionId`: the session that started it, where it is a subagent's. Only the name is kept, and `status` tells
+    it; nothing is read across agents because of it.
+    """
+
+    max_chars: MaxChars | None = None
+    parent_session_id: SessionId | None = None
+
+
+class SessionEnd(OfSession, frozen=True):
+    """A session is over, for a `reason` (new, reset, idle, daily, shutdown, …)."""
+
+    reason: Annotated[Reason | None, told("Why, such as new, reset, idle, daily, shutdown.")] = None
+
+
+class PreCompaction(OfSession, frozen=True):
+    """The host is about to compact: save what is not saved yet."""
+
+    messages: Annotated[list[Message], Meta(max_length=MOST_MESSAGES_OF_A_CONTEXT)] | None = None
+
+
+class PostCompaction(OfSession, frozen=True):
+    """The host has compacted by itself. `newContext` is what it went on with: a text, messages, or an object."""
+
+    new_context: str | list[Any] | dict[str, Any] | None = None

@@ -1,0 +1,350 @@
+"""The verbs as methods, for asyncio.
+
+Made by `make docs` (`offbook.client.generator`). Change what it is made from, not this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from offbook.api.answers import Missing
+from offbook.client.asking import PATIENCE_SECONDS, Asking
+from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, Verdict
+from offbook.model.maintenance import MaintenanceReport
+from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection
+from offbook.model.receipt import ForgetReceipt, Forgot
+from offbook.model.record import ExportPage, Followed, Imported, Record
+from offbook.model.status import IndexStatus
+from offbook.model.summary import ClaimedJob, CompressionEstimate, Job, Replay, SummaryPage, Swap, Usage
+from offbook.model.turn import AnchorList, ContinuityState, Enrichment, PreparedTurn, SettingsView, TopicList
+from offbook.model.types import CompressedContext
+
+
+class VerbMethods(Asking):
+    async def get_compressed_context(
+        self, session_id: str, max_chars: int, *, agent_id: str | None = None
+    ) -> CompressedContext:
+        """The session in at most `max_chars` characters, newest verbatim."""
+        body = self._of(session_id, agent_id, maxChars=max_chars)
+        return await self._ask("getCompressedContext", body, CompressedContext)
+
+    async def swap(
+        self,
+        session_id: str,
+        used_tokens: int,
+        context_window: int,
+        *,
+        force: bool = False,
+        agent_id: str | None = None,
+    ) -> Swap:
+        """Take the compressed context that stands by in the place of the one in use, where `used_tokens` of
+        `context_window` have reached the threshold, or with `force`. Asked again with nothing new, the same
+        answer."""
+        body = self._of(session_id, agent_id, usedTokens=used_tokens, contextWindow=context_window, force=force or None)
+        return await self._ask("swap", body, Swap)
+
+    async def summaries(
+        self,
+        *,
+        level: int | None = None,
+        session_id: str | None = None,
+        before: str | None = None,
+        limit: int = 20,
+        agent_id: str | None = None,
+    ) -> SummaryPage:
+        """The agent's summaries, the newest first, of one `level` or one session. Go on with `before`: the last
+        `next`."""
+        body = self._of(session_id, agent_id, level=level, before=before, limit=limit)
+        return await self._ask("summaries", body, SummaryPage)
+
+    async def compress(
+        self, session_id: str | None = None, *, dry_run: bool = False, again: bool = False, agent_id: str | None = None
+    ) -> CompressionEstimate:
+        """Look through a session, or all of the agent's, for what is to be summarised, in the background; with
+        `again` also for what a lesser summarizer wrote than can be had now. With `dry_run` only say what that
+        would take."""
+        body = self._of(session_id, agent_id, dryRun=dry_run or None, again=again or None)
+        return await self._ask("compress", body, CompressionEstimate)
+
+    async def replay(self, session_id: str, at: datetime | str, *, agent_id: str | None = None) -> Replay:
+        """What was in the agent's context at a moment, and why."""
+        body = self._of(session_id, agent_id, at=at)
+        return await self._ask("replay", body, Replay)
+
+    async def claim_job(self, wait_ms: int = 0, *, agent_id: str | None = None) -> Job | None:
+        """A summary for the host's own model to write, or none; waits up to `wait_ms` for one."""
+        body = self._of(None, agent_id, waitMs=wait_ms)
+        return (await self._ask("jobs/claim", body, ClaimedJob, extra_seconds=wait_ms / 1000)).job
+
+    async def complete_job(
+        self, job_id: str, text: str, *, usage: Usage | None = None, agent_id: str | None = None
+    ) -> None:
+        """What the host's model wrote for a job. Given twice, the first holds."""
+        body = self._of(None, agent_id, jobId=job_id, text=text, usage=usage)
+        await self.call("jobs/complete", body)
+
+    async def fail_job(self, job_id: str, reason: str = "", *, agent_id: str | None = None) -> None:
+        """The host's model could not write it: somebody else is asked."""
+        body = self._of(None, agent_id, jobId=job_id, reason=reason or None)
+        await self.call("jobs/fail", body)
+
+    async def recall(
+        self,
+        session_id: str,
+        query: str,
+        *,
+        limit: int = 5,
+        scope: Reach = "agent",
+        at: datetime | str | None = None,
+        include_superseded: bool = False,
+        explain: bool = False,
+        agent_id: str | None = None,
+    ) -> Recollection:
+        """What was said that answers `query`, best first.
+
+        `scope`: this `session`, all sessions of this `agent`, or `all` agents that have opened their memory to
+        each other. `at`: as it was known then. What was corrected since is left out unless `include_superseded`.
+        """
+        body = self._of(
+            session_id,
+            agent_id,
+            query=query,
+            limit=limit,
+            scope=scope,
+            at=at,
+            includeSuperseded=include_superseded or None,
+            explain=explain or None,
+        )
+        return await self._ask("recall", body, Recollection)
+
+    async def prepare_turn(
+        self,
+        session_id: str,
+        prompt: str,
+        *,
+        current_tokens: int | None = None,
+        context_window: int | None = None,
+        deadline_ms: int | None = None,
+        explain: bool = False,
+        preview: bool = False,
+        agent_id: str | None = None,
+    ) -> PreparedTurn:
+        """What the agent should have in mind before a model call: `memory` for the start of the context, the same
+        bytes until the next swap, and `recall` for the end of the user's turn.
+
+        `current_tokens` of `context_window` are in use. `deadline_ms` is how long it may take, where the host has
+        less time than the setting `turn.deadline` gives. `explain` shows the parts, what each takes and why it is
+        there; `preview` changes nothing by it: no retrieval is counted and no section kept.
+        """
+        body = self._of(
+            session_id,
+            agent_id,
+            prompt=prompt,
+            currentTokens=current_tokens,
+            contextWindow=context_window,
+            deadlineMs=deadline_ms,
+            explain=explain or None,
+            preview=preview or None,
+        )
+        return await self._ask("prepareTurn", body, PreparedTurn)
+
+    async def enrich(self, session_id: str, query: str, *, agent_id: str | None = None) -> Enrichment:
+        """What the host's own memory search is enriched with, should its result be sparse. Ask before the search
+        runs."""
+        body = self._of(session_id, agent_id, query=query)
+        return await self._ask("enrich", body, Enrichment)
+
+    async def topics(self, session_id: str | None = None, *, agent_id: str | None = None) -> TopicList:
+        """What they talk about and keep returning to, in one session or in the newest ones."""
+        body = self._of(session_id, agent_id)
+        return await self._ask("topics", body, TopicList)
+
+    async def anchors(self, session_id: str | None = None, *, agent_id: str | None = None) -> AnchorList:
+        """What must not be lost from sight, of one session or of the newest ones."""
+        body = self._of(session_id, agent_id)
+        return await self._ask("anchors", body, AnchorList)
+
+    async def state(self, session_id: str | None = None, *, agent_id: str | None = None) -> ContinuityState:
+        """Topics, anchors and working state, of one session or of the newest ones."""
+        body = self._of(session_id, agent_id)
+        return await self._ask("state", body, ContinuityState)
+
+    async def config(self, *, agent_id: str | None = None) -> SettingsView:
+        """The settings that hold for an agent."""
+        body = self._of(None, agent_id)
+        return await self._ask("config", body, SettingsView)
+
+    async def lessons(
+        self,
+        *,
+        kind: LessonKind | None = None,
+        status: LessonStatus | Sequence[LessonStatus] | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        agent_id: str | None = None,
+    ) -> LessonPage:
+        """What was learnt from what was said, the newest first.
+
+        Of one `kind`, of one or several `status`. Go on with `before`: the last `next`.
+        """
+        body = self._of(None, agent_id, kind=kind, status=status, before=before, limit=limit)
+        return await self._ask("lessons", body, LessonPage)
+
+    async def judge_lesson(
+        self, lesson_id: str, verdict: Verdict, text: str | None = None, *, agent_id: str | None = None
+    ) -> Lesson:
+        """Accept a lesson, reject it, or `edit` it: `text` is what it says from now on. The same again changes
+        nothing."""
+        body = self._of(None, agent_id, lessonId=lesson_id, verdict=verdict, text=text)
+        return await self._ask("lessons/judge", body, Lesson)
+
+    async def pin(
+        self,
+        *,
+        keyword: str | None = None,
+        session_id: str | None = None,
+        entry_ids: Sequence[str] | None = None,
+        agent_id: str | None = None,
+    ) -> Pinned:
+        """Keep entries hot for ever: those named by `entry_ids`, all of a session, or those that hold a `keyword`."""
+        body = self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids)
+        return await self._ask("pin", body, Pinned)
+
+    async def unpin(
+        self,
+        *,
+        keyword: str | None = None,
+        session_id: str | None = None,
+        entry_ids: Sequence[str] | None = None,
+        agent_id: str | None = None,
+    ) -> Pinned:
+        """Let pinned entries age again: those named, those of a session, those that hold a `keyword`."""
+        body = self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids)
+        return await self._ask("unpin", body, Pinned)
+
+    async def forget(
+        self,
+        *,
+        reason: str = "",
+        entry_ids: Sequence[str] | None = None,
+        session_id: str | None = None,
+        matching: str | None = None,
+        dry_run: bool = False,
+        agent_id: str | None = None,
+    ) -> ForgetReceipt:
+        """Forget messages for good, with everything that came of them: those named by `entry_ids`, all of a session,
+        or those `matching` a text, however it is spaced and in whatever case. Exactly one of the three. `reason`
+        is kept (it may be empty); with `dry_run` nothing is touched, and the receipt says what would be."""
+        body = self._of(
+            session_id, agent_id, reason=reason, entryIds=entry_ids, matching=matching, dryRun=dry_run or None
+        )
+        return (await self._ask("forget", body, Forgot, extra_seconds=PATIENCE_SECONDS)).receipt
+
+    async def cross(self, enabled: bool | None = None, *, agent_id: str | None = None) -> CrossSearch:
+        """Open an agent's memory and that of others to each other (`enabled`), close it, or ask how it is."""
+        body = self._of(None, agent_id, enabled=enabled)
+        return await self._ask("cross", body, CrossSearch)
+
+    async def reindex(self, *, embeddings: bool = False, agent_id: str | None = None) -> IndexStatus:
+        """Make the agent's search index anew from the log, in the background; with `embeddings` the vectors too."""
+        body = self._of(None, agent_id, embeddings=embeddings or None)
+        return await self._ask("reindex", body, IndexStatus)
+
+    async def maintain(self, *, tasks: Sequence[str] | None = None, agent_id: str | None = None) -> MaintenanceReport:
+        """Look after the agent's memory now, as is done every few minutes, and say what was done: all tasks, or
+        those named."""
+        body = self._of(None, agent_id, tasks=tasks)
+        return await self._ask("maintain", body, MaintenanceReport)
+
+    async def export(self, after: str | None = None, *, limit: int = 500, agent_id: str | None = None) -> ExportPage:
+        """Everything an agent has, as records in one order. Go on with `after`: the `next` of the page before."""
+        body = self._of(None, agent_id, after=after, limit=limit)
+        return await self._ask("export", body, ExportPage)
+
+    async def import_records(
+        self,
+        records: Sequence[Record],
+        *,
+        follows: Followed | None = None,
+        done: bool = False,
+        agent_id: str | None = None,
+    ) -> Imported:
+        """Take the records of an export, in their order, each once. A request that goes on with a session says which
+        of its messages was given last (`follows`). With `done` no more are to come; until then nothing is made of
+        them."""
+        body = self._of(None, agent_id, records=records, follows=follows, done=done or None)
+        return await self._ask("import", body, Imported)
+
+    async def post_compaction(
+        self,
+        session_id: str,
+        new_context: str | Sequence[Any] | dict[str, Any] | None = None,
+        *,
+        agent_id: str | None = None,
+    ) -> None:
+        """The host has compacted by itself. `new_context` is what it went on with: a text, messages, or an object."""
+        body = self._of(session_id, agent_id, newContext=new_context)
+        await self.call("hooks/post-compaction", body)
+
+    async def session_start(
+        self,
+        session_id: str,
+        max_chars: int | None = None,
+        *,
+        parent_session_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> CompressedContext | None:
+        """A session begins or goes on; the answer is what it needs to know, or null.
+
+        `parent_session_id`: the session that started it, where it is a subagent's. Only the name is kept, and
+        `status` tells it; nothing is read across agents because of it.
+        """
+        body = self._of(session_id, agent_id, maxChars=max_chars, parentSessionId=parent_session_id)
+        return await self._ask_maybe("hooks/session-start", body, CompressedContext)
+
+    async def session_end(self, session_id: str, reason: str | None = None, *, agent_id: str | None = None) -> None:
+        """A session is over, for a `reason` (new, reset, idle, daily, shutdown, …)."""
+        body = self._of(session_id, agent_id, reason=reason)
+        await self.call("hooks/session-end", body)
+
+    async def log(
+        self,
+        session_id: str,
+        after_seq: int = 0,
+        limit: int = 100,
+        wait_ms: int = 0,
+        *,
+        newest: bool = False,
+        agent_id: str | None = None,
+    ) -> dict[str, Any]:
+        """The session's messages after `after_seq`, whole; waits up to `wait_ms` for one where there is none.
+
+        The first `limit` of them, or the `newest`.
+        """
+        body = self._of(session_id, agent_id, afterSeq=after_seq, limit=limit, newest=newest or None, waitMs=wait_ms)
+        return await self._ask("log", body, dict[str, Any], extra_seconds=wait_ms / 1000)
+
+    async def missing(self, session_id: str, ids: Sequence[str], *, agent_id: str | None = None) -> list[str]:
+        """Which of these message ids the session does not hold: for a host that compares its transcript with the
+        log."""
+        body = self._of(session_id, agent_id, ids=ids)
+        return (await self._ask("missing", body, Missing)).missing
+
+    async def status(self, agent_id: str | None = None) -> dict[str, Any]:
+        """Counts, tiers, backlog, costs and capture reconciliation of one agent."""
+        body = self._of(None, agent_id)
+        return await self._ask("status", body, dict[str, Any])
+
+    async def audit(
+        self,
+        *,
+        session_id: str | None = None,
+        since: datetime | str | int | None = None,
+        limit: int = 100,
+        agent_id: str | None = None,
+    ) -> dict[str, Any]:
+        """The newest audit events, after `since` (a time, or the sequence number of an event)."""
+        body = self._of(session_id, agent_id, since=since, limit=limit)
+        return await self._ask("audit", body, dict[str, Any])

@@ -1,0 +1,50 @@
+"""Where a request may come from and go to: loopback addresses, and the Host and Origin that a server takes.
+
+Any web page can reach a loopback port (DNS rebinding), so both are checked there too.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from offbook.model.errors import Forbidden
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_host(host: str | None, allowed: frozenset[str] | None) -> None:
+    """`allowed` None: any name (a remote provider, where TLS and the token decide)."""
+    if allowed is None:
+        return
+    name = _host_name(host or "")
+    if name not in allowed:
+        raise Forbidden(f"Host {host!r} is not this provider: use localhost, or add the name to `server.allowedHosts`")
+
+
+def check_origin(origin: str | None, allowed: frozenset[str] | None) -> None:
+    """A request from a web page must come from a page of ours."""
+    if origin is None:
+        return
+    try:
+        name = (urlsplit(origin).hostname or "").lower()
+    except ValueError:
+        name = ""
+    if name not in (allowed if allowed is not None else LOOPBACK_NAMES):
+        raise Forbidden(f"requests from the origin {origin!r} are not taken")
+
+
+def _host_name(host: str) -> str:
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""

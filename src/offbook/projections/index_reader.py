@@ -1,0 +1,79 @@
+"""Messages read into words for the index, with their large texts: one that takes seconds is read once, whoever loses
+patience meanwhile; and where an index is made anew, what the one before it knew is not found out again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from offbook.log.store import Blobs
+from offbook.model.deadline import looked_at
+from offbook.model.memory_entry import PlacedMessage
+from offbook.model.types import Message
+from offbook.search.index.text import KnownFlags, said_by
+from offbook.search.whole_messages import LARGEST_FOUND_CHARS, is_large, read_together, whole_text
+
+if TYPE_CHECKING:
+    from offbook.search.index.rows import Rows, Said
+
+
+class Before:
+    def __init__(self, rows: Rows, relinked: Collection[int]) -> None:
+        """Of rows whose messages were all looked through for what they replace: the links are in the store.
+        `relinked`: places of those that are looked through all the same."""
+        self._flags = KnownFlags(rows)
+        self._relinked = frozenset(relinked)
+
+    def flags_of(self, messages: Sequence[PlacedMessage]) -> list[int | None]:
+        """None where there was no row."""
+        return self._flags.of([placed.place for placed in messages])
+
+    def unlinked(self, messages: Sequence[PlacedMessage]) -> list[PlacedMessage]:
+        """Those that are still to be looked through."""
+        known = zip(messages, self.flags_of(messages), strict=True)
+        return [placed for placed, flags in known if flags is None or placed.place in self._relinked]
+
+
+class SayingReader:
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+        self._going: dict[tuple[str, int], asyncio.Task[list[Said]]] = {}
+        """Of large messages, by agent and place: what one who waited no longer has begun, the next goes on with."""
+
+    async def said(self, agent_id: str, messages: Sequence[PlacedMessage], before: Before | None) -> list[Said]:
+        found: list[Said] = []
+        for some in read_together(messages):
+            flags = before.flags_of(some) if before else [None] * len(some)
+            read = self._once if is_large(some[0]) else self._read
+            found += await read(agent_id, some, flags)
+        return found
+
+    def forget(self, agent_id: str) -> None:
+        """Let go of what nobody will ask for again."""
+        for key in [key for key in self._going if key[0] == agent_id]:
+            self._going.pop(key).cancel()
+
+    async def _once(self, agent_id: str, messages: Sequence[PlacedMessage], flags: Sequence[int | None]) -> list[Said]:
+        key = (agent_id, messages[0].place)
+        if key not in self._going:
+            self._going[key] = asyncio.create_task(self._read(agent_id, messages, flags))
+            self._going[key].add_done_callback(looked_at)
+        task = self._going[key]
+        try:
+            return await asyncio.shield(task)
+        finally:
+            if task.done():
+                self._going.pop(key, None)
+
+    async def _read(self, agent_id: str, messages: Sequence[PlacedMessage], flags: Sequence[int | None]) -> list[Said]:
+        wholes = [
+            await whole_text(self._blobs, agent_id, placed, most_chars=LARGEST_FOUND_CHARS) for placed in messages
+        ]
+        return await asyncio.to_thread(_said_by, messages, wholes, flags)
+
+
+def _said_by(
+    messages: Sequence[PlacedMessage], wholes: Sequence[Message | None], flags: Sequence[int | None]
+) -> list[Said]:
+    return [said_by(placed, whole, flags=known) for placed, whole, known in zip(messages, wholes, flags, strict=True)]
