@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 import msgspec
+from docs.generate.client_methods import generated
 from docs.generate.events import events_parts
 from docs.generate.settings import settings_in_effect
 from docs.generate.shapes import (
@@ -36,7 +37,6 @@ import offbook
 from offbook.api.openapi import CAPTURE_HEADER, PROBLEMS, openapi_document
 from offbook.api.verbs import VERBS
 from offbook.cli.root import root
-from offbook.client.generator import generated
 from offbook.log import audit_chain
 from offbook.model import errors
 from offbook.model.settings import RESERVED_VARIABLES, SHORT_NAMES, catalogue

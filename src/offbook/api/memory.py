@@ -14,6 +14,7 @@ from offbook.api.forgetting import ForgetService
 from offbook.api.host_jobs import HostJobs
 from offbook.api.lesson_review import Judging
 from offbook.api.recall_service import Recollections
+from offbook.api.records import Transfer
 from offbook.api.session_state import Attention
 from offbook.api.sessions import SessionService
 from offbook.api.status import StatusService
@@ -25,7 +26,6 @@ from offbook.log.store import Blobs, Store
 from offbook.model.settings import Settings
 from offbook.model.types import Scope
 from offbook.projections.runner import Runner
-from offbook.transfer.records import Transfer
 
 
 class Memory:

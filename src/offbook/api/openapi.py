@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from offbook.api.answers import Problem
 from offbook.api.nulls import alternatives
 from offbook.api.verbs import VERBS
 from offbook.model import errors
+from offbook.model.answers import Problem
 from offbook.model.home import VERSION
 
 REFERENCE = "#/components/schemas/{name}"

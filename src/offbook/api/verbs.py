@@ -14,6 +14,7 @@ from offbook.api import agent_requests as of_agent
 from offbook.api import answers
 from offbook.api import session_requests as of_session
 from offbook.api.fields import Request, snake
+from offbook.model import answers
 from offbook.model.lesson import Lesson, LessonPage
 from offbook.model.maintenance import MaintenanceReport
 from offbook.model.memory_entry import CrossSearch, Pinned, Recollection

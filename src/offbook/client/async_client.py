@@ -20,7 +20,6 @@ from typing import Any, Self
 
 import msgspec
 
-from offbook.api.answers import Saved
 from offbook.client.answers import value_of
 from offbook.client.asking import PATIENCE_SECONDS
 from offbook.client.delivery import CLOSE_FLUSH_SECONDS, Destination
@@ -29,6 +28,7 @@ from offbook.client.outboxes import MAX_BYTES
 from offbook.client.recorder import MessageLike, Recorder, outgoing
 from offbook.client.transport import Transport
 from offbook.client.verb_methods import VerbMethods
+from offbook.model.answers import Saved
 from offbook.model.errors import InvalidInput
 from offbook.model.home import home_folder
 from offbook.model.receipt import ForgetCheck, ForgetReceipt, KeptReceipt

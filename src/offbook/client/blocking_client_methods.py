@@ -1,6 +1,6 @@
 """The methods of `AsyncClient`, for callers that block.
 
-Made by `make docs` (`offbook.client.generator`). Change what it is made from, not this file.
+Made by `make docs`. Change what it is made from, not this file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The verbs as methods, for asyncio.
 
-Made by `make docs` (`offbook.client.generator`). Change what it is made from, not this file.
+Made by `make docs`. Change what it is made from, not this file.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from offbook.api.answers import Missing
 from offbook.client.asking import PATIENCE_SECONDS, Asking
+from offbook.model.answers import Missing
 from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, Verdict
 from offbook.model.maintenance import MaintenanceReport
 from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection

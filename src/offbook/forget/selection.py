@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from offbook.forget.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
-from offbook.forget.retention import kept_from
+from offbook.forget.retention_rule import kept_from
 from offbook.log.erasure import Phrases, Stretches, Window, texts_of, windows_of, without_common
 from offbook.log.store import Blobs, Store
 from offbook.model.content import said_in

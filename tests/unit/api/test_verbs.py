@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from docs.generate.client_methods import BY_HAND
 
 from offbook import AsyncClient, Client
 from offbook.api.fields import OfAgent, OfSession
 from offbook.api.verbs import VERBS, Verb
-from offbook.client.generator import BY_HAND
 from offbook.model.types import Message, Scope
 from tests.unit.small_memory import small_memory
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from docs.generate.client_methods import generated
 from docs.generate.pages import DETAIL_MEANINGS, all_commands, all_errors, main, pages
 from docs.generate.settings import places_read, settings_in_effect
 from docs.generate.typescript import typescript
@@ -16,7 +17,6 @@ from offbook import Message, open_memory
 from offbook.api.openapi import openapi_document
 from offbook.api.verbs import VERBS
 from offbook.cli.root import COMMANDS
-from offbook.client.generator import generated
 from offbook.model.errors import OffbookError
 from offbook.model.lesson import LessonDraft
 from offbook.model.record import MarkRecord, MessageRecord, Record, SessionRecord

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.forget.retention import LEAST_LEAP, MOST_LEAP, SET_BACK, SETTLED_AFTER, Clock, kept_from, looked
+from offbook.forget.retention_rule import LEAST_LEAP, MOST_LEAP, SET_BACK, SETTLED_AFTER, Clock, kept_from, looked
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 DAY, YEAR = timedelta(days=1), timedelta(days=365)

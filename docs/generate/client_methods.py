@@ -44,7 +44,7 @@ NAMES: tuple[tuple[Any, str, str], ...] = (
 LINE_LENGTH = 120
 HEADER = '''"""{title}
 
-Made by `make docs` (`offbook.client.generator`). Change what it is made from, not this file.
+Made by `make docs`. Change what it is made from, not this file.
 """'''
 
 

@@ -1,1 +1,0 @@
-"""How what is remembered cools down. Pure functions; nothing is ever deleted."""

@@ -1,1 +1,0 @@
-"""Memories from elsewhere: what other programs wrote, told to a provider through its own verbs."""

@@ -1,1 +1,0 @@
-"""Finding what was said: words, times, queries, and what counts as an answer."""
