@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from offbook.api import agent_requests as of_agent
-from offbook.api import answers
 from offbook.api import session_requests as of_session
 from offbook.api.fields import Request, snake
 from offbook.model import answers
