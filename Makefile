@@ -9,20 +9,12 @@ LIVE := $(VENV)/.live
 SOURCES := setup.py MANIFEST.in $(shell find src plugins/openclaw -not -path '*/node_modules*' -not -path '*/__pycache__*' -not -path '*.egg-info*' 2> /dev/null)
 # Without what an earlier build left: a module that was deleted would be in the wheel again.
 REMAKE := rm -rf build/lib build/bdist.* && $(PIP)
-OTHERS := tests --ignore=tests/host --ignore=tests/unit
 # Of two that run beside each other, one is printed after the other; make 3 cannot.
 SYNCED := $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync=target)
 
-# $(call tested,what,how,pytest): what fails is tried once more, by itself, and both are shown. On a busy machine a test may come
-# too late to what it waits for; what is wrong is wrong again (hypothesis keeps its example), and the first that is ends it.
-AGAIN := --last-failed --last-failed-no-failures=none --maxfail=1
-define tested
-$(3) $(1) $(2) || (echo "Once more, by itself:" && $(3) $(1) $(AGAIN))
-endef
-# Each with a note of its own of what failed: they run at the same time. All others give way to the host, which takes longest and
-# has but one thread.
+# Compiled modules are kept between the many processes of the tests, whatever the machine says. Empty is unset.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest
-UNIT := nice -n 5 $(PYTEST) -o cache_dir=.pytest_cache/unit
 
 .PHONY: run test check unit host plugin prove bench docs site wheel develop clean
 
@@ -31,23 +23,23 @@ run: $(READY)
 	@$(BIN)/offbook model install > /dev/null || echo "Without its embedding model, recall goes by text."
 	@$(BIN)/offbook serve
 
-## test: set everything up and pass every check and test. Those on the real host mostly wait: they run beside the others
-test: check
-	@$(MAKE) --no-print-directory --jobs=2 $(SYNCED) unit host
+## test: set everything up and pass every check and test. Those on the real host mostly wait: all run beside each other
+test: $(READY)
+	@$(MAKE) --no-print-directory --jobs=3 $(SYNCED) host check unit
 
 check: $(READY)
-	$(BIN)/ruff check src tests benchmarks docs/site
-	$(BIN)/ruff format --check src tests benchmarks docs/site
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# A file stays with one process, which makes its fixtures once. It gives way to the host, which takes longest.
 unit: $(READY)
-	$(call tested,$(OTHERS),--numprocesses=2 --dist=loadfile,$(UNIT))
-	$(call tested,tests/unit,--numprocesses=2,$(UNIT))
+	nice -n 5 $(PYTEST) tests --ignore=tests/host --numprocesses=2 --dist=loadfile
 
 ## host: the proofs on the real, pinned OpenClaw, which is installed into .venv first (850 MB). A gateway a process, a file at a time
 host: $(READY)
-	$(PYTEST) tests/host --numprocesses=3 --dist=loadfile --no-loadscope-reorder
+	$(PYTEST) -o cache_dir=.pytest_cache/host tests/host --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 
 ## plugin: build plugins/openclaw/dist again, and run the plugin's own tests
 plugin: $(READY)

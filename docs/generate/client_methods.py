@@ -17,10 +17,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from offbook.api import answers
 from offbook.api.agent_requests import HostUsage
 from offbook.api.fields import snake
 from offbook.api.verbs import VERBS, Verb
+from offbook.model import answers
 from offbook.model.lesson import LessonKind, LessonStatus, Verdict
 from offbook.model.memory_entry import Reach
 from offbook.model.record import Record

@@ -31,7 +31,7 @@ LEAST: dict[Kind, int] = {
     "isolation": 20,
 }
 WITH_MODEL_EACH = 6
-WITH_MODEL_CHARS = 8_000
+WITH_MODEL_CHARS = 4_000
 """Of the past of a case: embedding the longest takes minutes, and shows what the shorter ones do."""
 PATIENCE = TurnSettings(deadline=timedelta(seconds=60))
 """A busy machine answers late; what is left out for that is measured elsewhere."""

@@ -14,7 +14,16 @@ from tests.host.gateway import Gateway
 from tests.host.host_config import Setup
 from tests.host.providers import OffbookProvider
 from tests.host.rpc import CallRefused, Rpc
-from tests.host.scripted_model import Reply, Request, ScriptedModel, Text, ToolCall, ToolCalls, tool_results, whole_text
+from tests.host.scripted_model import (
+    Reply,
+    Request,
+    ScriptedModel,
+    Text,
+    ToolCall,
+    ToolCalls,
+    tool_results,
+    whole_text,
+)
 
 FACT = "My sister Ottilie keeps forty-one beehives behind the old mill in Tarn."
 INVOICE = "The quarterly invoice of the harbour office is 7320 euros."
