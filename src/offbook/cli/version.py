@@ -24,7 +24,7 @@ def command(invocation: Invocation) -> None:
 
     from offbook.cli.output import print_json
     from offbook.log.sqlite.connection import latest_version
-    from offbook.model.home import VERSION
+    from offbook.model.version import VERSION
 
     versions = {
         "offbook": VERSION,
