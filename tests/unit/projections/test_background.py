@@ -26,7 +26,7 @@ from offbook.projections import embeddings as embedding_module
 from offbook.projections import indexes as indexes_module
 from offbook.projections import runner as runner_module
 from offbook.projections.embeddings import embedded_in
-from offbook.search.query import Ask
+from offbook.search.ask import Ask
 from tests.unit.projections.conftest import add, numbered, open_background, places_of, until
 from tests.unit.projections.doubles import Shelf, WordsEmbedder
 
