@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 # ── offbook backup ────────────────────────────────────────────────────────────────────────────────
 
-
 EXIT_TERMINATED = 143
 """What a shell reports of a program that SIGTERM ended."""
 
@@ -159,7 +158,6 @@ def _list_backups(invocation: Invocation) -> None:
 
 
 # ── offbook restore ───────────────────────────────────────────────────────────────────────────────
-
 
 RESTORE_EPILOG = """\b
 Examples:

@@ -39,7 +39,6 @@ def own_command() -> str:
 
 # ── offbook connect ───────────────────────────────────────────────────────────────────────────────
 
-
 NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "vscode", "windsurf", "gemini")
 DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -201,7 +200,6 @@ def _path_text(path: Path | None) -> str | None:
 
 
 # ── offbook agents-md ─────────────────────────────────────────────────────────────────────────────
-
 
 AGENTS_FILE = "AGENTS.md"
 NEVER_WRITTEN = "memory.md"

@@ -28,13 +28,11 @@ from offbook.cli.output import (
 from offbook.cli.verb_command import verb_command, verb_options
 
 if TYPE_CHECKING:
-    from offbook.cli.options import Invocation
     from offbook.model.summary import Dropped, Ledger, Replay, ReplayEvent, Swap
     from offbook.model.types import CompressedContext
 
 
 # ── offbook context ───────────────────────────────────────────────────────────────────────────────
-
 
 DEFAULT_CHARS = 16_000
 """About 4,000 tokens: a screenful or three, and what a small window can hold."""
@@ -120,7 +118,6 @@ def _tell_parts(context: CompressedContext) -> None:
 
 
 # ── offbook swap ──────────────────────────────────────────────────────────────────────────────────
-
 
 SWAP_TIMEOUT_SECONDS = 60.0
 """What was begun is done and recorded, whether or not anybody waits for it."""
@@ -224,7 +221,6 @@ def _way_back(dropped: Dropped) -> str:
 
 
 # ── offbook replay ────────────────────────────────────────────────────────────────────────────────
-
 
 REPLAY_EPILOG = """\b
 Examples:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 # ── offbook mcp ───────────────────────────────────────────────────────────────────────────────────
 
-
 MCP_TIMEOUT_SECONDS = 60.0
 """To forget for good goes through every file; the client has its own, shorter patience and may cancel."""
 
@@ -101,7 +100,6 @@ async def _serve_mcp(invocation: Invocation, session_id: str) -> None:
 
 
 # ── offbook hook ──────────────────────────────────────────────────────────────────────────────────
-
 
 DELIVERY_SECONDS = 0.5
 """For what waits in the outbox, once the answer is given; and once more for what is under way then."""
@@ -191,7 +189,6 @@ def _answer_hook(invocation: Invocation, host: AgentName, given: str | None, dea
 
 
 # ── offbook proxy ─────────────────────────────────────────────────────────────────────────────────
-
 
 PROXY_EPILOG = """\b
 Examples:

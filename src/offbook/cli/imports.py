@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 # ── offbook import openclaw ───────────────────────────────────────────────────────────────────────
 
-
 IMPORT_OPENCLAW_EPILOG = """\b
 Examples:
   offbook import openclaw --dry-run          what is there, and what is new
@@ -137,7 +136,6 @@ def _openclaw_report(folder: Path, catalogues: Sequence[Catalogue], dry_run: boo
 
 
 # ── offbook import offbook ────────────────────────────────────────────────────────────────────────
-
 
 PROBLEMS_SHOWN = 20
 IMPORT_OFFBOOK_EPILOG = """\b
@@ -248,7 +246,6 @@ def _show_records(report: RecordsReport) -> None:
 
 # ── offbook import NAME PATH: one command for each format in the table, all alike ─────────────────
 
-
 AGAIN = "Each message is stored once: run this again at any time, also after it broke off."
 
 
@@ -338,7 +335,6 @@ def _owner(invocation: Invocation) -> Owner:
 
 
 # ── offbook import ────────────────────────────────────────────────────────────────────────────────
-
 
 IMPORT_EPILOG = """\b
 Examples:

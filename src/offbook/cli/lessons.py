@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # ── offbook lessons ───────────────────────────────────────────────────────────────────────────────
 
-
 SHOWN = 50
 LESSON_NUMBER = re.compile(r"(?:lesson-)?0*([1-9][0-9]{0,14})", re.IGNORECASE)
 DONE = {"accept": "accepted", "edit": "edited", "reject": "rejected"}
@@ -205,7 +204,6 @@ def _judge(invocation: Invocation, lessons: Sequence[str], verdict: Verdict, tex
 
 
 # ── the lessons asked for, page by page, and how they are shown ───────────────────────────────────
-
 
 MOST_AT_A_TIME = 100
 """The contract's."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 # ── offbook openclaw setup ────────────────────────────────────────────────────────────────────────
 
-
 SETUP_EPILOG = """\b
 Levels:
   capture   every message is recorded; the agent is as before
@@ -245,7 +244,6 @@ def _tell_setup(invocation: Invocation, prepared: Prepared, backup: Path | None,
 
 
 # ── offbook openclaw, and its doctor ──────────────────────────────────────────────────────────────
-
 
 OPENCLAW_EPILOG = """\b
 Examples:

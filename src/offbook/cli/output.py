@@ -152,7 +152,6 @@ def progress(description: str, total: int | None) -> Iterator[Advance]:
 
 # ── what an import or an export leaves out ────────────────────────────────────────────────────────
 
-
 _HEAD = re.compile(r"(?P<head>.*?)(?P<rest>(?: (?:of|on|that|with|without|between|beside)\b.*| \(.*)?)", re.DOTALL)
 """Before these words stands what is counted, after them only what it is about."""
 _PLURAL = re.compile(r"(?P<stem>\w{2,}?)(?P<end>ies|(?<!s)s)\b")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # ── offbook serve ─────────────────────────────────────────────────────────────────────────────────
 
-
 SERVE_EPILOG = """\b
 Examples:
   offbook serve
@@ -143,7 +142,6 @@ def banner(address: Address, *, is_default_home: bool, program: str = "offbook")
 
 # ── offbook ping ──────────────────────────────────────────────────────────────────────────────────
 
-
 PING_EPILOG = """\b
 Examples:
   offbook ping
@@ -178,7 +176,6 @@ def ping_command(invocation: Invocation) -> None:
 
 
 # ── offbook token ─────────────────────────────────────────────────────────────────────────────────
-
 
 TOKENS_EPILOG = """\b
 Examples:
@@ -296,7 +293,6 @@ def show_token(invocation: Invocation, reveal: bool) -> None:
 
 
 # ── offbook tls-cert ──────────────────────────────────────────────────────────────────────────────
-
 
 TLS_CERT_EPILOG = """\b
 Examples:

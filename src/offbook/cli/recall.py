@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # ── offbook recall ────────────────────────────────────────────────────────────────────────────────
 
-
 SHELL_SESSION = "cli"
 """Who asks, where no session is named: the audit shows it."""
 RECALL_OPTIONS: dict[str, Fields] = {
@@ -85,7 +84,6 @@ def _tell_nothing_found(found: Recollection, *, scope: Reach, at: datetime | Non
 
 
 # ── what recall answered, in the order it was said ────────────────────────────────────────────────
-
 
 INDENT = "  "
 LEAST_EVIDENCE = 0.05
@@ -180,7 +178,6 @@ def _glimpse(text: str) -> str:
 
 # ── offbook pin ───────────────────────────────────────────────────────────────────────────────────
 
-
 PIN_EPILOG = """\b
 Examples:
   offbook pin m100000001 m100000004      by the ids that `offbook recall` shows
@@ -217,7 +214,6 @@ def _tell_pinned(changed: Pinned, now_are: str) -> None:
 
 # ── offbook unpin ─────────────────────────────────────────────────────────────────────────────────
 
-
 UNPIN_EPILOG = """\b
 Examples:
   offbook unpin m100000001
@@ -233,7 +229,6 @@ def unpin_command(changed: Pinned, **_: Any) -> None:
 
 
 # ── offbook cross ─────────────────────────────────────────────────────────────────────────────────
-
 
 CROSS_EPILOG = """\b
 Examples:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # ── what would be forgotten, what was, and whether it is gone ─────────────────────────────────────
 
-
 EXAMPLES = 10
 EXAMPLE_CHARS = 100
 IN_WORDS = {
@@ -186,7 +185,6 @@ def _tell_wordless(number: int) -> None:
 
 # ── the files that receipts are kept in ───────────────────────────────────────────────────────────
 
-
 RECEIPT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """What may be the name of a file, whoever said it."""
 
@@ -237,7 +235,6 @@ def read_receipt(receipt_file: Path) -> Any:
 
 
 # ── long after: which receipts there are, and whether what one names is still gone ────────────────
-
 
 VERIFY_TIMEOUT_SECONDS = 600.0
 """All of the history is looked through."""

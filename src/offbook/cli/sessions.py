@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # ── offbook log ───────────────────────────────────────────────────────────────────────────────────
 
-
 NEWEST_SHOWN = 20
 MESSAGES_AT_A_TIME = 200
 WAIT_MILLISECONDS = 55_000
@@ -198,7 +197,6 @@ def pretty(line: LogLine) -> str:
 
 # ── offbook expand ────────────────────────────────────────────────────────────────────────────────
 
-
 EXPANDED_AT_A_TIME = 200
 SUMMARY_ID = re.compile(r"L[1-9]-[0-9]{4,15}")
 """The contract's."""
@@ -314,7 +312,6 @@ def _tell_expanded(expanded: Expanded, what: dict[str, Any]) -> None:
 
 
 # ── offbook end ───────────────────────────────────────────────────────────────────────────────────
-
 
 END_EPILOG = """\b
 Examples:

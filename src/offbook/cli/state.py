@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 # ── topics and anchors as tables, texts cut to a few lines ────────────────────────────────────────
 
-
 Standing = Literal["keeps returning", "fresh", "stale"]
 
 BAR_WIDTH = 5
@@ -124,7 +123,6 @@ def shortened(text: str, *, max_lines: int, max_chars: int) -> tuple[str, str]:
 
 # ── offbook topics ────────────────────────────────────────────────────────────────────────────────
 
-
 TOPICS_EPILOG = """\b
 Examples:
   offbook topics
@@ -150,7 +148,6 @@ def topics_command(found: TopicList, *, session_id: str | None, **_: Any) -> Non
 
 
 # ── offbook anchors ───────────────────────────────────────────────────────────────────────────────
-
 
 ANCHORS_EPILOG = """\b
 Examples:
@@ -179,7 +176,6 @@ def anchors_command(found: AnchorList, *, session_id: str | None, **_: Any) -> N
 
 
 # ── offbook state ─────────────────────────────────────────────────────────────────────────────────
-
 
 TOPICS_SHOWN = 12
 INDENT = "  "
@@ -259,7 +255,6 @@ def _show_working(working: SessionState) -> None:
 
 
 # ── offbook turn ──────────────────────────────────────────────────────────────────────────────────
-
 
 LINES_SHOWN = 12
 CHARS_SHOWN = 1_200

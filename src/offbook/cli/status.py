@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 # ── offbook status ────────────────────────────────────────────────────────────────────────────────
 
-
 MOST_AGENTS = 20
 OF_THE_SUITE = "conformance-"
 
@@ -236,7 +235,6 @@ def _show_capture(status: Status) -> None:
 
 # ── offbook config ────────────────────────────────────────────────────────────────────────────────
 
-
 CONFIG_EPILOG = """\b
 Examples:
   offbook config
@@ -321,7 +319,6 @@ def _show_settings(rows: list[Row], name: str | None) -> None:
 
 
 # ── offbook version ───────────────────────────────────────────────────────────────────────────────
-
 
 VERSION_EPILOG = """\b
 Examples:

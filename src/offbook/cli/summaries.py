@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 # ── offbook inspect ───────────────────────────────────────────────────────────────────────────────
 
-
 SHOWN = 10
 MOST_AT_A_TIME = 100
 """The contract's."""
@@ -195,7 +194,6 @@ def _tell_counts(documents: list[dict[str, Any]], counts: dict[str, int], *, has
 
 
 # ── offbook compress ──────────────────────────────────────────────────────────────────────────────
-
 
 TIMEOUT_SECONDS = 120.0
 """The estimate looks at every session of the agent."""

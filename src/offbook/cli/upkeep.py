@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 # ── offbook doctor ────────────────────────────────────────────────────────────────────────────────
 
-
 LEVEL_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 DOCTOR_EPILOG = """\b
@@ -83,7 +82,6 @@ def show_findings(fixed: list[str], findings: list[Finding]) -> None:
 
 
 # ── offbook maintain ──────────────────────────────────────────────────────────────────────────────
-
 
 MAINTAIN_TIMEOUT_SECONDS = 3600.0
 """A backup of a long history, or the pages of one, take a while."""
@@ -156,7 +154,6 @@ def _told_count(number: int, name: str) -> str:
 
 
 # ── offbook reindex ───────────────────────────────────────────────────────────────────────────────
-
 
 REINDEX_TIMEOUT_SECONDS = 120.0
 """Dropping the vectors of a long history takes a while."""
@@ -251,7 +248,6 @@ def _tell_index(agent: str | None, index: IndexStatus, *, is_over: bool) -> None
 
 
 # ── offbook flush ─────────────────────────────────────────────────────────────────────────────────
-
 
 ENDS_SECONDS = 30.0
 """For all that a host told of the ends of its sessions while nobody answered."""
