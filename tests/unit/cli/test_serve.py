@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from offbook.api.daemon import Address
-from offbook.cli.serve import banner, own_name
+from offbook.cli.provider import banner, own_name
 from offbook.model.home import Home
 from offbook.model.version import VERSION
 from tests.unit.cli.conftest import Run
