@@ -24,7 +24,7 @@ from offbook.model.home import Home
 from offbook.model.types import Scope
 from offbook.models import embedder
 from offbook.projections.base import Projection
-from tests.stateful.lives import SETTINGS, TEXTS, WORD, Step, killed, killed_forgetting, step, open_words_embedder
+from tests.stateful.lives import SETTINGS, TEXTS, WORD, Step, killed, killed_forgetting, open_words_embedder, step
 from tests.unit.small_memory import caught_up
 
 STEPS = st.one_of(
