@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from offbook.context.cover import cover
 from offbook.context.digest import Order
@@ -26,9 +26,10 @@ from offbook.context.fit import (
     planned,
 )
 from offbook.context.handover import listed, still_told
+from offbook.context.newest_messages import NewestMessages, aside, read_piece
 from offbook.context.pending_messages import Standings, digested, said_before
 from offbook.context.session_notes import thread_of, working_state
-from offbook.context.tail import Piece, Tail, fitting, piece_of, shown, tail_of, verbatim_room
+from offbook.context.tail import Piece, Tail, fitting, shown, tail_of, verbatim_room
 from offbook.log.reading import LogReader
 from offbook.log.store import Blobs, ChangeKind, ExaminedMessage, Store
 from offbook.model.errors import StoreCorrupt
@@ -42,78 +43,6 @@ from offbook.rules.anchors.fold import anchors_of
 from offbook.rules.anchors.prototypes import is_certain
 from offbook.rules.state.working_state import rendered
 from offbook.search.whole_messages import readable
-
-# ── The end of a session, read as far as it is asked for: what a context shows word for word ──
-
-TAIL_PAGES = (16, 64, 256)
-"""How many messages are read at a time, newest first: few for a small context, more as it grows."""
-MOST_PIECES_AT_ONCE = 100
-"""Rendering more than this would hold up whoever else is being served: it is done in a thread."""
-
-T = TypeVar("T")
-
-
-class Pieces:
-    """The newest messages of a session."""
-
-    def __init__(self, store: Store, log: LogReader, scope: Scope, last_seq: int, max_chars: int) -> None:
-        self._store = store
-        self._log = log
-        self._scope = scope
-        self._max_chars = max_chars
-        self._before = last_seq + 1
-        self._spent = 0
-        self._turns = 0
-        self._page_sizes = list(TAIL_PAGES)
-        self.newest_first: list[Piece] = []
-
-    @property
-    def built_at(self) -> datetime:
-        return self.newest_first[0].received_at
-
-    async def read(self, chars: int, turns: int = 0) -> bool:
-        """Until they take more than `chars`, with at least so many turns; True where these are all there are."""
-        while self._before > 1 and (self._spent <= chars or self._turns < turns) and self._spent <= self._max_chars:
-            size = self._page_sizes.pop(0) if len(self._page_sizes) > 1 else self._page_sizes[0]
-            page = await self._page(size)
-            pieces = [await read_piece(self._log, self._scope, logged, self._max_chars) for logged in page]
-            self._spent += await aside(len(pieces), partial(_cost_of, pieces))
-            self._turns += sum(piece.is_turn for piece in pieces)
-            self.newest_first += pieces
-            self._before = page[-1].seq
-        return self._before <= 1
-
-    async def _page(self, limit: int) -> list[LoggedMessage]:
-        page = await self._store.messages_before(self._scope, before_seq=self._before, limit=limit)
-        if not page:
-            raise StoreCorrupt(
-                f"message {self._before - 1} of {self._scope.session_id!r} is missing: run `offbook doctor`"
-            )
-        return page
-
-
-async def read_piece(log: LogReader, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
-    """A message with its large texts put back where they could fit; images stay references."""
-    references = logged.entry.blobs
-    if not references or sum(reference.chars for reference in references) > max_chars:
-        return piece_of(logged)
-    if any(reference.is_binary for reference in references):
-        return piece_of(logged)
-    try:
-        return piece_of(logged, await log.whole(scope, logged))
-    except StoreCorrupt:
-        # The stand-in says what is meant; the log itself, `doctor` and `audit --verify` tell of the damage.
-        return piece_of(logged)
-
-
-async def aside(pieces: int, work: Callable[[], T]) -> T:
-    """In a thread, where there are many."""
-    return await asyncio.to_thread(work) if pieces > MOST_PIECES_AT_ONCE else work()
-
-
-def _cost_of(pieces: Sequence[Piece]) -> int:
-    return sum(piece.cost for piece in pieces)
-
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_REFINEMENTS = 3
@@ -204,7 +133,7 @@ class SessionReader:
 
     async def _built(self, scope: Scope, session: Session, max_chars: int) -> Built:
         """Reads as much of the log's end as can fit, and of the summaries."""
-        pieces = Pieces(self._store, self._log, scope, session.last_seq, max_chars)
+        pieces = NewestMessages(self._store, self._log, scope, session.last_seq, max_chars)
         if session.chars <= max_chars and await pieces.read(max_chars):
             tail = await aside(len(pieces.newest_first), lambda: fitting(pieces.newest_first[::-1], max_chars))
             if len(tail.pieces) == session.last_seq:

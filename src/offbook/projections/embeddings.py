@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,6 +42,7 @@ CLOSE_SECONDS = 5.0
 """For the piece that the model has in hand. A thread cannot be stopped, but need not be waited for."""
 HARMLESS = "Hello."
 """A text that a model takes that takes any."""
+EMBED_ANEW = "`offbook reindex --embeddings` makes them anew"
 NICE = 10
 """Added to the background threads' niceness: who waits for an answer goes first."""
 
@@ -108,17 +110,34 @@ class Embeddings:
             await self._drop(agent_id, model)
 
     async def check(self, agent_id: str, erased: Erased | None = None) -> list[Finding]:
-        """Vectors of messages that are not there. Those that are missing are made by themselves."""
-        living = None if erased is not None else {one.place async for one in living_messages(self._store, agent_id)}
-        gone = set(erased.places) if erased is not None else set()
+        """Vectors of messages that are not there, of another length than the others, or fewer than were counted. Those
+        of messages that have none yet are made by themselves."""
+        models = await self._store.vector_models(agent_id)
+        if erased is not None:
+            gone = set(erased.places)
+            return [
+                Finding("a vector", model)
+                for model in models
+                async for one in self._vectors(agent_id, model)
+                if one.place in gone
+            ]
+        living = {one.place async for one in living_messages(self._store, agent_id)} if models else set[int]()
         found: list[Finding] = []
-        for model in await self._store.vector_models(agent_id):
-            after = 0
-            while vectors := await self._store.vectors(agent_id, model, after=after):
-                after = vectors[-1].number
-                stray = [one for one in vectors if (one.place in gone if living is None else one.place not in living)]
-                found += [Finding("a vector", model, "`offbook reindex --embeddings` makes them anew")] * len(stray)
+        for model, counted in models.items():
+            vectors = [(one.place, len(one.data)) async for one in self._vectors(agent_id, model)]
+            stray = sum(place not in living for place, _ in vectors)
+            odd = len(vectors) - max(Counter(size for _, size in vectors).values(), default=0)
+            faults = {"of no message": stray, "of another length": odd, "missing": max(0, counted - len(vectors))}
+            where = f"the vectors of {model}"
+            found += [Finding(where, f"{count:,} {what}", EMBED_ANEW) for what, count in faults.items() if count]
         return found
+
+    async def _vectors(self, agent_id: str, model: str) -> AsyncIterator[StoredVector]:
+        after = 0
+        while page := await self._store.vectors(agent_id, model, after=after):
+            after = page[-1].number
+            for one in page:
+                yield one
 
     def unembedded(self, agent_id: str) -> int:
         """Messages of an open index that wait for their vectors."""

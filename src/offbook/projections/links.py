@@ -21,7 +21,7 @@ from offbook.model.lesson import LESSONS_SESSION, Lesson
 from offbook.model.memory_entry import PlacedMessage, Supersession
 from offbook.model.types import AuditDraft, Caller, Scope
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
-from offbook.projections.log_pages import PAGE, living_messages
+from offbook.projections.log_pages import PAGE, arrivals_of, living_messages
 from offbook.rules.supersession.lesson_links import lesson_links, takes_back
 from offbook.rules.supersession.supersede import (
     Earlier,
@@ -104,13 +104,10 @@ class Links:
                 for start in range(0, len(places), PAGE)
                 for _ in await self._store.supersessions(agent_id, places[start : start + PAGE])
             ]
-        living = [one.place async for one in living_messages(self._store, agent_id)]
-        known = set(living)
-        links = [
-            link
-            for start in range(0, len(living), PAGE)
-            for link in await self._store.supersessions(agent_id, living[start : start + PAGE])
-        ]
+        known = {one.place async for one in living_messages(self._store, agent_id)}
+        links: list[Supersession] = []
+        async for arrivals in arrivals_of(self._store, agent_id):
+            links += await self._store.supersessions(agent_id, [one.place for one in arrivals.messages])
         stray = {(one.old_place, one.new_place) for one in links if not {one.old_place, one.new_place} <= known}
         return [Finding("a link", f"message {old} gives way to {new}, and one is gone") for old, new in sorted(stray)]
 

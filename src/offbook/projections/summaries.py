@@ -98,7 +98,8 @@ class Summaries:
             session = await self._store.session(Scope(agent_id=agent_id, session_id=span.session_id))
             if session is None or not 1 <= span.first_seq <= span.last_seq <= session.last_seq:
                 return f"it stands for messages of {span.session_id!r} that are not there"
-        return None if summary.draft.text.strip() else "it says nothing"
+        # Of very little that was said, nothing may be worth a line: then it counts no tokens, either.
+        return "its text is gone" if summary.draft.tokens and not summary.draft.text.strip() else None
 
     async def _write_again(self, agent_id: str, summary: Summary) -> None:
         draft, span = summary.draft, summary.draft.spans[0]

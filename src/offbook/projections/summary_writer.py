@@ -12,10 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 import structlog
@@ -23,28 +23,22 @@ import structlog
 from offbook.context.summary_checks import faults
 from offbook.context.summary_prompts import MOST_MEMORY_TOKENS, OUTPUT_SHARE, prompt_tokens
 from offbook.log.store import Store
-from offbook.model.errors import ModelUnavailable, StoreBusy, StoreError, StoreFull, StoreReadOnly
+from offbook.model.errors import ModelUnavailable
 from offbook.model.settings import Settings
 from offbook.model.summary import Completion, Usage
-from offbook.model.types import Value, now
+from offbook.model.types import now
+from offbook.models.model_health import ModelHealth
 from offbook.models.protocols import Prompt, Summarizer, Written
 from offbook.models.remote import is_of_what_was_sent
 from offbook.models.summarizers.available import EXTRACTIVE, open_summarizer
 from offbook.models.summarizers.host import HostSummarizer
 from offbook.models.summarizers.prompt import prices_of
+from offbook.projections.paid_answers import PaidAnswers, Unfit
 
-FAILURES_THAT_OPEN = 3
-FIRST_PAUSE_SECONDS = 60.0
-LONGEST_PAUSE_SECONDS = 3_600.0
 ESTIMATE_MARGIN = 1.15
 """Tokens are estimated, for small models up to a seventh too low; a prompt that is too long is sent for nothing."""
 LEAST_OUTPUT_SHARE = 0.5
 """Of its target, what must be left for an answer: below that a model cannot say what it should."""
-MOST_UNSTORED = 64
-"""Answers that the store did not take. With so many, nobody is asked for another."""
-FAULTS_OF_THE_FILE = (StoreBusy, StoreFull, StoreReadOnly)
-"""No other answer can be stored then either."""
-
 PRICED = frozenset({"openai", "anthropic"})
 """The prices of the settings are theirs."""
 WITH_MODEL = PRICED
@@ -62,65 +56,20 @@ class Opening(Protocol):
     ) -> Summarizer | None: ...
 
 
-class Breaker(Value, frozen=True):
-    """Keeps from asking again and again who cannot answer. After a pause one is let through to try."""
-
-    failures: int = 0
-    pause_seconds: float = 0.0
-    opened_at: float = 0.0
-
-    def seconds_left(self, at: float) -> float:
-        return max(0.0, self.opened_at + self.pause_seconds - at)
-
-    def after_failure(self, at: float) -> Breaker:
-        failures = self.failures + 1
-        if failures < FAILURES_THAT_OPEN:
-            return Breaker(failures=failures)
-        pause = min(2 * self.pause_seconds or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
-        return Breaker(failures=failures, pause_seconds=pause, opened_at=at)
-
-
-class Standing:
-    """How somebody gets on with a model."""
-
-    def __init__(self) -> None:
-        self.breaker = Breaker()
-        self.trouble: str | None = None
-
-    def told(self, at: float) -> str | None:
-        seconds = self.breaker.seconds_left(at)
-        return f"{self.trouble} (asked again in {seconds:.0f} seconds)" if self.trouble and seconds else self.trouble
-
-    def clear(self) -> None:
-        self.breaker, self.trouble = Breaker(), None
-
-
 class Line:
     """One that may be asked: an entry of the order with its model, for one agent if it is the host's. Whether it can
     be reached is the same for all agents; what it makes of a conversation is the business of that agent alone."""
 
     def __init__(self) -> None:
         self.summarizer: Summarizer | None = None
-        self.shared = Standing()
-        self.own: dict[str, Standing] = {}
+        self.shared = ModelHealth()
+        self.own: dict[str, ModelHealth] = {}
         self.lock = asyncio.Lock()
         self.left_behind: asyncio.Future[Written] | None = None
         """A call that was broken off. It cannot be stopped; what it gives is dropped."""
 
-    def of(self, agent_id: str) -> Standing:
-        return self.own.setdefault(agent_id, Standing())
-
-
-class Unstored(NamedTuple):
-    """An answer that was paid for and could not be stored yet."""
-
-    agent_id: str
-    completion: Completion
-    at: datetime
-
-
-class Unfit(Exception):
-    """Why this one does not write this time, though nothing is wrong with it."""
+    def of(self, agent_id: str) -> ModelHealth:
+        return self.own.setdefault(agent_id, ModelHealth())
 
 
 class BrokenOff(ModelUnavailable):
@@ -143,15 +92,13 @@ class Writer:
         monotonic: Callable[[], float] = time.monotonic,
         opening: Opening = open_summarizer,
     ) -> None:
-        self._store = store
         self._settings = settings
         self._models = models
         self._host = host
-        self._clock = clock
         self._monotonic = monotonic
         self._opening = opening
         self._lines: dict[tuple[str, str], Line] = {}
-        self._unstored: dict[str, Unstored] = {}
+        self._answers = PaidAnswers(store, clock)
         self._is_closed = False
         self._giving_way: Counter[str] = Counter()
         self._calls: dict[str, set[asyncio.Future[None]]] = {}
@@ -166,10 +113,7 @@ class Writer:
             if not stop.done():
                 stop.set_result(None)
         self._host.withdraw(agent_id)
-        for fingerprint, unstored in list(self._unstored.items()):
-            if unstored.agent_id == agent_id and unstored.completion.text:
-                del self._unstored[fingerprint]
-                self._account(unstored)
+        self._answers.let_go(agent_id)
         try:
             yield
         finally:
@@ -217,9 +161,9 @@ class Writer:
             if agent_id is not None and self._line_key(spec, agent_id) != (spec, whose):
                 continue
             own = [each for name, each in line.own.items() if agent_id in (None, name)]
-            for standing in (*own, line.shared):
-                if told := standing.told(self._monotonic()):
-                    found[spec] = told
+            for health in (*own, line.shared):
+                if trouble := health.format(self._monotonic()):
+                    found[spec] = trouble
         return found
 
     def has_models(self, agent_id: str) -> bool:
@@ -272,8 +216,7 @@ class Writer:
         summarizer = await self._opened(line, spec, agent_id)
         prompt, target_tokens = self._fitting_prompt(summarizer, agent_id, make)
         fingerprint = fingerprint_of(summarizer, prompt)
-        await self._store_unstored(fingerprint)
-        known = await self._store.completion(agent_id, fingerprint)
+        known = await self._answers.find(agent_id, fingerprint)
         is_new = known is None
         if known is None:
             known = await self._paid_for(line, agent_id, summarizer, prompt, fingerprint)
@@ -315,7 +258,7 @@ class Writer:
     async def _paid_for(
         self, line: Line, agent_id: str, summarizer: Summarizer, prompt: Prompt, fingerprint: str
     ) -> Completion:
-        await self._require_means(summarizer, prompt)
+        await self._answers.require_means(summarizer, prompt, self._settings.summarizer)
         written = await self._called(line, agent_id, summarizer, prompt, fingerprint)
         completion = Completion(
             fingerprint=fingerprint, summarizer=summarizer.name, text=written.text, usage=written.usage
@@ -330,12 +273,7 @@ class Writer:
             output_tokens=written.usage.output_tokens,
             dollars=round(written.usage.dollars, 6),
         )
-        at = self._clock()
-        try:
-            await self._store.add_completion(agent_id, completion, at)
-        except StoreError:
-            self._unstored[fingerprint] = Unstored(agent_id, completion, at)
-            raise
+        await self._answers.keep(agent_id, completion)
         return completion
 
     async def _called(
@@ -361,54 +299,11 @@ class Writer:
                 spent = Completion(
                     fingerprint=fingerprint, summarizer=summarizer.name, text="", usage=call.result().usage
                 )
-                self._account(Unstored(agent_id, spent, self._clock()))
+                self._answers.keep_cost(agent_id, spent)
 
         line.left_behind = running
         running.add_done_callback(account)
         raise BrokenOff(f"something of agent {agent_id!r} is being forgotten", retryable=True)
-
-    def _account(self, unstored: Unstored) -> None:
-        """What an answer cost, without the answer, under a name of its own: the caps of the day know of it."""
-        name = f"let-go:{unstored.completion.fingerprint}"
-        spent = msgspec.structs.replace(unstored.completion, fingerprint=name, text="")
-        self._unstored[name] = unstored._replace(completion=spent)
-
-    async def _store_unstored(self, wanted: str) -> None:
-        """Before anybody is asked again. An answer that fails by itself keeps nobody waiting but who wants it."""
-        for fingerprint, (agent_id, completion, at) in list(self._unstored.items()):
-            try:
-                await self._store.add_completion(agent_id, completion, at)
-            except FAULTS_OF_THE_FILE:
-                raise
-            except StoreError:
-                if fingerprint == wanted or len(self._unstored) >= MOST_UNSTORED:
-                    raise
-            else:
-                self._unstored.pop(fingerprint, None)
-
-    async def _require_means(self, summarizer: Summarizer, prompt: Prompt) -> None:
-        """The caps of the day, over all agents, with what is not stored yet and what this call may add."""
-        caps = self._settings.summarizer
-        may_use = Usage(input_tokens=prompt_tokens(prompt), output_tokens=prompt.max_output_tokens)
-        today = self._clock().astimezone(UTC).date()
-        spent = [each.usage for each in await self._store.spending(today) if each.summarizer == summarizer.name]
-        spent += [
-            completion.usage
-            for _, completion, at in self._unstored.values()
-            if completion.summarizer == summarizer.name and at.astimezone(UTC).date() == today
-        ]
-        used = sum((usage.input_tokens + usage.output_tokens for usage in spent), 0)
-        if used + may_use.input_tokens + may_use.output_tokens > caps.max_tokens_per_day:
-            raise Unfit(
-                f"{summarizer.name} has used {used:,} of its {caps.max_tokens_per_day:,} tokens today: it goes on "
-                "tomorrow (UTC), or with a higher summarizer.maxTokensPerDay"
-            )
-        dollars, price = sum(usage.dollars for usage in spent), summarizer.dollars_for(may_use)
-        if price and dollars + price > caps.max_dollars_per_day:
-            raise Unfit(
-                f"{summarizer.name} has cost ${dollars:.2f} of its ${caps.max_dollars_per_day:.2f} today: it goes on "
-                "tomorrow (UTC), or with a higher summarizer.maxDollarsPerDay"
-            )
 
     # ── what is known of them ──
 
@@ -419,17 +314,17 @@ class Writer:
         """Agents share a model, its pauses and its turn; but one agent's host says nothing of another's."""
         return spec, agent_id if spec == "host" else self._settings.for_agent(agent_id).model or ""
 
-    def _note_failure(self, standing: Standing, spec: str, agent_id: str, detail: str) -> None:
-        standing.breaker = standing.breaker.after_failure(self._monotonic())
-        standing.trouble = detail
+    def _note_failure(self, health: ModelHealth, spec: str, agent_id: str, detail: str) -> None:
+        health.breaker = health.breaker.after_failure(self._monotonic())
+        health.trouble = detail
         log.warning(
             "not written",
             action="writing.fail",
             agent=agent_id,
             summarizer=spec,
             detail=detail,
-            failures=standing.breaker.failures,
-            pause_seconds=standing.breaker.pause_seconds,
+            failures=health.breaker.failures,
+            pause_seconds=health.breaker.pause_seconds,
         )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from offbook.model.types import Value
 from offbook.search.spotting import unwrapped
 from offbook.search.substance import GREETING, is_asking, is_question, is_recalling, sentences_of, straight
+from offbook.search.times import QueryTimes, without_times
 from offbook.search.words import MARKS, STOP_WORDS, query_terms
 
 if TYPE_CHECKING:
@@ -237,3 +238,29 @@ def as_spoken(query: Query) -> str:
     names = "|".join(sorted((re.escape(name) for name in query.names), key=len, reverse=True))
     owned = re.sub(rf"\b(?:{names})['’]s?(?!\w)", "my", query.text, flags=re.IGNORECASE)
     return re.sub(rf"\b(?:{names})\b", "I", owned, flags=re.IGNORECASE)
+
+
+SAYS_NOTHING = frozenset(
+    query_terms("happen happened talk talked discuss discussed say said tell told do did done go going mention chat")
+)
+"""Beside a time they ask for whatever there was."""
+
+
+def searched_terms(query: Query, times: QueryTimes, names: Collection[str]) -> list[str]:
+    """The words to look for: not the speakers, who are known by name, nor the time, which is known as one. None,
+    where a time is all that is asked for ("what did we talk about last Tuesday?")."""
+    if times == QueryTimes():
+        return _without_names(query_terms(query.focus), query)
+    # The focus has lost the small words that make a time: it is taken out of what was asked.
+    rest = read_query(without_times(query.text, times), names)
+    terms = [term for term in query_terms(rest.focus) if term not in SAYS_NOTHING]
+    if terms or not times.ranges:
+        events = {term for bound in times.bounds for term in query_terms(bound.event)}
+        others = [term for term in terms if term not in events]
+        return _without_names(others or terms or query_terms(query.focus), query)
+    return []
+
+
+def _without_names(terms: list[str], query: Query) -> list[str]:
+    names = {term for name in query.names for term in query_terms(name)}
+    return [term for term in terms if term not in names] or terms

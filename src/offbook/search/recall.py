@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -28,10 +28,10 @@ from offbook.model.types import Message, Scope, now
 from offbook.search.ask import Ask, Found
 from offbook.search.fresh import SEARCHED_CHARS, with_fresh
 from offbook.search.index.text import is_indexed
-from offbook.search.query import Query, as_spoken, read_query
+from offbook.search.query import Query, as_spoken, read_query, searched_terms
 from offbook.search.resolve import LONGEST_CHAIN, Standing, settled
 from offbook.search.results import Choose, Lead, explained_by, leads_of, told
-from offbook.search.times import QueryTimes, read_times, without_times
+from offbook.search.times import QueryTimes, read_times
 from offbook.search.whole_messages import large_chars, whole_text
 from offbook.search.words import entry_id, query_terms
 
@@ -58,10 +58,6 @@ LEAST_WAITING, SHARE_WAITING = 4, 0.02
 PINNED = 0.75
 HOT = 0.5
 """Added where memory is injected by itself: what is at hand first."""
-SAYS_NOTHING = frozenset(
-    query_terms("happen happened talk talked discuss discussed say said tell told do did done go going mention chat")
-)
-"""Beside a time they ask for whatever there was."""
 CONTENDERS = 12
 """Looked at beyond the limit: some give way to others."""
 
@@ -209,7 +205,7 @@ class Recall:
                 if session is None:
                     return NOTHING
             query = read_query(ask.query, index.rows.names())
-            terms = _terms(query, times, index.rows.names())
+            terms = searched_terms(query, times, index.rows.names())
             is_only_time = not terms and bool(times.ranges)
             embedder, vector = (None, None) if is_only_time else await self._vector(agent_id, ask, query, degraded)
             vectors = index.vectors(embedder.fingerprint) if embedder else None
@@ -328,26 +324,6 @@ class Recall:
 
 
 # ── small decisions ──
-
-
-def _terms(query: Query, times: QueryTimes, names: Collection[str]) -> list[str]:
-    """The words to look for: not the speakers, who are known by name, nor the time, which is known as one. None,
-    where a time is all that is asked for ("what did we talk about last Tuesday?")."""
-    if times == QueryTimes():
-        return _without_names(query_terms(query.focus), query)
-    # The focus has lost the small words that make a time: it is taken out of what was asked.
-    rest = read_query(without_times(query.text, times), names)
-    terms = [term for term in query_terms(rest.focus) if term not in SAYS_NOTHING]
-    if terms or not times.ranges:
-        events = {term for bound in times.bounds for term in query_terms(bound.event)}
-        others = [term for term in terms if term not in events]
-        return _without_names(others or terms or query_terms(query.focus), query)
-    return []
-
-
-def _without_names(terms: list[str], query: Query) -> list[str]:
-    names = {term for name in query.names for term in query_terms(name)}
-    return [term for term in terms if term not in names] or terms
 
 
 def _share(ask: Ask, seconds: float, share: float) -> float:

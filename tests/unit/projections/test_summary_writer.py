@@ -17,12 +17,13 @@ from offbook.model.settings.sections import Summarizer as SummarizerSettings
 from offbook.model.summary import Completion, Usage
 from offbook.model.types import Message
 from offbook.models.endpoint import Answer
+from offbook.models.model_health import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Breaker
 from offbook.models.protocols import Prompt, Written
 from offbook.models.remote import Refused
 from offbook.models.summarizers.available import open_summarizer
 from offbook.models.summarizers.host import HostSummarizer
-from offbook.projections import summary_writer as writing
-from offbook.projections.summary_writer import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Breaker, BrokenOff, Writer
+from offbook.projections import paid_answers
+from offbook.projections.summary_writer import BrokenOff, Writer
 
 GOOD = "I moved the release to 14 March with Dana; OPS-412 is done and the build on host-7 is still open."
 BAD = "I'm sorry, but I can't help with that."
@@ -278,7 +279,7 @@ async def test_what_is_not_stored_yet_counts_against_the_caps(world: MakeWorld, 
 
 
 async def test_what_is_held_has_an_end(world: MakeWorld, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MOST_UNSTORED", 2)
+    monkeypatch.setattr(paid_answers, "MOST_UNSTORED", 2)
     model = Model("first")
     made = world(model)
     disk.fault = StoreError("a write failed")

@@ -64,7 +64,7 @@ async def examine(
         if answer.level == "ok":
             findings += await check_maintenance(home, settings)
     if home.database.exists():
-        findings += await check_store(home, is_quick=is_quick, progress=progress)
+        findings += await check_store(home, settings, is_quick=is_quick, progress=progress)
     return findings if is_chosen else [_naming_home(finding, home) for finding in findings]
 
 

@@ -1,64 +1,72 @@
-"""What compression made of the log: can it still be read. The log itself is sound without it."""
+"""What was made of the log: is it as the log says. The log itself is sound without it.
+
+A loop over the projections' own checks. What is made good by itself is no fault: only what asks something of a person
+is told.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
-import msgspec
-
+from offbook.api.background import Background
 from offbook.api.doctor.finding import FAULTS_SHOWN, Finding
-from offbook.context.session_notes import STATE_NOTE, THREAD_NOTE, Thread
+from offbook.log.blobs import BlobFiles
 from offbook.log.store import Store
 from offbook.model.errors import StoreCorrupt
-from offbook.model.types import Fault, Scope
-from offbook.rules.state.working_state import WorkingState
+from offbook.model.home import Home
+from offbook.model.settings import Settings
+from offbook.model.types import Fault
+from offbook.projections import base
+from offbook.projections.session_state import LASTING
 
-SESSIONS_AT_A_TIME = 100
-LASTING = (
-    "`offbook restore` from a backup made before: nothing makes these again, not even `offbook compress`, which leaves "
-    "what is there; the messages they were made of are untouched"
-)
-PASSING = "go on with the session: its next message has what was noted of it made anew from the log"
-NOTES: tuple[tuple[str, type, str], ...] = (
-    (STATE_NOTE, WorkingState, "the working state"),
-    (THREAD_NOTE, Thread, "what its turns are about"),
-)
+OPENED_BY_ONE = frozenset({"search_index"})
+"""Whoever opens it may write, and a provider may have it open: `check_index` asks that one."""
 
 
-async def check_derived(store: Store) -> Finding:
-    """Reads all of it, a page at a time."""
-    lasting = [fault async for fault in store.derived_faults()]
-    passing: list[Fault] = []
-    for agent_id in await store.agents():
-        async for fault, is_made_anew in _damaged_states(store, agent_id):
-            (passing if is_made_anew else lasting).append(fault)
-    faults = [*lasting, *passing]
+async def check_derived(store: Store, home: Home, settings: Settings, *, is_current: bool = True) -> Finding:
+    """Reads all of it, a page at a time. `is_current`: the file has what projections read; one of before has not."""
+    faults = [(fault, LASTING) async for fault in store.derived_faults()]
+    unreadable = [fault for fault, _ in faults]
+    async for agent_id, found in _found(store, home, settings, await store.agents() if is_current else []):
+        is_named = any(one.agent_id == agent_id and one.what.startswith(f"{found.where} ") for one in unreadable)
+        if found.mend is not None and not is_named:
+            faults.append((Fault(what=found.what, agent_id=agent_id, session_id=found.where), found.mend))
     if not faults:
         return Finding(check="summaries", level="ok", what="all that was made of the log can be read")
-    shown = "; ".join(_told(fault) for fault in faults[:FAULTS_SHOWN])
-    mend = LASTING if lasting else PASSING
+    shown = "; ".join(_format(fault) for fault, _ in faults[:FAULTS_SHOWN])
+    mends = dict.fromkeys(mend for _, mend in faults)
+    mend = LASTING if LASTING in mends else "; ".join(mends)
     return Finding(check="summaries", level="warn", what=f"faults: {len(faults):,}; {shown}", mend=mend)
 
 
-async def _damaged_states(store: Store, agent_id: str) -> AsyncIterator[tuple[Fault, bool]]:
-    """Notes of sessions that cannot be read, and whether the provider makes them anew."""
-    after: str | None = None
-    while sessions := await store.sessions_after(agent_id, after=after, limit=SESSIONS_AT_A_TIME):
-        after = sessions[-1].session_id
-        for session_id in [session.session_id for session in sessions]:
-            for name, kind, told in NOTES:
-                what = f"{told} cannot be read"
+async def _found(
+    store: Store, home: Home, settings: Settings, agents: Sequence[str]
+) -> AsyncIterator[tuple[str, base.Finding]]:
+    background = Background(
+        store,
+        BlobFiles(home.blobs),
+        settings,
+        indexes=home.indexes,
+        models=home.models,
+        summaries=home.summaries,
+        frame_key=b"",
+        folder=home.folder,
+    )
+    try:
+        for agent_id in agents:
+            for projection in background.projections:
+                if projection.name in OPENED_BY_ONE:
+                    continue
                 try:
-                    note = await store.session_note(Scope(agent_id=agent_id, session_id=session_id), name)
-                    if note:
-                        msgspec.json.decode(note, type=kind)
+                    for found in await projection.check(agent_id):
+                        yield agent_id, found
                 except StoreCorrupt:
-                    yield Fault(what=what, agent_id=agent_id, session_id=session_id), False
-                except msgspec.DecodeError as error:
-                    yield Fault(what=f"{what} ({error})", agent_id=agent_id, session_id=session_id), True
+                    continue  # the log's own checks name the place
+    finally:
+        await background.close()
 
 
-def _told(fault: Fault) -> str:
+def _format(fault: Fault) -> str:
     whose = [f"agent {fault.agent_id}" if fault.agent_id else None, fault.session_id]
     named = ", ".join(each for each in whose if each)
     return f"{fault.what}, of {named}" if named else fault.what

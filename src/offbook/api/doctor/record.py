@@ -17,6 +17,7 @@ from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
 from offbook.model.errors import StoreError
 from offbook.model.home import Home
+from offbook.model.settings import Settings
 from offbook.model.types import Fault, Scope, now
 
 MESSAGES_LOOKED_AT = 1_000
@@ -29,8 +30,15 @@ Check = Callable[[], Awaitable[Finding]]
 Told = Callable[[int], None]
 
 
-async def check_store(home: Home, *, is_quick: bool = False, progress: Told = lambda steps: None) -> list[Finding]:
-    """All of the below; a quick look leaves out what takes as long as there is history."""
+async def check_store(
+    home: Home,
+    settings: Settings | None = None,
+    *,
+    is_quick: bool = False,
+    progress: Told = lambda steps: None,
+) -> list[Finding]:
+    """All of the below; a quick look leaves out what takes as long as there is history. `settings`: None where they
+    cannot be read."""
     path = home.database
     try:
         store = SqliteStore(path, read_only=True, snapshot=True)
@@ -45,7 +53,7 @@ async def check_store(home: Home, *, is_quick: bool = False, progress: Told = la
     if not is_quick:
         checks |= {
             "references": lambda: check_large_parts(store, BlobFiles(home.blobs)),
-            "summaries": lambda: check_summaries(store),
+            "summaries": lambda: check_summaries(store, home, settings),
             "integrity": lambda: check_integrity(store),
             "audit": lambda: check_audit(store, BlobFiles(home.blobs), progress),
         }
@@ -122,10 +130,11 @@ async def check_large_parts(store: SqliteStore, blobs: BlobFiles) -> Finding:
     )
 
 
-async def check_summaries(store: SqliteStore) -> Finding:
-    if await asyncio.to_thread(_schema_of, store) < SCHEMA_WITH_SUMMARIES:
+async def check_summaries(store: SqliteStore, home: Home, settings: Settings | None) -> Finding:
+    schema = await asyncio.to_thread(_schema_of, store)
+    if schema < SCHEMA_WITH_SUMMARIES:
         return Finding(check="summaries", level="ok", what="none yet: the next `offbook serve` makes room for them")
-    return await check_derived(store)
+    return await check_derived(store, home, settings or Settings(), is_current=schema == latest_version())
 
 
 async def check_integrity(store: SqliteStore) -> Finding:

@@ -501,6 +501,17 @@ async def test_much_damage_is_counted_and_some_of_it_shown(compressed: Home) -> 
     assert finding.what.count("cannot be read") == 5
 
 
+async def test_what_a_projection_finds_is_told_with_what_mends_it(compressed: Home) -> None:
+    tamper(
+        compressed,
+        "INSERT INTO vector_sets (vector_set, agent, model, vectors, last_number) VALUES (1, 1, 'words', 1, 1)",
+        "INSERT INTO vectors VALUES ((1 << 40) + 1, 1, 999999, 0, X'00')",
+    )
+    finding = await found(compressed, "summaries")
+    assert finding.what == "faults: 1; 1 of no message, of agent main, the vectors of words"
+    assert "reindex --embeddings" in str(finding.mend)
+
+
 async def test_a_store_of_before_summaries_has_none_that_are_damaged(tmp_path: Path) -> None:
     home = Home(tmp_path / "older")
     home.folder.mkdir()
