@@ -120,7 +120,7 @@ def own_name() -> str:
 
 
 def banner(address: Address, *, is_default_home: bool, program: str = "offbook") -> str:
-    from offbook.model.home import VERSION
+    from offbook.model.version import VERSION
 
     folder = shlex.quote(address.home)
     lines = [f"Offbook {VERSION} is ready.", "", f"  socket  {address.socket}"]

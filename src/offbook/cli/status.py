@@ -335,7 +335,7 @@ def version_command(invocation: Invocation) -> None:
     import apsw
 
     from offbook.log.sqlite.connection import latest_version
-    from offbook.model.home import VERSION
+    from offbook.model.version import VERSION
 
     versions = {
         "offbook": VERSION,
