@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from offbook.model.home import VERSION
+from offbook.model.version import VERSION
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,8 +18,8 @@ import time
 from typing import Any
 
 import click
-import offbook.daemon  # noqa: F401 - `serve` loads it late
 
+import offbook.api.daemon  # noqa: F401 - `serve` loads it late
 from offbook.cli.root import root
 
 LARGEST_REQUEST = 1 << 20

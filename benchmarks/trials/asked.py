@@ -13,7 +13,7 @@ import msgspec
 
 from benchmarks.exchange import Connection, request
 from offbook.api.memory import Memory
-from offbook.api.wire import SHAPES
+from offbook.api.verbs import VERBS
 from offbook.model.summary import Expansion, Replay, SummaryPage, Swap
 from offbook.model.types import CompressedContext, LogLine, Message, Receipt, Scope
 
@@ -154,4 +154,4 @@ class Remote:
             self._idle.append(connection)
             if answer.status != 200:
                 raise RuntimeError(f"{verb} was answered with {answer.status}: {answer.body[:300]!r}")
-            return msgspec.json.decode(answer.body, type=SHAPES[verb][1])
+            return msgspec.json.decode(answer.body, type=VERBS[verb].answer)

@@ -60,7 +60,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name == "__version__":
-        return import_module("offbook.model.home").VERSION
+        return import_module("offbook.model.version").VERSION
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'offbook' has no attribute {name!r}")

@@ -467,7 +467,7 @@ def test_a_folder_that_cannot_be_written_is_told(is_there: bool, folder: Path) -
     # Root may write anywhere, and another user may not reach this interpreter: load first, then step down.
     step_down = f"os.setgid({NOBODY}); os.setuid({NOBODY})" if os.getuid() == 0 else ""
     program = (
-        "import os, offbook.cli, offbook.cli.serve, offbook.api.daemon, offbook.model.logs, offbook.model.tls, uvloop\n"
+        "import os, offbook.cli, offbook.cli.provider, offbook.api.daemon, offbook.model.logs, offbook.model.tls, uvloop\n"
         f"{step_down}\n"
         "offbook.cli.root(['serve'])"
     )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from offbook.cli.handed import told_levels
+from offbook.cli.output import told_levels
 from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
 from tests.acceptance.test_cli import offbook, told
 

@@ -23,7 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from offbook.api.mcp.prompts import NOTHING_YET
-from offbook.cli.mcp import BY_HAND
+from offbook.cli.gateways import BY_HAND
 from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, assert_problem, bearer, running
 from tests.host.installing import NPM_OPTIONS, installed
 from tests.processes import run_offbook

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from offbook.cli.conformance import command
+from offbook.cli.conformance import conformance_command
 from offbook.cli.root import root
 from offbook.client.endpoint import Endpoint
 from offbook.contrib.conformance import CHECKS, PROMISES, run
@@ -273,7 +273,7 @@ async def test_nobody_there_and_a_wrong_token_are_told_at_once(daemon: Daemon) -
 
 @pytest.mark.timeout(900)  # two minutes of work, beside others
 def test_the_daemon_conforms_over_tcp_and_the_command_tells_by_promise(daemon: Daemon) -> None:
-    result = CliRunner().invoke(command, [str(daemon.tcp_endpoint), "--token", daemon.token])
+    result = CliRunner().invoke(conformance_command, [str(daemon.tcp_endpoint), "--token", daemon.token])
     assert result.exit_code == 0, result.output
     assert "✓" in result.output
     assert all(promise in result.output for promise in PROMISES.values())
@@ -281,7 +281,9 @@ def test_the_daemon_conforms_over_tcp_and_the_command_tells_by_promise(daemon: D
 
 
 def test_the_command_tells_what_failed_and_exits_with_1(daemon: Daemon) -> None:
-    bad = CliRunner().invoke(command, [f"{daemon.tcp_endpoint}/elsewhere", "--token", daemon.token, "--only", "6"])
+    bad = CliRunner().invoke(
+        conformance_command, [f"{daemon.tcp_endpoint}/elsewhere", "--token", daemon.token, "--only", "6"]
+    )
     assert bad.exit_code == 1
     assert "✗" in bad.output
     assert "audit is not offered" in bad.output
@@ -292,7 +294,7 @@ def test_the_command_prints_json_and_nothing_else(daemon: Daemon) -> None:
     import msgspec
 
     chosen = ["--only", "5", "--check", "receipts-count"]
-    result = CliRunner().invoke(command, [str(daemon.socket_endpoint), "--json", *chosen])
+    result = CliRunner().invoke(conformance_command, [str(daemon.socket_endpoint), "--json", *chosen])
     report = msgspec.json.decode(result.stdout)
     assert {each["outcome"] for each in report["results"]} == {"passed"}
     assert {each["promise"] for each in report["results"]} == {1, 5}

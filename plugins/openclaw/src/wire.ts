@@ -121,7 +121,7 @@ export interface Answers {
   audit: AuditReport;
 }
 
-/** Is anybody there? */
+/** Check whether the provider answers. */
 export type Ping = Record<string, never>;
 
 /** `backlog` counts derived work still to do; 0 when all is caught up. */
@@ -134,7 +134,7 @@ export interface Health {
   backlog: number;
 }
 
-/** Take one `message`, or several `messages` in their order. Answered after the write is durable. */
+/** Record one `message`, or several `messages` in order. The answer comes after the write is durable. */
 export type OnMessage = {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
@@ -216,8 +216,8 @@ export interface Part {
 }
 
 /**
- * Take the compressed context that stands by in the place of the one in use, where `usedTokens` of
- * `contextWindow` have reached the threshold, or with `force`. Asked again with nothing new, the same answer.
+ * Replace the context in use by the compressed one that is kept ready, once `usedTokens` of `contextWindow` reach
+ * the threshold, or at once with `force`. Without new messages, asking again gives the same answer.
  */
 export interface TakeSwap {
   /** The host's stable session key, at most 512 bytes. */
@@ -228,7 +228,7 @@ export interface TakeSwap {
   usedTokens: number;
   /** Tokens the agent's model takes. */
   contextWindow: number;
-  /** Also where it is not due yet. Default: false. */
+  /** Swap even if it is not due yet. Default: false. */
   force?: boolean;
 }
 
@@ -272,7 +272,7 @@ export interface StateRecord {
   at: string;
 }
 
-/** The source messages behind a summary or a `span`, verbatim. Go on with `after`: the `next` of the page before. */
+/** The source messages of a summary or a `span`, verbatim. To continue, pass `next` as `after`. */
 export type Expand = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -281,7 +281,7 @@ export type Expand = {
   span?: ExpandedSpan | null;
   /** The host's stable session key, at most 512 bytes. */
   sessionId?: string | null;
-  /** To go on: `next` of the page before. */
+  /** To continue: `next` of the page before. */
   after?: string | null;
   /** Most messages. Default: 100. */
   limit?: number;
@@ -326,7 +326,7 @@ export interface SourceLine {
   sessionId: string;
 }
 
-/** The agent's summaries, the newest first, of one `level` or one session. Go on with `before`: the last `next`. */
+/** The agent's summaries, newest first, of one `level` or session. To continue, pass `next` as `before`. */
 export interface Summaries {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -387,8 +387,8 @@ export interface Loss {
 }
 
 /**
- * Look through a session, or all of the agent's, for what is to be summarised, in the background; with `again` also
- * for what a lesser summarizer wrote than can be had now. With `dryRun` only say what that would take.
+ * Summarise what is due in one session or in all of the agent's, in the background; with `again`, also rewrite what
+ * a lesser summarizer wrote than is available now. With `dryRun`, only estimate the cost.
  */
 export interface Compress {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -417,7 +417,7 @@ export interface CompressionEstimate {
   again?: number;
 }
 
-/** What was in the agent's context at a moment, and why. */
+/** What the agent's context held at a given time, and why. */
 export interface GetReplay {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
@@ -454,7 +454,7 @@ export interface ReplayEvent {
   details: Record<string, unknown>;
 }
 
-/** A summary for the host's own model to write, or none; waits up to `waitMs` for one. */
+/** The next summary for the host's own model to write, or none; waits up to `waitMs` for one. */
 export interface ClaimJob {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -479,7 +479,7 @@ export interface Job {
   leaseSeconds: number;
 }
 
-/** What the host's model wrote for a job. Given twice, the first holds. */
+/** What the host's model wrote for a job. If sent twice, the first counts. */
 export interface CompleteJob {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -505,7 +505,7 @@ export interface Done {
   ok?: boolean;
 }
 
-/** The host's model could not write it: somebody else is asked. */
+/** The host's model could not write it: the next summarizer is asked. */
 export interface FailJob {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -516,8 +516,8 @@ export interface FailJob {
 /**
  * What was said that answers `query`, best first.
  *
- * `scope`: this `session`, all sessions of this `agent`, or `all` agents that have opened their memory to each
- * other. `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`.
+ * `scope`: this `session`, all sessions of this `agent`, or `all` agents that share their memory with each other.
+ * `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`.
  */
 export interface Recall {
   /** The host's stable session key, at most 512 bytes. */
@@ -599,9 +599,9 @@ export interface LeftOut {
  * What the agent should have in mind before a model call: `memory` for the start of the context, the same bytes
  * until the next swap, and `recall` for the end of the user's turn.
  *
- * `currentTokens` of `contextWindow` are in use. `deadlineMs` is how long it may take, where the host has less time
- * than the setting `turn.deadline` gives. `explain` shows the parts, what each takes and why it is there; `preview`
- * changes nothing by it: no retrieval is counted and no section kept.
+ * `currentTokens` of `contextWindow` are in use. `deadlineMs` limits how long it may take, if the host has less time
+ * than the setting `turn.deadline`. `explain` shows the parts, their size and why each is there; `preview` changes
+ * nothing: no retrieval is counted and no section is kept.
  */
 export interface PrepareTurn {
   /** The host's stable session key, at most 512 bytes. */
@@ -652,7 +652,7 @@ export interface TurnPart {
   text: string;
 }
 
-/** What the host's own memory search is enriched with, should its result be sparse. Ask before the search runs. */
+/** Memories to add to the result of the host's own memory search if that is sparse. Ask before the search runs. */
 export interface Enrich {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
@@ -679,7 +679,7 @@ export interface Sparseness {
   chars: number;
 }
 
-/** What they talk about and keep returning to, in one session or in the newest ones. */
+/** The topics of one session or of the newest ones: what they talk about and return to. */
 export interface GetTopics {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -705,7 +705,7 @@ export interface Topic {
   sessions?: number;
 }
 
-/** What must not be lost from sight, of one session or of the newest ones. */
+/** The anchors of one session or of the newest ones: identities, contradictions, unresolved points. */
 export interface GetAnchors {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -730,7 +730,7 @@ export interface Anchor {
   isFresh?: boolean;
 }
 
-/** Topics, anchors and working state, of one session or of the newest ones. */
+/** Open tasks and current goal, with topics and anchors, of one session or of the newest ones. */
 export interface GetState {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -738,7 +738,7 @@ export interface GetState {
   sessionId?: string | null;
 }
 
-/** What an agent is on about: in one session, or lately. */
+/** Open tasks, current goal, topics and anchors of an agent: of one session, or of the newest ones. */
 export interface ContinuityState {
   agentId: string;
   topics: Topic[];
@@ -763,7 +763,7 @@ export interface SessionInfo {
   gap: "continuous" | "first" | "interrupted" | "new";
 }
 
-/** The settings that hold for an agent. */
+/** The settings that apply to an agent. */
 export interface GetConfig {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -776,9 +776,9 @@ export interface SettingsView {
 }
 
 /**
- * What was learnt from what was said, the newest first.
+ * The lessons learnt from what was said, newest first.
  *
- * Of one `kind`, of one or several `status`. Go on with `before`: the last `next`.
+ * Of one `kind`, of one or several `status`. To continue, pass `next` as `before`.
  */
 export interface GetLessons {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -825,7 +825,7 @@ export interface LessonSource {
   at: string;
 }
 
-/** Accept a lesson, reject it, or `edit` it: `text` is what it says from now on. The same again changes nothing. */
+/** Accept, reject or `edit` a lesson: `text` replaces what it says. The same verdict again changes nothing. */
 export type JudgeLesson = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -837,11 +837,11 @@ export type JudgeLesson = {
   | { text: string; }
 );
 
-/** Keep entries hot for ever: those named by `entryIds`, all of a session, or those that hold a `keyword`. */
+/** Pin entries, so that they stay hot: those in `entryIds`, all of a session, or those that contain a `keyword`. */
 export type Pin = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
-  /** All that hold these words. */
+  /** All with these words. */
   keyword?: string | null;
   /** All of this session. */
   sessionId?: string | null;
@@ -859,11 +859,11 @@ export interface Pinned {
   entryIds: string[];
 }
 
-/** Let pinned entries age again: those named, those of a session, those that hold a `keyword`. */
+/** Unpin entries: those in `entryIds`, all of a session, or those that contain a `keyword`. */
 export type Unpin = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
-  /** All that hold these words. */
+  /** All with these words. */
   keyword?: string | null;
   /** All of this session. */
   sessionId?: string | null;
@@ -876,9 +876,9 @@ export type Unpin = {
 );
 
 /**
- * Forget messages for good, with everything that came of them: those named by `entryIds`, all of a session, or
- * those `matching` a text, however it is spaced and in whatever case. Exactly one of the three. `reason` is kept (it
- * may be empty); with `dryRun` nothing is touched, and the receipt says what would be.
+ * Erase messages for good, with everything derived from them: those in `entryIds`, all of a session, or those
+ * `matching` a text, regardless of case and spacing. Give exactly one of the three. `reason` is kept (it may be
+ * empty). With `dryRun` nothing is erased, and the receipt says what would be.
  */
 export interface Forget {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -889,9 +889,9 @@ export interface Forget {
   entryIds?: string[] | null;
   /** All of this session. */
   sessionId?: string | null;
-  /** All that holds this text, in whatever case. */
+  /** All that contain this text, regardless of case. */
   matching?: string | null;
-  /** Touch nothing, and say what would be. Default: false. */
+  /** Erase nothing; only say what would be erased. Default: false. */
   dryRun?: boolean;
 }
 
@@ -986,9 +986,9 @@ export interface Unfinished {
 }
 
 /**
- * Look everywhere for what a receipt of `forget` says is gone, and say whether the receipt is this provider's own;
- * nothing is searched for one that is not. With `matching`, look for this text too. A receipt that the store keeps can
- * be named by `receiptId`, and is answered, too; without either, those that it keeps of the agent are listed.
+ * Search everywhere for what a receipt of `forget` says is gone, and check that the receipt is this provider's own;
+ * for one that is not, nothing is searched. With `matching`, also search for this text. A stored receipt can be given
+ * by its `receiptId`, and is part of the answer; with neither, the agent's stored receipts are listed.
  */
 export interface VerifyForgotten {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -1021,7 +1021,7 @@ export interface KeptReceipt {
   isFinished: boolean;
 }
 
-/** Open an agent's memory and that of others to each other (`enabled`), close it, or ask how it is. */
+/** Allow or forbid (`enabled`) this agent and others to search each other's memory, or ask whether they may. */
 export interface Cross {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -1034,7 +1034,7 @@ export interface CrossSearch {
   agents: string[];
 }
 
-/** Make the agent's search index anew from the log, in the background; with `embeddings` the vectors too. */
+/** Rebuild the agent's search index from the log, in the background; with `embeddings` the vectors too. */
 export interface Reindex {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -1052,8 +1052,8 @@ export interface IndexStatus {
 }
 
 /**
- * Look after the agent's memory now, as is done every few minutes, and say what was done: all tasks, or those
- * named.
+ * Run the agent's maintenance now, all `tasks` or those named, and report what was done. It also runs by itself
+ * every few minutes.
  */
 export interface Maintain {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -1090,7 +1090,7 @@ export interface TaskHealth {
   waits?: string[];
 }
 
-/** Everything an agent has, as records in one order. Go on with `after`: the `next` of the page before. */
+/** Everything an agent has, as records in a fixed order. To continue, pass `next` as `after`. */
 export interface Export {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -1210,8 +1210,8 @@ export interface LessonRecord {
 }
 
 /**
- * Take the records of an export, in their order, each once. A request that goes on with a session says which of its
- * messages was given last (`follows`). With `done` no more are to come; until then nothing is made of them.
+ * Import the records of an export, in order, each once. A request that continues a session names the session's
+ * last message before it (`follows`). `done` says that no more will come; until then nothing is derived from them.
  */
 export interface Import {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -1257,7 +1257,7 @@ export interface Saved {
   saved: number;
 }
 
-/** The host has compacted by itself. `newContext` is what it went on with: a text, messages, or an object. */
+/** The host has compacted by itself. `newContext` is what it continues with: a text, messages, or an object. */
 export interface PostCompaction {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
@@ -1267,10 +1267,10 @@ export interface PostCompaction {
 }
 
 /**
- * A session begins or goes on; the answer is what it needs to know, or null.
+ * A session starts or continues; the answer is the context it needs, or null.
  *
- * `parentSessionId`: the session that started it, where it is a subagent's. Only the name is kept, and `status` tells
- * it; nothing is read across agents because of it.
+ * `parentSessionId`: the session that started it, if it belongs to a subagent. Only the name is kept, and `status`
+ * shows it; it gives no access to another agent's memory.
  */
 export interface SessionStart {
   /** The host's stable session key, at most 512 bytes. */
@@ -1283,7 +1283,7 @@ export interface SessionStart {
   parentSessionId?: string | null;
 }
 
-/** A session is over, for a `reason` (new, reset, idle, daily, shutdown, …). */
+/** A session has ended, for a `reason` (new, reset, idle, daily, shutdown, …). */
 export interface SessionEnd {
   /** The host's stable session key, at most 512 bytes. */
   sessionId: string;
@@ -1294,7 +1294,7 @@ export interface SessionEnd {
 }
 
 /**
- * The session's messages after `afterSeq`, whole; waits up to `waitMs` for one where there is none.
+ * The session's whole messages after `afterSeq`; where there is none yet, waits up to `waitMs` for one.
  *
  * The first `limit` of them, or the `newest`.
  */

@@ -1,4 +1,4 @@
-"""What the verbs about an agent take, one struct a verb."""
+"""The requests of the verbs about an agent, one struct per verb."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class ExpandedSpan(Value, frozen=True):
 
 
 class Expand(OfAgent, frozen=True):
-    """The source messages behind a summary or a `span`, verbatim. Go on with `after`: the `next` of the page before."""
+    """The source messages of a summary or a `span`, verbatim. To continue, pass `next` as `after`."""
 
     summary_id: SummaryId | None = None
     span: ExpandedSpan | None = None
     session_id: SessionId | None = None
-    after: Annotated[str, Meta(max_length=64, description="To go on: `next` of the page before.")] | None = None
+    after: Annotated[str, Meta(max_length=64, description="To continue: `next` of the page before.")] | None = None
     limit: Annotated[Limit, told("Most messages.")] = 100
 
     def owner(self, default_agent: str) -> str:
@@ -73,7 +73,7 @@ class Expand(OfAgent, frozen=True):
 
 
 class Summaries(OfAgent, frozen=True):
-    """The agent's summaries, the newest first, of one `level` or one session. Go on with `before`: the last `next`."""
+    """The agent's summaries, newest first, of one `level` or session. To continue, pass `next` as `before`."""
 
     level: Annotated[int, Meta(ge=1, le=9)] | None = None
     session_id: SessionId | None = None
@@ -82,8 +82,8 @@ class Summaries(OfAgent, frozen=True):
 
 
 class Compress(OfAgent, frozen=True):
-    """Look through a session, or all of the agent's, for what is to be summarised, in the background; with `again` also
-    for what a lesser summarizer wrote than can be had now. With `dryRun` only say what that would take."""
+    """Summarise what is due in one session or in all of the agent's, in the background; with `again`, also rewrite what
+    a lesser summarizer wrote than is available now. With `dryRun`, only estimate the cost."""
 
     session_id: SessionId | None = None
     dry_run: bool = False
@@ -94,7 +94,7 @@ class Compress(OfAgent, frozen=True):
 
 
 class ClaimJob(OfAgent, frozen=True):
-    """A summary for the host's own model to write, or none; waits up to `waitMs` for one."""
+    """The next summary for the host's own model to write, or none; waits up to `waitMs` for one."""
 
     wait_ms: WaitMs = 0
 
@@ -112,7 +112,7 @@ class HostUsage(Value, frozen=True):
 
 
 class CompleteJob(OfAgent, frozen=True, kw_only=True):
-    """What the host's model wrote for a job. Given twice, the first holds."""
+    """What the host's model wrote for a job. If sent twice, the first counts."""
 
     job_id: Name
     text: Annotated[str, Meta(max_length=1_000_000)]
@@ -124,7 +124,7 @@ class CompleteJob(OfAgent, frozen=True, kw_only=True):
 
 
 class FailJob(OfAgent, frozen=True, kw_only=True):
-    """The host's model could not write it: somebody else is asked."""
+    """The host's model could not write it: the next summarizer is asked."""
 
     job_id: Name
     reason: Reason = ""
@@ -134,31 +134,31 @@ class FailJob(OfAgent, frozen=True, kw_only=True):
 
 
 class GetTopics(OfAgent, frozen=True):
-    """What they talk about and keep returning to, in one session or in the newest ones."""
+    """The topics of one session or of the newest ones: what they talk about and return to."""
 
     session_id: Annotated[SessionId | None, told("Only those of this session.")] = None
 
 
 class GetAnchors(OfAgent, frozen=True):
-    """What must not be lost from sight, of one session or of the newest ones."""
+    """The anchors of one session or of the newest ones: identities, contradictions, unresolved points."""
 
     session_id: Annotated[SessionId | None, told("Only those of this session.")] = None
 
 
 class GetState(OfAgent, frozen=True):
-    """Topics, anchors and working state, of one session or of the newest ones."""
+    """Open tasks and current goal, with topics and anchors, of one session or of the newest ones."""
 
     session_id: Annotated[SessionId | None, told("Only those of this session.")] = None
 
 
 class GetConfig(OfAgent, frozen=True):
-    """The settings that hold for an agent."""
+    """The settings that apply to an agent."""
 
 
 class GetLessons(OfAgent, frozen=True):
-    """What was learnt from what was said, the newest first.
+    """The lessons learnt from what was said, newest first.
 
-    Of one `kind`, of one or several `status`. Go on with `before`: the last `next`.
+    Of one `kind`, of one or several `status`. To continue, pass `next` as `before`.
     """
 
     kind: LessonKind | None = None
@@ -173,7 +173,7 @@ class GetLessons(OfAgent, frozen=True):
 
 
 class JudgeLesson(OfAgent, frozen=True, kw_only=True):
-    """Accept a lesson, reject it, or `edit` it: `text` is what it says from now on. The same again changes nothing."""
+    """Accept, reject or `edit` a lesson: `text` replaces what it says. The same verdict again changes nothing."""
 
     lesson_id: LessonId
     verdict: Verdict
@@ -184,38 +184,38 @@ class JudgeLesson(OfAgent, frozen=True, kw_only=True):
 
 
 class Pin(OfAgent, frozen=True):
-    """Keep entries hot for ever: those named by `entryIds`, all of a session, or those that hold a `keyword`."""
+    """Pin entries, so that they stay hot: those in `entryIds`, all of a session, or those that contain a `keyword`."""
 
-    keyword: Annotated[str, Meta(min_length=1, max_length=512, description="All that hold these words.")] | None = None
+    keyword: Annotated[str, Meta(min_length=1, max_length=512, description="All with these words.")] | None = None
     session_id: Annotated[SessionId | None, told("All of this session.")] = None
     entry_ids: Annotated[list[EntryId], Meta(max_length=1_000, description="Ids that `recall` gave.")] | None = None
 
 
 class Unpin(Pin, frozen=True):
-    """Let pinned entries age again: those named, those of a session, those that hold a `keyword`."""
+    """Unpin entries: those in `entryIds`, all of a session, or those that contain a `keyword`."""
 
     def arguments(self) -> dict[str, Any]:
         return {**super().arguments(), "pinned": False}
 
 
 class Forget(OfAgent, frozen=True, kw_only=True):
-    """Forget messages for good, with everything that came of them: those named by `entryIds`, all of a session, or
-    those `matching` a text, however it is spaced and in whatever case. Exactly one of the three. `reason` is kept (it
-    may be empty); with `dryRun` nothing is touched, and the receipt says what would be."""
+    """Erase messages for good, with everything derived from them: those in `entryIds`, all of a session, or those
+    `matching` a text, regardless of case and spacing. Give exactly one of the three. `reason` is kept (it may be
+    empty). With `dryRun` nothing is erased, and the receipt says what would be."""
 
     reason: Annotated[Reason, told("Why; kept in the record.")]
     entry_ids: (
         Annotated[list[EntryId], Meta(min_length=1, max_length=1_000, description="Ids that `recall` gave.")] | None
     ) = None
     session_id: Annotated[SessionId | None, told("All of this session.")] = None
-    matching: Annotated[Matching | None, told("All that holds this text, in whatever case.")] = None
-    dry_run: Annotated[bool, told("Touch nothing, and say what would be.")] = False
+    matching: Annotated[Matching | None, told("All that contain this text, regardless of case.")] = None
+    dry_run: Annotated[bool, told("Erase nothing; only say what would be erased.")] = False
 
 
 class VerifyForgotten(OfAgent, frozen=True):
-    """Look everywhere for what a receipt of `forget` says is gone, and say whether the receipt is this provider's own;
-    nothing is searched for one that is not. With `matching`, look for this text too. A receipt that the store keeps can
-    be named by `receiptId`, and is answered, too; without either, those that it keeps of the agent are listed."""
+    """Search everywhere for what a receipt of `forget` says is gone, and check that the receipt is this provider's own;
+    for one that is not, nothing is searched. With `matching`, also search for this text. A stored receipt can be given
+    by its `receiptId`, and is part of the answer; with neither, the agent's stored receipts are listed."""
 
     receipt: ForgetReceipt | None = None
     receipt_id: Name | None = None
@@ -229,34 +229,34 @@ class VerifyForgotten(OfAgent, frozen=True):
 
 
 class Cross(OfAgent, frozen=True):
-    """Open an agent's memory and that of others to each other (`enabled`), close it, or ask how it is."""
+    """Allow or forbid (`enabled`) this agent and others to search each other's memory, or ask whether they may."""
 
     enabled: bool | None = None
 
 
 class Reindex(OfAgent, frozen=True):
-    """Make the agent's search index anew from the log, in the background; with `embeddings` the vectors too."""
+    """Rebuild the agent's search index from the log, in the background; with `embeddings` the vectors too."""
 
     embeddings: Annotated[bool, told("Embed every message again as well, not only index it.")] = False
 
 
 class Maintain(OfAgent, frozen=True):
-    """Look after the agent's memory now, as is done every few minutes, and say what was done: all tasks, or those
-    named."""
+    """Run the agent's maintenance now, all `tasks` or those named, and report what was done. It also runs by itself
+    every few minutes."""
 
     tasks: Annotated[list[str], Meta(min_length=1, max_length=MOST_TASKS)] | None = None
 
 
 class Export(OfAgent, frozen=True):
-    """Everything an agent has, as records in one order. Go on with `after`: the `next` of the page before."""
+    """Everything an agent has, as records in a fixed order. To continue, pass `next` as `after`."""
 
     after: Annotated[str, Meta(max_length=4_096)] | None = None
     limit: Limit = 500
 
 
 class Import(OfAgent, frozen=True, kw_only=True):
-    """Take the records of an export, in their order, each once. A request that goes on with a session says which of its
-    messages was given last (`follows`). With `done` no more are to come; until then nothing is made of them."""
+    """Import the records of an export, in order, each once. A request that continues a session names the session's
+    last message before it (`follows`). `done` says that no more will come; until then nothing is derived from them."""
 
     records: Annotated[list[Record], Meta(max_length=MOST_MESSAGES)]
     follows: Followed | None = None

@@ -24,10 +24,11 @@ from offbook.api.memory import Memory
 from offbook.api.metrics import Metrics
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import SettingsError, StoreReadOnly
-from offbook.model.home import VERSION, Home, TokenBook
+from offbook.model.home import Home, TokenBook
 from offbook.model.origins import LOOPBACK_NAMES, is_loopback
 from offbook.model.settings import Settings
 from offbook.model.types import Value
+from offbook.model.version import VERSION
 from offbook.projections.base import Batch, Progress
 from offbook.projections.lanes import Job
 

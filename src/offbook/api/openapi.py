@@ -14,7 +14,7 @@ from offbook.api.nulls import alternatives
 from offbook.api.verbs import VERBS
 from offbook.model import errors
 from offbook.model.answers import Problem
-from offbook.model.home import VERSION
+from offbook.model.version import VERSION
 
 REFERENCE = "#/components/schemas/{name}"
 PROBLEMS: tuple[type[errors.OffbookError], ...] = (

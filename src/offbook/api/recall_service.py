@@ -20,8 +20,8 @@ from offbook.model.errors import WrongShape
 from offbook.model.memory_entry import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection
 from offbook.model.settings import Settings
 from offbook.model.types import EMBEDDED, AuditDraft, Caller, Scope, session_event
+from offbook.search.ask import Ask
 from offbook.search.injection import FALLBACK_SCORE, LEAST_SHOWN, chosen, fallback
-from offbook.search.query import Ask
 from offbook.search.resolve import RETRACTED
 from offbook.search.results import Lead
 from offbook.search.words import entry_id, place_named, query_terms

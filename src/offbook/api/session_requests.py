@@ -1,4 +1,4 @@
-"""What the verbs about a session take, one struct a verb."""
+"""The requests of the verbs about a session, one struct per verb."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from offbook.model.types import Message, MessageId, Moment, SessionId
 
 
 class Ping(Request, frozen=True):
-    """Is anybody there?"""
+    """Check whether the provider answers."""
 
 
 # ── the record ──
 
 
 class OnMessage(OfSession, frozen=True):
-    """Take one `message`, or several `messages` in their order. Answered after the write is durable."""
+    """Record one `message`, or several `messages` in order. The answer comes after the write is durable."""
 
     message: Message | None = None
     messages: Messages | None = None
@@ -49,7 +49,7 @@ class OnMessage(OfSession, frozen=True):
 
 
 class GetLog(OfSession, frozen=True):
-    """The session's messages after `afterSeq`, whole; waits up to `waitMs` for one where there is none.
+    """The session's whole messages after `afterSeq`; where there is none yet, waits up to `waitMs` for one.
 
     The first `limit` of them, or the `newest`.
     """
@@ -81,16 +81,16 @@ class GetCompressedContext(OfSession, frozen=True, kw_only=True):
 
 
 class TakeSwap(OfSession, frozen=True, kw_only=True):
-    """Take the compressed context that stands by in the place of the one in use, where `usedTokens` of
-    `contextWindow` have reached the threshold, or with `force`. Asked again with nothing new, the same answer."""
+    """Replace the context in use by the compressed one that is kept ready, once `usedTokens` of `contextWindow` reach
+    the threshold, or at once with `force`. Without new messages, asking again gives the same answer."""
 
     used_tokens: Annotated[Count, told("Tokens in use in the agent's context now.")]
     context_window: Annotated[Positive, told("Tokens the agent's model takes.")]
-    force: Annotated[bool, told("Also where it is not due yet.")] = False
+    force: Annotated[bool, told("Swap even if it is not due yet.")] = False
 
 
 class GetReplay(OfSession, frozen=True, kw_only=True):
-    """What was in the agent's context at a moment, and why."""
+    """What the agent's context held at a given time, and why."""
 
     at: Moment
 
@@ -101,8 +101,8 @@ class GetReplay(OfSession, frozen=True, kw_only=True):
 class Recall(OfSession, frozen=True, kw_only=True):
     """What was said that answers `query`, best first.
 
-    `scope`: this `session`, all sessions of this `agent`, or `all` agents that have opened their memory to each
-    other. `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`.
+    `scope`: this `session`, all sessions of this `agent`, or `all` agents that share their memory with each other.
+    `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`.
     """
 
     query: Annotated[Query, told("A question, some words or a whole message. Times are understood (“last Tuesday”).")]
@@ -119,9 +119,9 @@ class PrepareTurn(OfSession, frozen=True, kw_only=True):
     """What the agent should have in mind before a model call: `memory` for the start of the context, the same bytes
     until the next swap, and `recall` for the end of the user's turn.
 
-    `currentTokens` of `contextWindow` are in use. `deadlineMs` is how long it may take, where the host has less time
-    than the setting `turn.deadline` gives. `explain` shows the parts, what each takes and why it is there; `preview`
-    changes nothing by it: no retrieval is counted and no section kept.
+    `currentTokens` of `contextWindow` are in use. `deadlineMs` limits how long it may take, if the host has less time
+    than the setting `turn.deadline`. `explain` shows the parts, their size and why each is there; `preview` changes
+    nothing: no retrieval is counted and no section is kept.
     """
 
     prompt: Annotated[str, Meta(max_length=LONGEST_QUERY)]
@@ -138,7 +138,7 @@ class PrepareTurn(OfSession, frozen=True, kw_only=True):
 
 
 class Enrich(OfSession, frozen=True, kw_only=True):
-    """What the host's own memory search is enriched with, should its result be sparse. Ask before the search runs."""
+    """Memories to add to the result of the host's own memory search if that is sparse. Ask before the search runs."""
 
     query: Query
 
@@ -147,10 +147,10 @@ class Enrich(OfSession, frozen=True, kw_only=True):
 
 
 class SessionStart(OfSession, frozen=True):
-    """A session begins or goes on; the answer is what it needs to know, or null.
+    """A session starts or continues; the answer is the context it needs, or null.
 
-    `parentSessionId`: the session that started it, where it is a subagent's. Only the name is kept, and `status` tells
-    it; nothing is read across agents because of it.
+    `parentSessionId`: the session that started it, if it belongs to a subagent. Only the name is kept, and `status`
+    shows it; it gives no access to another agent's memory.
     """
 
     max_chars: MaxChars | None = None
@@ -158,7 +158,7 @@ class SessionStart(OfSession, frozen=True):
 
 
 class SessionEnd(OfSession, frozen=True):
-    """A session is over, for a `reason` (new, reset, idle, daily, shutdown, …)."""
+    """A session has ended, for a `reason` (new, reset, idle, daily, shutdown, …)."""
 
     reason: Annotated[Reason | None, told("Why, such as new, reset, idle, daily, shutdown.")] = None
 
@@ -170,6 +170,6 @@ class PreCompaction(OfSession, frozen=True):
 
 
 class PostCompaction(OfSession, frozen=True):
-    """The host has compacted by itself. `newContext` is what it went on with: a text, messages, or an object."""
+    """The host has compacted by itself. `newContext` is what it continues with: a text, messages, or an object."""
 
     new_context: str | list[Any] | dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""What an agent is on about: topics, anchors and working state of its newest sessions, as the background noted them."""
+"""Topics, anchors and working state of an agent's newest sessions, as the background noted them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from offbook.rules.supersession.corrections import correction_in
 from offbook.rules.topics.fold import merged, topics_of
 
 SESSIONS_LOOKED_AT = 8
-"""The newest: what an agent was on about long before is found by recall."""
+"""The newest: what older sessions were about is found by recall."""
 STATES_SHOWN = 3
 NEWEST_LOOKED_AT = 12
 """For something that was said: heartbeats may have come since."""

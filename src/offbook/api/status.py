@@ -14,13 +14,13 @@ from offbook.ingest.entries import in_utc
 from offbook.ingest.scope import checked_session
 from offbook.log.audit_chain import end_is_whole
 from offbook.log.store import CROSS, Store
-from offbook.model.home import VERSION
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.maintenance import MaintenanceReport
 from offbook.model.settings import Settings, as_document
 from offbook.model.status import AuditReport, CaptureReport, Costs, Health, IndexStatus, Status, TaskHealth, TierHours
 from offbook.model.turn import SettingsView
 from offbook.model.types import EMBEDDED, AuditDraft, AuditHead, Caller, Scope, now
+from offbook.model.version import VERSION
 
 EVENTS_VERIFIED = 1_000
 """How much of the chain the `audit` verb verifies: as much as it can show. All of it: `offbook audit --verify`."""

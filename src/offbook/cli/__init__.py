@@ -1,4 +1,4 @@
-"""`offbook` on the command line. Each command is a module here, loaded when it is used."""
+"""`offbook` on the command line. The modules go by noun, and each is loaded when a command of it is used."""
 
 from __future__ import annotations
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from offbook.cli.answers import typed
 from offbook.cli.options import UTF8, Invocation, common_options, moment, pass_invocation
+from offbook.cli.output import counted, local_time, print_json, printable, progress, table, warn
 
 if TYPE_CHECKING:
     from offbook.log.sqlite.store import SqliteStore
@@ -69,7 +71,7 @@ def head_hash(value: str) -> str:
 )
 @common_options
 @pass_invocation
-def command(
+def audit_command(
     invocation: Invocation,
     agent: str | None,
     number: int,
@@ -95,8 +97,6 @@ def command(
 
 
 def _list(invocation: Invocation, agent: str | None, number: int, session: str | None, since: int | str | None) -> bool:
-    from offbook.cli.answered import typed
-    from offbook.cli.output import print_json
     from offbook.model.status import AuditReport
 
     with invocation.client() as client:
@@ -110,8 +110,6 @@ def _list(invocation: Invocation, agent: str | None, number: int, session: str |
 
 
 def _show_events(report: AuditReport) -> None:
-    from offbook.cli.output import local_time, table, warn
-
     table(
         ["event", "at", "verb", "by", "session", "details"],
         [
@@ -141,7 +139,6 @@ def told_details(details: dict[str, Any]) -> str:
 
 
 async def _verify(invocation: Invocation, agent: str | None, noted: tuple[str, ...]) -> bool:
-    from offbook.cli.output import print_json, progress
     from offbook.log.blobs import BlobFiles
     from offbook.log.verification import verify
     from offbook.model.errors import InvalidInput
@@ -207,8 +204,6 @@ async def _place_of(store: SqliteStore, agents: list[str], head: str) -> dict[st
 
 
 def _show_proof(heads: dict[str, AuditHead], faults: list[Fault], places: dict[str, dict[str, Any] | None]) -> None:
-    from offbook.cli.output import counted, printable, table
-
     for fault in faults:
         click.secho(printable(f"fault: {described(fault)}"), fg="red")
     for head, place in places.items():

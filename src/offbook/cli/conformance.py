@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation, provider_url
+from offbook.cli.output import counted, print_json, printable
 
 if TYPE_CHECKING:
     from offbook.contrib.conformance import Report, Result
@@ -54,7 +55,7 @@ shape of the answers.
 @home_option
 @json_option
 @pass_invocation
-def command(
+def conformance_command(
     invocation: Invocation, url: str | None, token: str | None, only: tuple[int, ...], ids: tuple[str, ...], yes: bool
 ) -> None:
     """Test any provider against the contract.
@@ -131,8 +132,6 @@ class _Told:
         self._to_head = list(promises)
 
     def tell(self, result: Result) -> None:
-        from offbook.cli.output import printable
-
         self.head(result.promise)
         mark, colour = MARKS[result.outcome]
         click.echo(f"   {click.style(mark, fg=colour)} {result.holds}")
@@ -152,16 +151,12 @@ class _Told:
 def _print_json(report: Report) -> None:
     import msgspec
 
-    from offbook.cli.output import print_json
-
     print_json({"isConforming": report.is_conforming, **msgspec.to_builtins(report)})
 
 
 def told_in_the_end(report: Report) -> list[str]:
     """The verdict, and what of it has scrolled away: which promises are not kept, by which checks, and what was not
     checked."""
-    from offbook.cli.output import counted, printable
-
     passed, failed, missing = (report.with_outcome(outcome) for outcome in ("passed", "failed", "not offered"))
     counts = f"{counted(len(passed), 'check')} passed, {len(failed)} failed, {len(missing)} not offered"
     lines = ["", f"{report.endpoint}: {counts}, in {report.seconds:.1f} s"]

@@ -8,12 +8,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from offbook.cli.forget_checks import list_receipts, plainly, verify
+from offbook.cli.answers import asked, typed
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
-from offbook.cli.receipt_files import check_place, place_of, was_kept
+from offbook.cli.output import counted, print_json, printable, progress, warn
+from offbook.cli.receipts import (
+    check_receipt_place,
+    list_receipts,
+    plainly,
+    receipt_place,
+    receipt_was_kept,
+    show_examples,
+    show_outside,
+    show_reached,
+    show_receipt,
+    verify_receipt,
+)
 
 if TYPE_CHECKING:
-    from offbook import Client
+    from offbook.client.clients import Client
     from offbook.model.receipt import ForgetReceipt
 
 TIMEOUT_SECONDS = 600.0
@@ -71,7 +83,7 @@ class Undelivered(NamedTuple):
 @click.option("--receipts", "is_listing", is_flag=True, help="List the receipts that the provider keeps.")
 @common_options
 @pass_invocation
-def command(
+def forget_command(
     invocation: Invocation,
     entries: tuple[str, ...],
     matching: str | None,
@@ -103,14 +115,14 @@ def command(
         if verified is None:
             list_receipts(invocation)
         else:
-            verify(invocation, verified, matching, kept_in)
+            verify_receipt(invocation, verified, matching, kept_in)
 
 
 def _forget(
     invocation: Invocation, what: dict[str, Any], reason: str, dry_run: bool, is_sure: bool, kept_in: Path | None
 ) -> None:
     if kept_in is not None and not dry_run:
-        check_place(kept_in)
+        check_receipt_place(kept_in)
     undelivered = _delivered(invocation, dry_run=dry_run)
     with invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client:
         preview, would = _asked(client, what, reason, dry_run=True)
@@ -156,17 +168,15 @@ def _delivered(invocation: Invocation, *, dry_run: bool) -> Undelivered:
         return Undelivered(0, sum(map(waiting_in, folders_that_wait(home))))
     if not folders_that_wait(home):
         return Undelivered(0, 0)
-    from offbook.cli.flush import delivered
+    from offbook.cli.upkeep import deliver_waiting
 
-    report = delivered(invocation)
+    report = deliver_waiting(invocation)
     left = sum(waiting_in(Path(each)) for each in report["busy"]) + sum(each["waiting"] for each in report["elsewhere"])
     return Undelivered(report["delivered"], report["waiting"] + left)
 
 
 def _asked(client: Client, what: dict[str, Any], reason: str, *, dry_run: bool) -> tuple[dict[str, Any], ForgetReceipt]:
     """The receipt as it came, because its signature is over all that is in it, and as a value."""
-    from offbook.cli.answered import asked, typed
-    from offbook.cli.output import progress
     from offbook.model.errors import ProviderUnavailable
     from offbook.model.receipt import Forgot
 
@@ -190,9 +200,6 @@ def _asked(client: Client, what: dict[str, Any], reason: str, *, dry_run: bool) 
 def _show_preview(
     invocation: Invocation, client: Client, document: dict[str, Any], would: ForgetReceipt, undelivered: Undelivered
 ) -> None:
-    from offbook.cli.forgotten import show_outside
-    from offbook.cli.output import print_json
-
     if invocation.is_json:
         print_json({"receipt": document, "undelivered": undelivered._asdict()})
         return
@@ -202,9 +209,6 @@ def _show_preview(
 
 
 def _show_would(client: Client, would: ForgetReceipt) -> None:
-    from offbook.cli.forgotten import show_examples, show_reached
-    from offbook.cli.output import counted, printable
-
     if not would.reached.messages and not would.reached.outbox_records:
         click.echo(
             f"nothing to forget: agent {printable(would.agent_id)} has no such message; --agent NAME is another, "
@@ -220,8 +224,6 @@ def _show_would(client: Client, would: ForgetReceipt) -> None:
 
 
 def _tell_undelivered(undelivered: Undelivered) -> None:
-    from offbook.cli.output import counted, warn
-
     if undelivered.delivered:
         click.echo(f"{counted(undelivered.delivered, 'message')} that waited in outboxes delivered first", err=True)
     if undelivered.waiting:
@@ -241,7 +243,6 @@ def _make_sure(
     *,
     is_sure: bool,
 ) -> None:
-    from offbook.cli.output import counted, print_json
     from offbook.model.errors import InvalidInput
 
     if not invocation.is_json:
@@ -281,15 +282,12 @@ def _show_done(
 ) -> None:
     import shlex
 
-    from offbook.cli.forgotten import show_receipt
-    from offbook.cli.output import print_json
-
     if not _is_any(receipt):
         # Backups were looked through in vain: nothing was done, so there is nothing to prove.
         _show_nothing(invocation, document, receipt, undelivered)
         return
-    place = kept_in if kept_in is not None or not _is_own(invocation) else place_of(invocation.home, receipt)
-    is_kept = place is not None and was_kept(place, document)
+    place = kept_in if kept_in is not None or not _is_own(invocation) else receipt_place(invocation.home, receipt)
+    is_kept = place is not None and receipt_was_kept(place, document)
     if invocation.is_json:
         print_json(
             {
@@ -311,8 +309,6 @@ def _show_done(
 def _show_nothing(
     invocation: Invocation, document: dict[str, Any], receipt: ForgetReceipt, undelivered: Undelivered
 ) -> None:
-    from offbook.cli.output import print_json, printable
-
     if invocation.is_json:
         print_json({"receipt": document, "savedTo": None, "undelivered": undelivered._asdict()})
         return

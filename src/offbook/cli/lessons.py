@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from offbook.cli.answers import asked, typed
 from offbook.cli.options import UTF8, Invocation, common_options, meant_agent, pass_invocation
-from offbook.model.lesson import LessonKind, LessonStatus, lesson_id
+from offbook.cli.output import ago, counted, local_minute, print_json, printable, table, wrapped
+from offbook.model.errors import NotFound
+from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, lesson_id
 
 if TYPE_CHECKING:
+    from offbook.client.clients import Client
     from offbook.model.lesson import Verdict
+
+
+# ── offbook lessons ───────────────────────────────────────────────────────────────────────────────
 
 SHOWN = 50
 LESSON_NUMBER = re.compile(r"(?:lesson-)?0*([1-9][0-9]{0,14})", re.IGNORECASE)
@@ -72,7 +80,7 @@ def lesson_name(value: str) -> str:
 
 
 @click.group("lessons", cls=Lessons, epilog=EPILOG, subcommand_metavar="[AGENT] | COMMAND [ARGS]...")
-def command() -> None:
+def lessons_command() -> None:
     """Show what was learnt: decisions, corrections, preferences, procedures, facts, with how sure each is, when it was
     first and last said, and where. Accept, edit or reject what you like."""
 
@@ -80,7 +88,9 @@ def command() -> None:
 # ── what there is ─────────────────────────────────────────────────────────────────────────────
 
 
-@command.command("list", epilog="\b\nExamples:\n  offbook lessons\n  offbook lessons researcher --kind decision -n 10")
+@lessons_command.command(
+    "list", epilog="\b\nExamples:\n  offbook lessons\n  offbook lessons researcher --kind decision -n 10"
+)
 @click.argument("agent", type=UTF8, required=False)
 @click.option("--kind", type=click.Choice(get_args(LessonKind)), help="Only those of this kind.")
 @click.option("--status", type=click.Choice(get_args(LessonStatus)), multiple=True, help="Only those; may be repeated.")
@@ -91,48 +101,42 @@ def list_lessons(
     invocation: Invocation, agent: str | None, kind: str | None, status: tuple[str, ...], limit: int
 ) -> None:
     """Show an agent's lessons, the newest first (also without the word list)."""
-    from offbook.cli.learnt import Found, show_table, tell
-    from offbook.cli.output import print_json
-
     whose = meant_agent(invocation, agent)
     named = {} if whose is None else {"agentId": whose}
     with invocation.client() as client:
-        found = Found(client, {**named, "kind": kind, "status": list(status) or None}, limit)
+        found = FoundLessons(client, {**named, "kind": kind, "status": list(status) or None}, limit)
         documents = list(found)
     if invocation.is_json:
         more = {"next": found.next} if found.next else {}
         print_json({"agentId": found.agent_id, "lessons": documents, "counts": found.counts, **more})
         return
-    show_table(documents)
-    tell(documents, found, is_filtered=kind is not None or bool(status))
+    _show_table(documents)
+    _tell_shown(documents, found, is_filtered=kind is not None or bool(status))
 
 
 # ── one of them ───────────────────────────────────────────────────────────────────────────────
 
 
-@command.command("show", epilog="\b\nExample:\n  offbook lessons show lesson-0003")
+@lessons_command.command("show", epilog="\b\nExample:\n  offbook lessons show lesson-0003")
 @click.argument("lesson", type=lesson_name, metavar="ID")
 @common_options
 @pass_invocation
 def show(invocation: Invocation, lesson: str) -> None:
     """Show one lesson, and where it was said."""
-    from offbook.cli.answered import typed
-    from offbook.cli.learnt import one, show_whole
-    from offbook.cli.output import print_json
     from offbook.model.lesson import Lesson
 
     with invocation.client() as client:
-        document = one(client, lesson)
+        document = _lesson_document(client, lesson)
     if invocation.is_json:
         print_json(document)
     else:
-        show_whole(typed(document, Lesson), invocation.agent)
+        _show_whole(typed(document, Lesson), invocation.agent)
 
 
 # ── what a person says to it ──────────────────────────────────────────────────────────────────
 
 
-@command.command("accept", epilog="\b\nExample:\n  offbook lessons accept lesson-0003 lesson-0007")
+@lessons_command.command("accept", epilog="\b\nExample:\n  offbook lessons accept lesson-0003 lesson-0007")
 @click.argument("lessons", type=lesson_name, nargs=-1, required=True, metavar="ID...")
 @common_options
 @pass_invocation
@@ -141,7 +145,7 @@ def accept(invocation: Invocation, lessons: tuple[str, ...]) -> None:
     _judge(invocation, lessons, "accept")
 
 
-@command.command("reject", epilog="\b\nExample:\n  offbook lessons reject lesson-0004")
+@lessons_command.command("reject", epilog="\b\nExample:\n  offbook lessons reject lesson-0004")
 @click.argument("lessons", type=lesson_name, nargs=-1, required=True, metavar="ID...")
 @common_options
 @pass_invocation
@@ -150,37 +154,33 @@ def reject(invocation: Invocation, lessons: tuple[str, ...]) -> None:
     _judge(invocation, lessons, "reject")
 
 
-@command.command("edit", epilog='\b\nExample:\n  offbook lessons edit lesson-0003 "They prefer green tea."')
+@lessons_command.command("edit", epilog='\b\nExample:\n  offbook lessons edit lesson-0003 "They prefer green tea."')
 @click.argument("lesson", type=lesson_name, metavar="ID")
 @click.argument("text", type=UTF8, required=False)
 @common_options
 @pass_invocation
 def edit(invocation: Invocation, lesson: str, text: str | None) -> None:
     """Say what a lesson should say: TEXT, or without it in your editor ($VISUAL, $EDITOR)."""
-    from offbook.cli.learnt import named
-
     if text is None:
         text = _edited(invocation, lesson)
         if text is None:
             click.echo("nothing was changed", err=True)
             return
     if not text.strip():
-        whose = named(invocation.agent)
+        whose = _naming_agent(invocation.agent)
         raise click.UsageError(f"a lesson cannot say nothing: `offbook lessons reject {lesson}{whose}` takes it away")
     _judge(invocation, [lesson], "edit", text)
 
 
 def _edited(invocation: Invocation, lesson: str) -> str | None:
     """What was made of it in the editor; None where it is what it was."""
-    from offbook.cli.answered import typed
-    from offbook.cli.learnt import named, one
     from offbook.model.lesson import Lesson
 
     if not has_terminal():
-        command_line = f'offbook lessons edit {lesson} "TEXT"{named(invocation.agent)}'
+        command_line = f'offbook lessons edit {lesson} "TEXT"{_naming_agent(invocation.agent)}'
         raise click.UsageError(f"without a terminal there is no editor: `{command_line}`")
     with invocation.client() as client:
-        before = typed(one(client, lesson), Lesson).text
+        before = typed(_lesson_document(client, lesson), Lesson).text
     written = click.edit(before + "\n", extension=".md")
     return None if written is None or written.strip() == before.strip() else written
 
@@ -190,8 +190,6 @@ def has_terminal() -> bool:
 
 
 def _judge(invocation: Invocation, lessons: Sequence[str], verdict: Verdict, text: str | None = None) -> None:
-    from offbook.cli.answered import asked, typed
-    from offbook.cli.output import print_json, printable
     from offbook.model.lesson import Lesson
 
     documents: list[dict[str, Any]] = []
@@ -203,3 +201,122 @@ def _judge(invocation: Invocation, lessons: Sequence[str], verdict: Verdict, tex
                 click.echo(f"{DONE[verdict]} {name}: {printable(typed(documents[-1], Lesson).text)}")
     if invocation.is_json:
         print_json({"lessons": documents})
+
+
+# ── the lessons asked for, page by page, and how they are shown ───────────────────────────────────
+
+MOST_AT_A_TIME = 100
+"""The contract's."""
+
+
+class FoundLessons:
+    """The lessons asked for, page by page; `next` is where more would go on."""
+
+    def __init__(self, client: Client, what: dict[str, Any], limit: int, *, before: str | None = None) -> None:
+        self.next = before
+        self.agent_id = ""
+        self.counts: dict[str, int] = {}
+        self._client = client
+        self._what = what
+        self._limit = limit
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        left = self._limit
+        while left > 0:
+            most = min(left, MOST_AT_A_TIME)
+            document = asked(self._client, "lessons", **self._what, before=self.next, limit=most)
+            page = typed(document, LessonPage)
+            yield from document["lessons"]
+            self.agent_id, self.counts = page.agent_id, page.counts
+            if page.next is not None and page.next == self.next:
+                raise click.ClickException(f"the provider answers with the lessons before {page.next} again")
+            self.next = page.next
+            left -= len(page.lessons)
+            if self.next is None:
+                return
+
+
+def _naming_agent(agent: str | None) -> str:
+    """What a command that is told for copying says of whose it is: without it, another agent's would be meant."""
+    return printable(f" --agent {shlex.quote(agent)}") if agent else ""
+
+
+def _show_table(documents: Sequence[dict[str, Any]]) -> None:
+    lessons = [typed(document, Lesson) for document in documents]
+    if lessons:
+        table(
+            ["id", "kind", "status", "confidence", "first", "last", "times", "what was learnt"],
+            [
+                [
+                    lesson.id,
+                    lesson.kind,
+                    _standing(lesson),
+                    f"{100 * lesson.confidence:.0f} %",
+                    ago(lesson.first_seen),
+                    ago(lesson.last_seen),
+                    f"{lesson.times:,}",
+                    lesson.text,
+                ]
+                for lesson in lessons
+            ],
+            right=["confidence", "times"],
+        )
+
+
+def _standing(lesson: Lesson) -> str:
+    return f"{lesson.status}, now {lesson.replaced_by}" if lesson.replaced_by else lesson.status
+
+
+def _tell_shown(documents: Sequence[dict[str, Any]], found: FoundLessons, *, is_filtered: bool) -> None:
+    total = sum(found.counts.values())
+    if not total:
+        click.echo(
+            f"nothing was learnt of agent {printable(found.agent_id)} yet: lessons follow what is said; "
+            f"`offbook maintain{_naming_agent(found.agent_id)}` looks for them now, `offbook status` lists the agents",
+            err=True,
+        )
+        return
+    if not documents and is_filtered:
+        click.echo("none of that kind: leave out --kind or --status", err=True)
+    by_status = ", ".join(f"{found.counts[name]:,} {name}" for name in get_args(LessonStatus) if name in found.counts)
+    click.echo(f"{counted(total, 'lesson')} in all: {by_status}")
+    if found.next is not None:
+        click.echo(f"{len(documents):,} shown: --limit N shows more", err=True)
+
+
+# ── one of them ───────────────────────────────────────────────────────────────────────────────
+
+
+def _lesson_document(client: Client, lesson: str) -> dict[str, Any]:
+    """The newest of those before the next number, if it is the one that is meant."""
+    following = lesson_id(int(lesson.removeprefix("lesson-")) + 1)
+    for document in FoundLessons(client, {}, 1, before=following):
+        if document.get("id") == lesson:
+            return document
+    whose = f" of agent {client.agent_id!r}" if client.agent_id else ""
+    listed = f"`offbook lessons{_naming_agent(client.agent_id)}`"
+    raise NotFound(f"there is no lesson {lesson!r}{whose}: {listed} lists them, --agent NAME those of another")
+
+
+def _show_whole(lesson: Lesson, agent: str | None) -> None:
+    head = f"{lesson.kind}, {_standing(lesson)}" + (f", about {lesson.about}" if lesson.about else "")
+    click.echo(f"{click.style(lesson.id, bold=True)}  {printable(head)}")
+    for line in wrapped(printable(lesson.text), "  "):
+        click.echo(line)
+    facts = [
+        f"{100 * lesson.confidence:.0f} % sure · said {counted(lesson.times, 'time')}, "
+        f"first {local_minute(lesson.first_seen)}, last {local_minute(lesson.last_seen)} · by {lesson.learnt_by}"
+    ]
+    if lesson.learnt_text is not None:
+        facts.append(f"before it was edited: {lesson.learnt_text}")
+    for fact in facts:
+        for line in wrapped(printable(fact), "  "):
+            click.secho(line, dim=True)
+    for source in lesson.sources:
+        session = shlex.quote(source.session_id)
+        click.echo(
+            f"  {local_minute(source.at)}  "
+            + printable(f"offbook expand --session {session} --from {source.seq}{_naming_agent(agent)}")
+        )
+    if (more := lesson.times - len(lesson.sources)) > 0:
+        click.secho(f"  and {counted(more, 'more time')}", dim=True)

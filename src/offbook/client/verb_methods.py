@@ -39,9 +39,9 @@ class VerbMethods(Asking):
         force: bool = False,
         agent_id: str | None = None,
     ) -> Swap:
-        """Take the compressed context that stands by in the place of the one in use, where `used_tokens` of
-        `context_window` have reached the threshold, or with `force`. Asked again with nothing new, the same
-        answer."""
+        """Replace the context in use by the compressed one that is kept ready, once `used_tokens` of
+        `context_window` reach the threshold, or at once with `force`. Without new messages, asking again gives
+        the same answer."""
         body = self._of(session_id, agent_id, usedTokens=used_tokens, contextWindow=context_window, force=force or None)
         return await self._ask("swap", body, Swap)
 
@@ -54,39 +54,37 @@ class VerbMethods(Asking):
         limit: int = 20,
         agent_id: str | None = None,
     ) -> SummaryPage:
-        """The agent's summaries, the newest first, of one `level` or one session. Go on with `before`: the last
-        `next`."""
+        """The agent's summaries, newest first, of one `level` or session. To continue, pass `next` as `before`."""
         body = self._of(session_id, agent_id, level=level, before=before, limit=limit)
         return await self._ask("summaries", body, SummaryPage)
 
     async def compress(
         self, session_id: str | None = None, *, dry_run: bool = False, again: bool = False, agent_id: str | None = None
     ) -> CompressionEstimate:
-        """Look through a session, or all of the agent's, for what is to be summarised, in the background; with
-        `again` also for what a lesser summarizer wrote than can be had now. With `dry_run` only say what that
-        would take."""
+        """Summarise what is due in one session or in all of the agent's, in the background; with `again`, also
+        rewrite what a lesser summarizer wrote than is available now. With `dry_run`, only estimate the cost."""
         body = self._of(session_id, agent_id, dryRun=dry_run or None, again=again or None)
         return await self._ask("compress", body, CompressionEstimate)
 
     async def replay(self, session_id: str, at: datetime | str, *, agent_id: str | None = None) -> Replay:
-        """What was in the agent's context at a moment, and why."""
+        """What the agent's context held at a given time, and why."""
         body = self._of(session_id, agent_id, at=at)
         return await self._ask("replay", body, Replay)
 
     async def claim_job(self, wait_ms: int = 0, *, agent_id: str | None = None) -> Job | None:
-        """A summary for the host's own model to write, or none; waits up to `wait_ms` for one."""
+        """The next summary for the host's own model to write, or none; waits up to `wait_ms` for one."""
         body = self._of(None, agent_id, waitMs=wait_ms)
         return (await self._ask("jobs/claim", body, ClaimedJob, extra_seconds=wait_ms / 1000)).job
 
     async def complete_job(
         self, job_id: str, text: str, *, usage: Usage | None = None, agent_id: str | None = None
     ) -> None:
-        """What the host's model wrote for a job. Given twice, the first holds."""
+        """What the host's model wrote for a job. If sent twice, the first counts."""
         body = self._of(None, agent_id, jobId=job_id, text=text, usage=usage)
         await self.call("jobs/complete", body)
 
     async def fail_job(self, job_id: str, reason: str = "", *, agent_id: str | None = None) -> None:
-        """The host's model could not write it: somebody else is asked."""
+        """The host's model could not write it: the next summarizer is asked."""
         body = self._of(None, agent_id, jobId=job_id, reason=reason or None)
         await self.call("jobs/fail", body)
 
@@ -104,8 +102,8 @@ class VerbMethods(Asking):
     ) -> Recollection:
         """What was said that answers `query`, best first.
 
-        `scope`: this `session`, all sessions of this `agent`, or `all` agents that have opened their memory to
-        each other. `at`: as it was known then. What was corrected since is left out unless `include_superseded`.
+        `scope`: this `session`, all sessions of this `agent`, or `all` agents that share their memory with each
+        other. `at`: as it was known then. What was corrected since is left out unless `include_superseded`.
         """
         body = self._of(
             session_id,
@@ -134,9 +132,9 @@ class VerbMethods(Asking):
         """What the agent should have in mind before a model call: `memory` for the start of the context, the same
         bytes until the next swap, and `recall` for the end of the user's turn.
 
-        `current_tokens` of `context_window` are in use. `deadline_ms` is how long it may take, where the host has
-        less time than the setting `turn.deadline` gives. `explain` shows the parts, what each takes and why it is
-        there; `preview` changes nothing by it: no retrieval is counted and no section kept.
+        `current_tokens` of `context_window` are in use. `deadline_ms` limits how long it may take, if the host
+        has less time than the setting `turn.deadline`. `explain` shows the parts, their size and why each is
+        there; `preview` changes nothing: no retrieval is counted and no section is kept.
         """
         body = self._of(
             session_id,
@@ -151,28 +149,28 @@ class VerbMethods(Asking):
         return await self._ask("prepareTurn", body, PreparedTurn)
 
     async def enrich(self, session_id: str, query: str, *, agent_id: str | None = None) -> Enrichment:
-        """What the host's own memory search is enriched with, should its result be sparse. Ask before the search
+        """Memories to add to the result of the host's own memory search if that is sparse. Ask before the search
         runs."""
         body = self._of(session_id, agent_id, query=query)
         return await self._ask("enrich", body, Enrichment)
 
     async def topics(self, session_id: str | None = None, *, agent_id: str | None = None) -> TopicList:
-        """What they talk about and keep returning to, in one session or in the newest ones."""
+        """The topics of one session or of the newest ones: what they talk about and return to."""
         body = self._of(session_id, agent_id)
         return await self._ask("topics", body, TopicList)
 
     async def anchors(self, session_id: str | None = None, *, agent_id: str | None = None) -> AnchorList:
-        """What must not be lost from sight, of one session or of the newest ones."""
+        """The anchors of one session or of the newest ones: identities, contradictions, unresolved points."""
         body = self._of(session_id, agent_id)
         return await self._ask("anchors", body, AnchorList)
 
     async def state(self, session_id: str | None = None, *, agent_id: str | None = None) -> ContinuityState:
-        """Topics, anchors and working state, of one session or of the newest ones."""
+        """Open tasks and current goal, with topics and anchors, of one session or of the newest ones."""
         body = self._of(session_id, agent_id)
         return await self._ask("state", body, ContinuityState)
 
     async def config(self, *, agent_id: str | None = None) -> SettingsView:
-        """The settings that hold for an agent."""
+        """The settings that apply to an agent."""
         body = self._of(None, agent_id)
         return await self._ask("config", body, SettingsView)
 
@@ -185,9 +183,9 @@ class VerbMethods(Asking):
         limit: int = 50,
         agent_id: str | None = None,
     ) -> LessonPage:
-        """What was learnt from what was said, the newest first.
+        """The lessons learnt from what was said, newest first.
 
-        Of one `kind`, of one or several `status`. Go on with `before`: the last `next`.
+        Of one `kind`, of one or several `status`. To continue, pass `next` as `before`.
         """
         body = self._of(None, agent_id, kind=kind, status=status, before=before, limit=limit)
         return await self._ask("lessons", body, LessonPage)
@@ -195,8 +193,7 @@ class VerbMethods(Asking):
     async def judge_lesson(
         self, lesson_id: str, verdict: Verdict, text: str | None = None, *, agent_id: str | None = None
     ) -> Lesson:
-        """Accept a lesson, reject it, or `edit` it: `text` is what it says from now on. The same again changes
-        nothing."""
+        """Accept, reject or `edit` a lesson: `text` replaces what it says. The same verdict again changes nothing."""
         body = self._of(None, agent_id, lessonId=lesson_id, verdict=verdict, text=text)
         return await self._ask("lessons/judge", body, Lesson)
 
@@ -208,7 +205,8 @@ class VerbMethods(Asking):
         entry_ids: Sequence[str] | None = None,
         agent_id: str | None = None,
     ) -> Pinned:
-        """Keep entries hot for ever: those named by `entry_ids`, all of a session, or those that hold a `keyword`."""
+        """Pin entries, so that they stay hot: those in `entry_ids`, all of a session, or those that contain a
+        `keyword`."""
         body = self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids)
         return await self._ask("pin", body, Pinned)
 
@@ -220,7 +218,7 @@ class VerbMethods(Asking):
         entry_ids: Sequence[str] | None = None,
         agent_id: str | None = None,
     ) -> Pinned:
-        """Let pinned entries age again: those named, those of a session, those that hold a `keyword`."""
+        """Unpin entries: those in `entry_ids`, all of a session, or those that contain a `keyword`."""
         body = self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids)
         return await self._ask("unpin", body, Pinned)
 
@@ -234,32 +232,32 @@ class VerbMethods(Asking):
         dry_run: bool = False,
         agent_id: str | None = None,
     ) -> ForgetReceipt:
-        """Forget messages for good, with everything that came of them: those named by `entry_ids`, all of a session,
-        or those `matching` a text, however it is spaced and in whatever case. Exactly one of the three. `reason`
-        is kept (it may be empty); with `dry_run` nothing is touched, and the receipt says what would be."""
+        """Erase messages for good, with everything derived from them: those in `entry_ids`, all of a session, or
+        those `matching` a text, regardless of case and spacing. Give exactly one of the three. `reason` is kept
+        (it may be empty). With `dry_run` nothing is erased, and the receipt says what would be."""
         body = self._of(
             session_id, agent_id, reason=reason, entryIds=entry_ids, matching=matching, dryRun=dry_run or None
         )
         return (await self._ask("forget", body, Forgot, extra_seconds=PATIENCE_SECONDS)).receipt
 
     async def cross(self, enabled: bool | None = None, *, agent_id: str | None = None) -> CrossSearch:
-        """Open an agent's memory and that of others to each other (`enabled`), close it, or ask how it is."""
+        """Allow or forbid (`enabled`) this agent and others to search each other's memory, or ask whether they may."""
         body = self._of(None, agent_id, enabled=enabled)
         return await self._ask("cross", body, CrossSearch)
 
     async def reindex(self, *, embeddings: bool = False, agent_id: str | None = None) -> IndexStatus:
-        """Make the agent's search index anew from the log, in the background; with `embeddings` the vectors too."""
+        """Rebuild the agent's search index from the log, in the background; with `embeddings` the vectors too."""
         body = self._of(None, agent_id, embeddings=embeddings or None)
         return await self._ask("reindex", body, IndexStatus)
 
     async def maintain(self, *, tasks: Sequence[str] | None = None, agent_id: str | None = None) -> MaintenanceReport:
-        """Look after the agent's memory now, as is done every few minutes, and say what was done: all tasks, or
-        those named."""
+        """Run the agent's maintenance now, all `tasks` or those named, and report what was done. It also runs by
+        itself every few minutes."""
         body = self._of(None, agent_id, tasks=tasks)
         return await self._ask("maintain", body, MaintenanceReport)
 
     async def export(self, after: str | None = None, *, limit: int = 500, agent_id: str | None = None) -> ExportPage:
-        """Everything an agent has, as records in one order. Go on with `after`: the `next` of the page before."""
+        """Everything an agent has, as records in a fixed order. To continue, pass `next` as `after`."""
         body = self._of(None, agent_id, after=after, limit=limit)
         return await self._ask("export", body, ExportPage)
 
@@ -271,9 +269,9 @@ class VerbMethods(Asking):
         done: bool = False,
         agent_id: str | None = None,
     ) -> Imported:
-        """Take the records of an export, in their order, each once. A request that goes on with a session says which
-        of its messages was given last (`follows`). With `done` no more are to come; until then nothing is made of
-        them."""
+        """Import the records of an export, in order, each once. A request that continues a session names the
+        session's last message before it (`follows`). `done` says that no more will come; until then nothing is
+        derived from them."""
         body = self._of(None, agent_id, records=records, follows=follows, done=done or None)
         return await self._ask("import", body, Imported)
 
@@ -284,7 +282,7 @@ class VerbMethods(Asking):
         *,
         agent_id: str | None = None,
     ) -> None:
-        """The host has compacted by itself. `new_context` is what it went on with: a text, messages, or an object."""
+        """The host has compacted by itself. `new_context` is what it continues with: a text, messages, or an object."""
         body = self._of(session_id, agent_id, newContext=new_context)
         await self.call("hooks/post-compaction", body)
 
@@ -296,16 +294,16 @@ class VerbMethods(Asking):
         parent_session_id: str | None = None,
         agent_id: str | None = None,
     ) -> CompressedContext | None:
-        """A session begins or goes on; the answer is what it needs to know, or null.
+        """A session starts or continues; the answer is the context it needs, or null.
 
-        `parent_session_id`: the session that started it, where it is a subagent's. Only the name is kept, and
-        `status` tells it; nothing is read across agents because of it.
+        `parent_session_id`: the session that started it, if it belongs to a subagent. Only the name is kept, and
+        `status` shows it; it gives no access to another agent's memory.
         """
         body = self._of(session_id, agent_id, maxChars=max_chars, parentSessionId=parent_session_id)
         return await self._ask_maybe("hooks/session-start", body, CompressedContext)
 
     async def session_end(self, session_id: str, reason: str | None = None, *, agent_id: str | None = None) -> None:
-        """A session is over, for a `reason` (new, reset, idle, daily, shutdown, …)."""
+        """A session has ended, for a `reason` (new, reset, idle, daily, shutdown, …)."""
         body = self._of(session_id, agent_id, reason=reason)
         await self.call("hooks/session-end", body)
 
@@ -319,7 +317,7 @@ class VerbMethods(Asking):
         newest: bool = False,
         agent_id: str | None = None,
     ) -> dict[str, Any]:
-        """The session's messages after `after_seq`, whole; waits up to `wait_ms` for one where there is none.
+        """The session's whole messages after `after_seq`; where there is none yet, waits up to `wait_ms` for one.
 
         The first `limit` of them, or the `newest`.
         """

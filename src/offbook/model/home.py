@@ -12,7 +12,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -229,11 +228,3 @@ def safe_name(name: str) -> str:
 
 def _encoded(letter: str) -> str:
     return "".join(f"%{byte:02X}" for byte in letter.encode())
-
-
-# ── The version, read from the installed package, so that it is written down once ──
-
-try:
-    VERSION = version("offbook")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    VERSION = "0+unknown"

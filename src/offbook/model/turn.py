@@ -1,4 +1,4 @@
-"""The nouns of continuity: a turn made ready, what the agent is on about, and what stays with it."""
+"""The nouns of continuity: a prepared turn, open tasks, topics and anchors, and what stays between turns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PartKind = Literal[
 ]
 AnchorKind = Literal["identity", "contradiction", "tension"]
 
-# ── what the agent is on about ────────────────────────────────────────────────────────────────
+# ── open tasks, topics and anchors ────────────────────────────────────────────────────────────
 
 
 class Topic(Value, frozen=True):
@@ -76,7 +76,7 @@ class SessionState(Value, frozen=True):
 
 
 class ContinuityState(Sparse, frozen=True):
-    """What an agent is on about: in one session, or lately."""
+    """Open tasks, current goal, topics and anchors of an agent: of one session, or of the newest ones."""
 
     agent_id: str
     topics: list[Topic] = msgspec.field()

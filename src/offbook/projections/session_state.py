@@ -1,4 +1,4 @@
-"""What a session is on about, followed message by message: its working state, its topics, its anchors.
+"""A session's working state, topics and anchors, followed message by message.
 
 Three folds over the same pages of the log. Each is kept as a note of the session, so that it survives restarts and
 compactions, and goes on where it was.

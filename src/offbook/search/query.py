@@ -7,21 +7,17 @@ recipe. So the wrapping goes, and of a short question the words that only make i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Literal
 
-from offbook.model.memory_entry import Hold, LeftOut, Reach
-from offbook.model.types import Scope, Value
-from offbook.search.resolve import Standing
+from offbook.model.types import Value
 from offbook.search.spotting import unwrapped
 from offbook.search.substance import GREETING, is_asking, is_question, is_recalling, sentences_of, straight
 from offbook.search.times import QueryTimes, without_times
 from offbook.search.words import MARKS, STOP_WORDS, query_terms
 
 if TYPE_CHECKING:
-    from offbook.search.ranking import Hit, Ranking
+    pass
 
 
 MAX_QUERY_CHARS = 2000
@@ -230,42 +226,6 @@ def _asked_about(said: str) -> Asked | None:
 
 
 # ── One question to memory, and what one agent's memory had of it ──
-
-
-class Ask(Value, frozen=True):
-    """One question to memory."""
-
-    scope: Scope
-    query: str
-    limit: int = 5
-    reach: Reach = "agent"
-    at: datetime | None = None
-    include_superseded: bool = False
-    explain: bool = False
-    prefers_hot: bool = False
-    only_said: bool = False
-    """Without what the host told the agent (`system`)."""
-    seconds: float | None = None
-    """How long it may take in all, where somebody has a deadline: what is slow is done without in time."""
-    others: tuple[str, ...] = ()
-    """Agents whose memory may be searched too."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What one agent's memory had."""
-
-    agent_id: str
-    ranking: Ranking
-    hits: dict[int, Hit]
-    """By place."""
-    standing: list[Standing]
-    """What is to be shown, best first; some of it was not found itself but replaced what was."""
-    holds: Mapping[int, Hold]
-    """By place, of what stands; of others there may be none."""
-    offloaded: datetime | None
-    """Whatever arrived by then, and is not pinned, is cold."""
-    left_out: list[LeftOut] = field(default_factory=list)
 
 
 # ── A query as the speaker would have said it: what is embedded ──

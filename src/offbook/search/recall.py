@@ -25,9 +25,10 @@ from offbook.model.memory_entry import Hold, LeftOut, MemoryEntry, PlacedMessage
 from offbook.model.settings import Settings
 from offbook.model.settings.sections import Ttl
 from offbook.model.types import Message, Scope, now
-from offbook.search.candidates import SEARCHED_CHARS, with_fresh
+from offbook.search.ask import Ask, Found
+from offbook.search.fresh import SEARCHED_CHARS, with_fresh
 from offbook.search.index.text import is_indexed
-from offbook.search.query import Ask, Found, Query, as_spoken, read_query, searched_terms
+from offbook.search.query import Query, as_spoken, read_query, searched_terms
 from offbook.search.resolve import LONGEST_CHAIN, Standing, settled
 from offbook.search.results import Choose, Lead, explained_by, leads_of, told
 from offbook.search.times import QueryTimes, read_times

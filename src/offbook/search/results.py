@@ -17,7 +17,8 @@ from offbook.model.content import is_result, render, text_of
 from offbook.model.memory_entry import Explained, Hold, MemoryEntry, PlacedMessage, Replaced, Why
 from offbook.model.settings.sections import Ttl
 from offbook.model.types import Message, Span
-from offbook.search.query import Ask, Found, read_query
+from offbook.search.ask import Ask, Found
+from offbook.search.query import read_query
 from offbook.search.resolve import Standing
 from offbook.search.spotting import Spotter
 from offbook.search.times import QueryTimes

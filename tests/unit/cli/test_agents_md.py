@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from offbook.cli import agents_md
+from offbook.cli import connect
 from offbook.context.agents_md import HEADING, OLD_HEADING, SECTION
 from offbook.model.home import Home
 from tests.unit.cli.conftest import Run
@@ -236,7 +236,7 @@ def as_nobody(*arguments: str) -> tuple[int, str]:
     # Another user may not reach this interpreter: load first, then step down.
     step_down = f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})" if os.geteuid() == 0 else ""
     program = (
-        "import os, offbook.cli, offbook.cli.agents_md, offbook.cli.output, offbook.context.agents_md\n"
+        "import os, offbook.cli, offbook.cli.connect, offbook.cli.output, offbook.context.agents_md\n"
         f"{step_down}\n"
         f"offbook.cli.root({list(arguments)!r})"
     )
@@ -296,13 +296,13 @@ def test_what_somebody_else_writes_meanwhile_is_not_lost(
     workspace: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = given(workspace, "absent")
-    filled = agents_md._fill
+    filled = connect._fill_file
 
     def slowly(unfinished: Path, content: bytes, *, like: Path) -> None:
         filled(unfinished, content, like=like)
         file.write_text("The agent was quicker.\n")
 
-    monkeypatch.setattr(agents_md, "_fill", slowly)
+    monkeypatch.setattr(connect, "_fill_file", slowly)
     result = run("agents-md", str(workspace), "--write")
     assert (result.exit_code, "was changed just now by somebody else: run this again" in result.stderr) == (1, True)
     assert file.read_text() == "The agent was quicker.\n"

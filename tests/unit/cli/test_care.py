@@ -117,7 +117,7 @@ def test_a_certificate_comes_with_the_command_that_serves_it(run: Run, tmp_path:
 
 
 def test_versions_are_told(run: Run) -> None:
-    from offbook.model.home import VERSION
+    from offbook.model.version import VERSION
 
     assert json.loads(run("version", "--json").stdout)["offbook"] == VERSION
     assert run("version").stdout.startswith("offbook  ")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 import pytest
 
-from offbook.cli import compress
+from offbook.cli import summaries
 from offbook.model.errors import WrongShape
 from offbook.model.summary import CompressionEstimate
 from tests.unit.cli.answering import Answering, status
@@ -34,8 +34,8 @@ PAID = {"input_tokens": 40_000, "output_tokens": 2_000, "dollars": 0.128, "summa
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch, provider: Answering) -> None:
-    monkeypatch.setattr(compress, "FIRST_LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(compress, "LONGEST_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(summaries, "FIRST_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(summaries, "LONGEST_LOOK_SECONDS", 0.001)
     provider.with_answers("compress", estimate())
     begun = [status({"L1": 1}), status({"L1": 1}, waiting=2), status({"L1": 3}, waiting=1)]
     provider.with_answers("status", *begun, status({"L1": 4, "L2": 1}))
@@ -43,7 +43,7 @@ def soon(monkeypatch: pytest.MonkeyPatch, provider: Answering) -> None:
 
 @pytest.fixture
 def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compress, "sys", type("", (), {"stdin": type("", (), {"isatty": staticmethod(lambda: True)})}))
+    monkeypatch.setattr(summaries, "sys", type("", (), {"stdin": type("", (), {"isatty": staticmethod(lambda: True)})}))
 
 
 def started(provider: Answering) -> list[dict[str, Any]]:
@@ -157,7 +157,7 @@ def test_whoever_stops_waiting_is_told_that_it_goes_on(run: Run, provider: Answe
 
 
 def test_what_does_not_move_is_not_waited_for(run: Run, provider: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compress, "STALLED_SECONDS", 0.01)
+    monkeypatch.setattr(summaries, "STALLED_SECONDS", 0.01)
     provider.with_answers("status", status(waiting=2, troubles={"openai gpt": "the key is refused"}))
     result = run("compress")
     assert "! openai gpt is not used now: the key is refused\n" in result.stderr

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from offbook import Client
-from offbook.cli.context import CHOICES, DEFAULT_CHARS
-from offbook.cli.handed import told_levels, told_parts
+from offbook.cli.contexts import CHOICES, DEFAULT_CHARS
+from offbook.cli.output import told_levels, told_parts
 from offbook.context.provider_shapes import SHAPES, to_anthropic, to_openai
 from offbook.model.types import CompressedContext, Message, Part, Span, now
 from tests.unit.cli.conftest import Run

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from offbook.cli.continuity import freshness, shortened
+from offbook.cli.state import freshness, shortened
 from offbook.client.clients import Client
 from offbook.model.summary import StateRecord
 from offbook.model.turn import Anchor, AnchorList, ContinuityState, SessionInfo, SessionState, Topic, TopicList

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.cli import flush, forget
-from offbook.cli.forgotten import IN_WORDS, spread
+from offbook.cli import forget, upkeep
+from offbook.cli.receipts import IN_WORDS, spread
 from offbook.client import outboxes
 from offbook.model.errors import Forbidden, NotFound, ProviderRefused, ProviderUnavailable, WrongShape
 from offbook.model.home import Home
@@ -224,7 +224,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         elsewhere = [{"folder": str(tmp_path / "other"), "endpoint": "http://127.0.0.1:9999", "waiting": 4}]
         return {"delivered": 3, "waiting": 0, "busy": [str(tmp_path / "busy")], "elsewhere": elsewhere}
 
-    monkeypatch.setattr(flush, "delivered", delivered)
+    monkeypatch.setattr(upkeep, "deliver_waiting", delivered)
     monkeypatch.setattr(outboxes, "folders_that_wait", lambda home: [tmp_path / "busy", tmp_path / "free"])
     monkeypatch.setattr(outboxes, "waiting_in", lambda folder: 3)
     return flushed

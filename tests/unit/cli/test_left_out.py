@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from offbook.cli.left_out import left_out
+from offbook.cli.output import left_out
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from offbook.cli.log import pretty
+from offbook.cli.sessions import pretty
 from offbook.client.clients import Client
 from offbook.model.types import LogLine, Message
 from tests.unit.cli.conftest import Run

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from offbook.api.embedded import open_memory
-from offbook.cli.maintain import told
+from offbook.cli.upkeep import told_run
 from offbook.client.clients import Client
 from offbook.model.home import Home
 from offbook.model.maintenance import MaintenanceReport, TaskRun
@@ -67,7 +67,7 @@ def test_a_name_that_nobody_has_is_refused_with_those_there_are(run: Run, monkey
 def test_one_of_a_kind_is_said_as_one() -> None:
     did = {"lessons": 1, "session logs": 1, "cold pages": 2, "edits taken": 1, "pages not understood": 1, "waiting": 0}
     run = TaskRun(task="wiki", did=did, seconds=0.0)
-    assert told(run) == "1 lesson, 1 session log, 2 cold pages, 1 edit taken, 1 page not understood"
+    assert told_run(run) == "1 lesson, 1 session log, 2 cold pages, 1 edit taken, 1 page not understood"
 
 
 def test_what_waits_for_a_person_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

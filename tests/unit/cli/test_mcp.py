@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from offbook.api.mcp.asking import INSTALL_HINT
-from offbook.cli.mcp import BY_HAND
+from offbook.cli.gateways import BY_HAND
 from tests.unit.api.mcp.provider import without_sdk
 from tests.unit.cli.conftest import Run
 
@@ -23,10 +23,10 @@ def test_at_a_terminal_it_says_what_it_waits_for(run: Run, monkeypatch: pytest.M
     async def serve(_invocation: object, session_id: str) -> None:
         served.append(session_id)
 
-    monkeypatch.setattr("offbook.cli.mcp._serve", serve)
+    monkeypatch.setattr("offbook.cli.gateways._serve_mcp", serve)
     quiet = run("mcp")
     assert (quiet.exit_code, quiet.output) == (0, "")
-    monkeypatch.setattr("offbook.cli.mcp._is_terminal", lambda: True)
+    monkeypatch.setattr("offbook.cli.gateways._is_terminal", lambda: True)
     told = run("mcp")
     assert (told.exit_code, told.stdout, told.stderr) == (0, "", f"{BY_HAND}\n")
     assert served == ["mcp", "mcp"]

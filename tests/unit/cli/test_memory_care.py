@@ -11,7 +11,7 @@ import pytest
 
 from offbook.api.doctor import search
 from offbook.api.embedded import open_memory
-from offbook.cli import reindex
+from offbook.cli import upkeep
 from offbook.client.clients import Client
 from offbook.model.home import Home
 from offbook.model.memory_entry import CrossSearch, Pinned
@@ -122,8 +122,8 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> list
         return answers[min(len(asked), len(answers)) - 1]
 
     monkeypatch.setattr(Client, "status", answer)
-    monkeypatch.setattr(reindex, "FIRST_LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(reindex, "LONGEST_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(upkeep, "FIRST_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(upkeep, "LONGEST_LOOK_SECONDS", 0.001)
     return asked
 
 
@@ -161,7 +161,7 @@ def test_what_does_not_move_is_not_waited_for(
     run: Run, begun: list[tuple[bool, str | None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering(monkeypatch, status(3, 1))
-    monkeypatch.setattr(reindex, "STALLED_SECONDS", 0.01)
+    monkeypatch.setattr(upkeep, "STALLED_SECONDS", 0.01)
     assert "2 messages still to go, and nothing moves" in run("reindex").stderr
 
 

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from offbook import Client
-from offbook.cli import openclaw_setup
+from offbook.cli import openclaw
 from offbook.model.errors import ProviderRefused, ProviderUnavailable
 from tests.unit.cli.conftest import Run
 from tests.unit.openclaw.hosted import plugin_folder, report, transcript
@@ -242,7 +242,7 @@ def test_mcp_without_its_extra_says_how_to_install_it(run: Run, host: Path, monk
     from offbook.cli.options import Invocation
 
     with pytest.raises(click.UsageError, match=r"pip install 'offbook\[mcp\]'"):
-        openclaw_setup._wishes(
+        openclaw._wishes(
             Invocation(),
             level="capture",
             is_mcp=True,

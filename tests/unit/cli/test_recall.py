@@ -239,6 +239,6 @@ def test_lines_are_as_wide_as_the_terminal_also_in_wide_letters(monkeypatch: pyt
 
 
 def test_styles_do_not_change_what_is_said() -> None:
-    from offbook.cli.recalled import _head
+    from offbook.cli.recall import _head
 
     assert "user" in click.unstyle(_head(entry(1, "x"), names_agents=False, is_best=False))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from offbook.cli.replay import HANDED
+from offbook.cli.contexts import HANDED
 from offbook.model.summary import Replay, ReplayEvent
 from offbook.model.types import Message
 from tests.unit.cli.answering import Answering

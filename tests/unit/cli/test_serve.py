@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from offbook.api.daemon import Address
-from offbook.cli.serve import banner, own_name
-from offbook.model.home import VERSION, Home
+from offbook.cli.provider import banner, own_name
+from offbook.model.home import Home
+from offbook.model.version import VERSION
 from tests.unit.cli.conftest import Run
 
 HERE = Address(socket="/data/offbook.sock", url="http://127.0.0.1:8770", home="/data")

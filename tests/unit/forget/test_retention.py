@@ -31,7 +31,7 @@ Parts = tuple[Memory, SqliteStore]
 
 
 def retention_of(memory: Memory) -> forgets.Retention:
-    return forgets.Retention(memory._store, memory._background.forgetting, memory._settings)
+    return forgets.Retention(memory._store, memory._background.forgetting, memory._background._settings)
 
 
 @pytest.fixture

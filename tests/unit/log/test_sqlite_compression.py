@@ -453,7 +453,7 @@ async def test_a_context_is_packed_beside_the_writer(tmp_path: Path, monkeypatch
 _SWAPPING = """
 import asyncio, sys
 from pathlib import Path
-from offbook.store.sqlite import SqliteStore
+from offbook.log.sqlite.store import SqliteStore
 from tests.unit.store.test_sqlite_compression import CHAT, EVENT, add, context, draft
 
 async def swap(path):

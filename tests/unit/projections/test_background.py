@@ -26,7 +26,7 @@ from offbook.projections import embeddings as embedding_module
 from offbook.projections import indexes as indexes_module
 from offbook.projections import runner as runner_module
 from offbook.projections.embeddings import embedded_in
-from offbook.search.query import Ask
+from offbook.search.ask import Ask
 from tests.unit.projections.conftest import add, numbered, open_background, places_of, until
 from tests.unit.projections.doubles import Shelf, WordsEmbedder
 
@@ -89,7 +89,7 @@ async def test_everything_ends_indexed_embedded_and_committed(
 async def test_the_backlog_is_there_from_the_first_message_to_its_vector(
     store: SqliteStore, opening: Callable[..., Any], shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_module, "COMMIT_SECONDS", 0.1)
+    monkeypatch.setattr(indexes_module, "COMMIT_SECONDS", 0.1)
     may_go_on = threading.Event()
     shelf.embedders["old"].before_each = lambda: may_go_on.wait(10)
     async with opening() as background:

@@ -5,7 +5,7 @@ import pytest
 from offbook.model.memory_entry import PlacedMessage
 from offbook.model.types import Entry, LoggedMessage, Message
 from offbook.search import candidates
-from offbook.search.candidates import MOST_SOUGHT, READ_CHARS, with_fresh
+from offbook.search.fresh import MOST_SOUGHT, READ_CHARS, with_fresh
 from offbook.search.query import read_query
 from offbook.search.ranking import NOTHING, Look
 from offbook.search.words import query_terms

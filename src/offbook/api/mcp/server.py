@@ -13,7 +13,7 @@ from offbook.api.mcp import prompts, resources, tools
 from offbook.api.mcp.arguments import schema_of
 from offbook.api.mcp.asking import Ask, Memory
 from offbook.model.errors import OffbookError
-from offbook.model.home import VERSION
+from offbook.model.version import VERSION
 
 INSTRUCTIONS = (
     "Offbook is your memory across conversations. Call memory_recall before you answer from what may have been said "

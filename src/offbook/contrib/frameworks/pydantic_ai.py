@@ -22,14 +22,6 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelRequest,
-    ModelResponse,
-    SystemPromptPart,
-    UserPromptPart,
-)
 
 from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
@@ -40,6 +32,21 @@ from offbook.contrib.frameworks.sessions import Sessions, missing
 from offbook.model.content import render, tool_calls, tool_results
 from offbook.model.errors import InvalidInput
 from offbook.model.types import Block, Message
+
+try:
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelMessagesTypeAdapter,
+        ModelRequest,
+        ModelResponse,
+        SystemPromptPart,
+        UserPromptPart,
+    )
+    from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.tools import RunContext
+except ImportError as error:
+    raise missing("Pydantic AI", "pydantic-ai", error) from error
 
 # ── Messages of Pydantic AI as messages of ours and back. Pure ──
 
@@ -215,16 +222,6 @@ def _unblocked(block: Block) -> str | Part:
         block = {**block, "data": str(block["data"]).translate(_TO_URL_SAFE)}
     return {field: value for field, value in block.items() if field != "type"}
 
-
-try:
-    from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.messages import ModelMessage, ModelResponse, SystemPromptPart
-    from pydantic_ai.models import ModelRequestContext
-    from pydantic_ai.tools import RunContext
-
-    pass  # merged
-except ImportError as error:
-    raise missing("Pydantic AI", "pydantic-ai", error) from error
 
 log = logging.getLogger("offbook.integrations")
 

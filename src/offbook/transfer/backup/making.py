@@ -23,8 +23,9 @@ from offbook.log.sqlite.connection import open_reader, schema_version, store_err
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import ALL_SESSIONS
 from offbook.model.errors import InvalidInput, OffbookError, StoreBusy, StoreError
-from offbook.model.home import VERSION, Home
+from offbook.model.home import Home
 from offbook.model.types import Scope, now
+from offbook.model.version import VERSION
 from offbook.transfer.backup.archive import (
     DATABASE,
     FORMAT,

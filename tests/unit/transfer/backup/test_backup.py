@@ -385,10 +385,10 @@ async def test_a_backup_that_is_cancelled_leaves_nothing(
 BREAK_OFF = """
 import asyncio, os, shutil, sys
 from pathlib import Path
-from offbook.backup import restore
-from offbook.embedded import open_memory
-from offbook.home import Home
-from offbook.types import Message
+from offbook.transfer.backup import restore
+from offbook.api.embedded import open_memory
+from offbook.model.home import Home
+from offbook.model.types import Message
 
 crashed, archive, cut_off = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
 rename, left = Path.rename, 0

@@ -14,7 +14,7 @@ from offbook.transfer.backup.making import left_behind, remove_abandoned, workin
 WORKS = """
 import sys, time
 from pathlib import Path
-from offbook.backup.unfinished import working_folder
+from offbook.transfer.backup.making import working_folder
 with working_folder(Path(sys.argv[1])) as folder:
     (folder / "offbook.db").write_text("all that was ever said")
     print(folder, flush=True)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from offbook.cli.answers import agents_there, refuse_unknown
 from offbook.cli.options import UTF8, Invocation, home_option, json_option, pass_invocation, url_option
+from offbook.cli.output import counted, left_out, print_json, printable, progress, table, warn
 
 if TYPE_CHECKING:
     from offbook.cli.output import Advance
@@ -68,9 +70,8 @@ them, and `offbook audit --json` shows the chain.
 @url_option
 @json_option
 @pass_invocation
-def command(invocation: Invocation, folder: Path | None, agents: Sequence[str], form: str) -> None:
+def export_command(invocation: Invocation, folder: Path | None, agents: Sequence[str], form: str) -> None:
     """Write everything to a folder, as files that anybody can read."""
-    from offbook.cli.output import print_json
     from offbook.transfer.whole_folder import check_is_free, whole_folder
 
     target = (folder or Path(f"offbook-export-{date.today().isoformat()}")).absolute()
@@ -102,8 +103,6 @@ class _Export:
 
 
 def _chosen(client: Client, wanted: Sequence[str]) -> list[str]:
-    from offbook.cli.known_agents import agents_there, refuse_unknown
-
     there = agents_there(client, wanted)
     refuse_unknown(wanted, there, "--agent")
     return [name for name in there if not wanted or name in wanted]
@@ -113,7 +112,6 @@ def _chosen(client: Client, wanted: Sequence[str]) -> list[str]:
 
 
 def _own(export: _Export) -> list[dict[str, Any]]:
-    from offbook.cli.output import progress
     from offbook.transfer.record_files import write_agent, write_index
 
     told = []
@@ -146,7 +144,6 @@ def _records(client: Client, agent_id: str, advance: Advance) -> tuple[Any, Any]
 
 
 def _foreign(export: _Export) -> list[dict[str, Any]]:
-    from offbook.cli.output import progress
     from offbook.transfer.agent_folders import AgentFolder, folder_names, write_folders
     from offbook.transfer.provider_export import ProviderExported
 
@@ -228,7 +225,6 @@ def _leads_nowhere(path: Path) -> bool:
 
 
 def _bring_up_to_date(client: Client, agent_id: str) -> None:
-    from offbook.cli.output import printable, warn
     from offbook.model.errors import ProviderRefused
 
     try:
@@ -253,9 +249,6 @@ _WRITE: dict[str, Callable[[_Export], list[dict[str, Any]]]] = {OWN: _own, WIKI:
 
 
 def _show(target: Path, form: str, written: Sequence[dict[str, Any]]) -> None:
-    from offbook.cli.left_out import left_out
-    from offbook.cli.output import counted, printable, table, warn
-
     names = {"agentId": "agent", "records": "records", "files": "files", "folder": "in"}
     shown = [name for name in names if any(name in one for one in written)]
     rows = [[_cell(one.get(name, "")) for name in shown] for one in written]

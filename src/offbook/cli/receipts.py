@@ -1,16 +1,27 @@
-"""What would be forgotten, what was, and whether it is gone: as people read it."""
+"""What `offbook forget` shows and keeps: what would be forgotten, what was, and whether it is still gone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from offbook.cli.answers import asked, typed
+from offbook.cli.output import counted, local_minute, local_time, print_json, printable, progress, table, warn
+
 if TYPE_CHECKING:
-    from offbook import Client
-    from offbook.model.receipt import ForgetCheck, ForgetReceipt, ForgottenSpan, Residue
+    from offbook.cli.options import Invocation
+    from offbook.client.clients import Client
+    from offbook.model.home import Home
+    from offbook.model.receipt import ForgetCheck, ForgetReceipt, ForgottenSpan, KeptReceipt, Residue
     from offbook.model.summary import SourceLine
+
+
+# ── what would be forgotten, what was, and whether it is gone ─────────────────────────────────────
 
 EXAMPLES = 10
 EXAMPLE_CHARS = 100
@@ -50,8 +61,6 @@ IN_WORDS = {
 
 
 def show_reached(receipt: ForgetReceipt) -> None:
-    from offbook.cli.output import table
-
     counts = {name: getattr(receipt.reached, name) for name in IN_WORDS}
     table(
         ["how many", "what"],
@@ -76,7 +85,6 @@ def spread(spans: Sequence[ForgottenSpan], most: int = EXAMPLES) -> list[tuple[F
 
 
 def show_examples(client: Client, receipt: ForgetReceipt) -> None:
-    from offbook.cli.output import counted, local_minute, table
     from offbook.model.content import render
 
     lines = [line for span, number in spread(receipt.spans) for line in _lines(client, receipt.agent_id, span, number)]
@@ -101,7 +109,6 @@ def show_examples(client: Client, receipt: ForgetReceipt) -> None:
 
 
 def _lines(client: Client, agent_id: str, span: ForgottenSpan, number: int) -> list[SourceLine]:
-    from offbook.cli.answered import typed
     from offbook.model.summary import Expansion
 
     meant = {"sessionId": span.session_id, "firstSeq": span.first_seq, "lastSeq": span.last_seq}
@@ -118,8 +125,6 @@ def _beginning(text: str) -> str:
 
 
 def show_receipt(receipt: ForgetReceipt) -> None:
-    from offbook.cli.output import counted, local_time, printable
-
     sessions = len({span.session_id for span in receipt.spans})
     click.secho(
         f"forgotten: {counted(receipt.reached.messages, 'message')} of {counted(sessions, 'session')} "
@@ -136,22 +141,16 @@ def show_receipt(receipt: ForgetReceipt) -> None:
 
 
 def show_outside(receipt: ForgetReceipt) -> None:
-    from offbook.cli.output import printable, warn
-
     for place in receipt.outside:
         warn(printable(f"out of reach, so look there yourself: {place}"))
 
 
 def show_residue(residue: Sequence[Residue]) -> None:
-    from offbook.cli.output import printable
-
     for each in residue:
         click.secho(printable(f"NOT GONE: {each.where}: {each.what}"), fg="red", err=True)
 
 
 def show_check(check: ForgetCheck) -> None:
-    from offbook.cli.output import counted
-
     if not check.is_genuine:
         click.secho(
             "not genuine: this provider did not sign it, or it was changed since; nothing was searched",
@@ -176,11 +175,147 @@ def show_check(check: ForgetCheck) -> None:
 
 
 def _tell_wordless(number: int) -> None:
-    from offbook.cli.output import counted, warn
-
     own, these = ("its", "it was") if number == 1 else ("their", "they were")
     warn(
         f"{counted(number, 'message has', 'messages have')} no words of {own} own (one word, or what others say, too): "
         f"{these} looked for by place, in the log, the index, vectors, summaries, lessons, outboxes and backups. "
         "--matching TEXT looks for the words, in files, too"
     )
+
+
+# ── the files that receipts are kept in ───────────────────────────────────────────────────────────
+
+RECEIPT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""What may be the name of a file, whoever said it."""
+
+
+def check_receipt_place(kept_in: Path) -> None:
+    """Before anything is gone: a receipt that cannot be kept proves nothing."""
+    if kept_in.exists():
+        raise click.UsageError(f"{kept_in} is there already: name another file for the receipt")
+    if not kept_in.absolute().parent.is_dir():
+        raise click.UsageError(f"{kept_in}: there is no such folder to write the receipt to")
+
+
+def receipt_place(home: Home, receipt: ForgetReceipt) -> Path:
+    name = receipt.id if RECEIPT_ID.fullmatch(receipt.id) else f"forget-{receipt.audit_seq}"
+    return home.receipts / f"{name}.json"
+
+
+def receipt_was_kept(place: Path, document: dict[str, Any]) -> bool:
+    """A receipt that cannot be written is shown instead: what it names is gone already."""
+    import msgspec
+
+    from offbook.model.home import make_private, write_private
+
+    try:
+        if not place.absolute().parent.exists():
+            make_private(place.parent)
+        write_private(place, msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+    except OSError as error:
+        warn(f"the receipt cannot be written to {place}: {error.strerror or error}")
+        return False
+    return True
+
+
+def read_receipt(receipt_file: Path) -> Any:
+    """The receipt itself, or what --json printed around it."""
+    import msgspec
+
+    from offbook.model.errors import InvalidInput
+
+    try:
+        document = msgspec.json.decode(receipt_file.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{receipt_file} is no receipt: it cannot be read as JSON ({error})") from None
+    receipt = document.get("receipt", document) if isinstance(document, dict) else document
+    if not isinstance(receipt, dict) or not {"id", "agentId", "signature"} <= receipt.keys():
+        raise InvalidInput(f"{receipt_file} is no receipt of `offbook forget`, or of a dry run, which proves nothing")
+    return receipt
+
+
+# ── long after: which receipts there are, and whether what one names is still gone ────────────────
+
+VERIFY_TIMEOUT_SECONDS = 600.0
+"""All of the history is looked through."""
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """What is wrong with the request is said in its detail; that something is wrong with it need not be said before."""
+    from offbook.model.errors import ProviderRefused
+
+    try:
+        yield
+    except ProviderRefused as error:
+        if error.document.get("status") in (400, 422) and error.document.get("detail"):
+            error.detail = str(error.document["detail"])
+        raise
+
+
+def verify_receipt(invocation: Invocation, named: str, matching: str | None, kept_in: Path | None) -> None:
+    """`named`: a file that holds a receipt, or the id of one that the provider keeps."""
+    from offbook.model.receipt import ForgetCheck
+
+    body = _verify_body(named, kept_in) | ({} if matching is None else {"matching": matching})
+    with invocation.client(timeout_seconds=VERIFY_TIMEOUT_SECONDS) as client, progress("searching", None):
+        owner = {"agentId": client.agent_id} if "receiptId" in body and client.agent_id is not None else {}
+        document = client.call("forget/verify", owner | body)
+    check = typed(document, ForgetCheck)
+    is_kept = (
+        kept_in is not None and document.get("receipt") is not None and receipt_was_kept(kept_in, document["receipt"])
+    )
+    if invocation.is_json:
+        print_json(document)
+    else:
+        show_check(check)
+        if is_kept:
+            click.echo(f"the receipt is in {kept_in}")
+    if not check.is_genuine or check.residue:
+        raise click.exceptions.Exit(1)
+
+
+def _verify_body(named: str, kept_in: Path | None) -> dict[str, Any]:
+    path = Path(named)
+    if path.is_file():
+        if kept_in is not None:
+            raise click.UsageError("--receipt goes with --verify ID: a file is there already")
+        return {"receipt": read_receipt(path)}
+    if not RECEIPT_ID.fullmatch(named):
+        raise click.UsageError(f"{named} is no file, and no id of a receipt: `offbook forget --receipts` lists them")
+    if kept_in is not None:
+        check_receipt_place(kept_in)
+    return {"receiptId": named}
+
+
+def list_receipts(invocation: Invocation) -> None:
+    from offbook.model.receipt import ForgetCheck
+
+    with invocation.client(timeout_seconds=VERIFY_TIMEOUT_SECONDS) as client:
+        document = asked(client, "forget/verify")
+    check: ForgetCheck = typed(document, ForgetCheck)
+    if invocation.is_json:
+        print_json({"receipts": document.get("receipts", [])})
+        return
+    if not check.receipts:
+        click.echo("nothing was forgotten yet; --agent NAME is another")
+        return
+    _show_receipts(check.receipts)
+
+
+def _show_receipts(receipts: list[KeptReceipt]) -> None:
+    table(
+        ["id", "when", "by", "named by", "messages", "reason", ""],
+        [
+            [one.id, local_minute(one.at), one.by, one.how, f"{one.messages:,}", one.reason, _told_state(one)]
+            for one in receipts
+        ],
+        right=["messages"],
+    )
+    click.echo("verify one: offbook forget --verify ID; --receipt FILE writes it to a file")
+
+
+def _told_state(receipt: KeptReceipt) -> str:
+    if not receipt.is_finished:
+        return "not finished yet"
+    return f"{receipt.residue:,} NOT GONE" if receipt.residue else ""

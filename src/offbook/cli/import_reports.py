@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from offbook.cli.options import Invocation
+from offbook.cli.output import counted, left_out, printable, progress, table, warn
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
@@ -21,9 +22,8 @@ TIMEOUT_SECONDS = 60.0
 PROBLEMS_SHOWN = 20
 
 
-def provider(invocation: Invocation, stack: ExitStack, dry_run: bool) -> Client | None:
+def importing_client(invocation: Invocation, stack: ExitStack, dry_run: bool) -> Client | None:
     """Asked before anything is read: a person should not wait to hear that it is away."""
-    from offbook.cli.output import warn
     from offbook.model.errors import ProviderUnavailable
 
     client = stack.enter_context(invocation.client(timeout_seconds=TIMEOUT_SECONDS))
@@ -37,11 +37,10 @@ def provider(invocation: Invocation, stack: ExitStack, dry_run: bool) -> Client 
     return client
 
 
-def tell(
+def tell_conversations(
     client: Client | None, report: ImportReport, conversations: Sequence[Conversation], since: datetime | None = None
 ) -> None:
     """Every message of every conversation, each once. The report counts as it goes, also where it breaks off."""
-    from offbook.cli.output import progress
     from offbook.client.history.importing import Importing
 
     started = time.monotonic()
@@ -74,16 +73,11 @@ def told_of_breaking_off(told: Callable[[], str]) -> Iterator[None]:
 
 
 def _broken_off(report: ImportReport) -> str:
-    from offbook.cli.output import counted
-
     stored = counted(report.total("new"), "message")
     return f"{stored} stored until then. Run this again: nothing is stored twice, and it goes on where it was"
 
 
-def show(report: ImportReport) -> None:
-    from offbook.cli.left_out import left_out
-    from offbook.cli.output import counted, printable, table, warn
-
+def show_import(report: ImportReport) -> None:
     new = "would store" if report.is_dry_run else "stored"
     columns = {
         "agent": "agent_id",
@@ -118,8 +112,6 @@ def _cell(value: object) -> str:
 
 
 def _show_late(report: ImportReport) -> None:
-    from offbook.cli.output import counted, printable, warn
-
     if not report.came_after_newer:
         return
     many = counted(len(report.came_after_newer), "session")
@@ -133,8 +125,6 @@ def _show_late(report: ImportReport) -> None:
 
 
 def _show_problems(report: ImportReport) -> None:
-    from offbook.cli.output import counted, printable, warn
-
     if not report.problems:
         return
     counts = {

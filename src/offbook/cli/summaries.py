@@ -1,19 +1,199 @@
-"""`offbook compress`: summarise what is not summarised yet, after saying what that takes."""
+"""`offbook inspect`, `compress`: the summaries that there are, and those still to be written."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from offbook.cli.answers import asked, typed
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
+from offbook.cli.output import (
+    counted,
+    local_minute,
+    print_json,
+    printable,
+    progress,
+    told_levels,
+    told_span,
+    warn,
+    wrapped,
+)
 
 if TYPE_CHECKING:
-    from offbook import Client
+    from offbook.client.clients import Client
     from offbook.model.status import Status
-    from offbook.model.summary import CompressionEstimate
+    from offbook.model.summary import CompressionEstimate, SummaryView
+
+
+# ── offbook inspect ───────────────────────────────────────────────────────────────────────────────
+
+SHOWN = 10
+MOST_AT_A_TIME = 100
+"""The contract's."""
+LINES_SHOWN = 3
+HIGHEST_LEVEL = 9
+INDENT = "  "
+
+INSPECT_EPILOG = """\b
+Examples:
+  offbook inspect                       the newest 10
+  offbook inspect --level L2 --full     whole, with what each leaves out
+  offbook inspect --session chat --all
+  offbook inspect --all --json | jq -r '.summaries[].id'
+
+\b
+`offbook expand ID` shows the messages behind one, word for word.
+`offbook compress` summarises what is not summarised yet.
+"""
+
+
+def level_number(value: str) -> int:
+    """`L2` as it is shown, or `2`."""
+    digits = value.strip().upper().removeprefix("L")
+    if not (digits.isascii() and digits.isdigit() and 1 <= int(digits) <= HIGHEST_LEVEL):
+        raise click.BadParameter(f"{value!r} is no level such as L1 or L2")
+    return int(digits)
+
+
+@click.command("inspect", epilog=INSPECT_EPILOG)
+@click.option("--level", type=level_number, metavar="L", help="Only those of this level: L1, L2, ….")
+@click.option("--session", type=UTF8, metavar="S", help="Only those of this session.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=SHOWN, show_default=True, help="Most summaries shown."
+)
+@click.option("--all", "wants_all", is_flag=True, help="All of them, however many.")
+@click.option("--full", is_flag=True, help="The whole text of each, and what it leaves out.")
+@common_options
+@pass_invocation
+def inspect_command(
+    invocation: Invocation, level: int | None, session: str | None, limit: int, wants_all: bool, full: bool
+) -> None:
+    """Show the summaries, the newest first: what each stands for, who wrote it, what it cost and what it leaves out."""
+    with invocation.client() as client:
+        found = FoundSummaries(client, level, session, None if wants_all else limit)
+        documents = list(found)
+        counts = _counts(client, session)
+    if invocation.is_json:
+        more = {"next": found.next} if found.next else {}
+        print_json({"summaries": documents, "counts": counts, **more})
+        return
+    _show_summaries(documents, full=full)
+    _tell_counts(
+        documents, counts, has_more=found.next is not None, is_filtered=level is not None or session is not None
+    )
+
+
+class FoundSummaries:
+    """The summaries asked for, page by page; `next` is where more would go on."""
+
+    def __init__(self, client: Client, level: int | None, session: str | None, limit: int | None) -> None:
+        self.next: str | None = None
+        self._client = client
+        self._level = level
+        self._session = session
+        self._limit = limit
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        from offbook.model.summary import SummaryPage
+
+        left = self._limit
+        while left is None or left > 0:
+            document = asked(
+                self._client,
+                "summaries",
+                level=self._level,
+                sessionId=self._session,
+                before=self.next,
+                limit=MOST_AT_A_TIME if left is None else min(left, MOST_AT_A_TIME),
+            )
+            page = typed(document, SummaryPage)
+            yield from document["summaries"]
+            if page.next is not None and page.next == self.next:
+                raise click.ClickException(f"the provider answers with the summaries before {page.next} again")
+            self.next = page.next
+            left = None if left is None else left - len(page.summaries)
+            if self.next is None:
+                return
+
+
+def _counts(client: Client, session: str | None) -> dict[str, int]:
+    """How many the agent has, by level. Whose a session is may be said by its key."""
+    from offbook.ingest.scope import resolve_agent
+    from offbook.model.status import Status
+
+    agent = resolve_agent(session, client.agent_id, "")
+    return typed(client.status(agent or None), Status).summaries.counts
+
+
+def _show_summaries(documents: list[dict[str, Any]], *, full: bool) -> None:
+    from offbook.model.summary import SummaryView
+
+    for document in documents:
+        summary = typed(document, SummaryView)
+        click.echo(_summary_head(summary))
+        for line in _summary_facts(summary):
+            click.secho(INDENT + line, dim=True)
+        for line in _summary_text(summary, full=full):
+            click.echo(line)
+        click.echo()
+
+
+def _summary_head(summary: SummaryView) -> str:
+    """Its id, what of which session it stands for, and from when to when that was said."""
+    places = "; ".join(
+        f"session {span.session_id} {told_span(span.first_seq, span.last_seq)}" for span in summary.spans
+    )
+    when = f"{local_minute(summary.first_at)} to {local_minute(summary.last_at)}"
+    return f"{click.style(summary.id, bold=True)}  {printable(places)}  {click.style(when, dim=True)}"
+
+
+def _summary_facts(summary: SummaryView) -> Iterator[str]:
+    share = 100 * summary.tokens / max(1, summary.source_tokens)
+    yield (
+        f"{counted(summary.source_messages, 'message')} · {summary.source_tokens:,} → {summary.tokens:,} tokens "
+        f"({share:.0f} %) · {counted(summary.lost, 'particular')} left out"
+    )
+    cost = f"${summary.usage.dollars:,.4f}" if summary.usage.dollars else "no cost"
+    made = printable(f"by {summary.summarizer} on {local_minute(summary.made_at)} · {cost}")
+    merges = f" · merges {summary.sources[0]} to {summary.sources[-1]}" if summary.sources else ""
+    yield made + printable(merges) + (f" · merged into {summary.parent}" if summary.parent else "")
+
+
+def _summary_text(summary: SummaryView, *, full: bool) -> Iterator[str]:
+    lines = summary.text.rstrip().split("\n")
+    shown = lines if full else lines[:LINES_SHOWN]
+    yield from wrapped(printable("\n".join(shown)), INDENT)
+    if len(lines) > len(shown):
+        yield click.style(f"{INDENT}… {counted(len(lines) - len(shown), 'more line')}: --full", dim=True)
+    if not full:
+        return
+    for (session_id, seq), losses in groupby(summary.losses, lambda loss: (loss.session_id, loss.seq)):
+        told = ", ".join(f"{loss.kind} {loss.text}" for loss in losses)
+        yield click.style(printable(f"{INDENT}left out of {session_id} {told_span(seq, seq)}: {told}"), fg="yellow")
+    if (more := summary.lost - len(summary.losses)) > 0:
+        yield click.style(f"{INDENT}and {counted(more, 'more particular')}: `offbook expand {summary.id}`", fg="yellow")
+
+
+def _tell_counts(documents: list[dict[str, Any]], counts: dict[str, int], *, has_more: bool, is_filtered: bool) -> None:
+    total = sum(counts.values())
+    if not total:
+        click.echo(
+            "no summaries yet: they are made as sessions grow; `offbook compress` looks for what is due", err=True
+        )
+        return
+    if not documents and is_filtered:
+        click.echo("none of that kind: leave out --level or --session", err=True)
+    click.echo(f"{counted(total, 'summary', 'summaries')} in all: {told_levels(counts)}")
+    if has_more:
+        click.echo(f"{len(documents):,} shown: --limit N or --all shows more", err=True)
+
+
+# ── offbook compress ──────────────────────────────────────────────────────────────────────────────
 
 TIMEOUT_SECONDS = 120.0
 """The estimate looks at every session of the agent."""
@@ -22,7 +202,7 @@ FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.2, 2.0
 STALLED_SECONDS = 180.0
 """Without anything new after which it is not waited for: longer than a slow model takes for one summary."""
 
-EPILOG = """\b
+COMPRESS_EPILOG = """\b
 Examples:
   offbook compress --dry-run         what there is to do, and what it costs
   offbook compress
@@ -43,7 +223,7 @@ first that can. Its id stays. What is not done yet is done by the next.
 """
 
 
-@click.command("compress", epilog=EPILOG)
+@click.command("compress", epilog=COMPRESS_EPILOG)
 @click.option("--session", type=UTF8, metavar="S", help="Only this session.")
 @click.option("--all", "wants_all", is_flag=True, help="Every session of the agent, which is the default.")
 @click.option("--again", is_flag=True, help="Also write again what a lesser summarizer wrote than there is now.")
@@ -52,12 +232,10 @@ first that can. Its id stays. What is not done yet is done by the next.
 @click.option("--no-wait", is_flag=True, help="Begin it, and do not wait for its end.")
 @common_options
 @pass_invocation
-def command(
+def compress_command(
     invocation: Invocation, session: str | None, wants_all: bool, again: bool, dry_run: bool, yes: bool, no_wait: bool
 ) -> None:
     """Summarise what is not summarised yet, in the background, after saying what that takes."""
-    from offbook.cli.answered import asked, typed
-    from offbook.cli.output import counted, print_json
     from offbook.model.summary import CompressionEstimate
 
     if wants_all and session is not None:
@@ -99,9 +277,6 @@ def command(
 
 
 def _tell_estimate(estimate: CompressionEstimate, session: str | None, *, is_again: bool) -> None:
-    from offbook.cli.handed import told_levels
-    from offbook.cli.output import counted, printable
-
     where = f"session {session}" if session is not None else counted(estimate.sessions, "session")
     facts = {
         "to summarise": f"about {estimate.source_tokens:,} tokens of {where}"
@@ -118,8 +293,6 @@ def _tell_estimate(estimate: CompressionEstimate, session: str | None, *, is_aga
 
 
 def _told_again(estimate: CompressionEstimate) -> str:
-    from offbook.cli.output import counted
-
     number = counted(estimate.again, "summary", "summaries")
     return f"{number} by a lesser summarizer, to be written again" if estimate.again else "none is by a lesser one"
 
@@ -149,7 +322,6 @@ def _agree(estimate: CompressionEstimate, *, is_agreed: bool, may_ask: bool) -> 
 
 
 def _status(client: Client, agent: str) -> Status:
-    from offbook.cli.answered import typed
     from offbook.model.status import Status
 
     return typed(client.status(agent), Status)
@@ -157,19 +329,17 @@ def _status(client: Client, agent: str) -> Status:
 
 def _waited(client: Client, estimate: CompressionEstimate, before: Status) -> Status:
     """The status once no session waits, or once nothing has moved for long."""
-    from offbook.cli.output import progress
-
     pause, shown, moved_at = FIRST_LOOK_SECONDS, 0, time.monotonic()
     status = before
     try:
         # What is written again is not counted anywhere, so how long that takes is not known.
         with progress("summarising", None if estimate.again else estimate.summaries or None) as advance:
             while True:
-                seen, status = _place(status), _status(client, estimate.agent_id)
+                seen, status = _progress_of(status), _status(client, estimate.agent_id)
                 done = sum(_made(estimate, status).values())
                 advance(max(0, done - shown))
                 shown = max(shown, done)
-                if _place(status) != seen:
+                if _progress_of(status) != seen:
                     moved_at = time.monotonic()
                 if status.summaries.waiting == 0 or time.monotonic() - moved_at > STALLED_SECONDS:
                     return status
@@ -184,7 +354,7 @@ def _waited(client: Client, estimate: CompressionEstimate, before: Status) -> St
         raise
 
 
-def _place(status: Status) -> Any:
+def _progress_of(status: Status) -> Any:
     """What moves while it is at work."""
     return status.summaries.waiting, status.summaries.counts, status.costs
 
@@ -199,9 +369,6 @@ def _made(estimate: CompressionEstimate, after: Status) -> dict[str, int]:
 
 
 def _tell_made(made: dict[str, int], after: Status, spent: float) -> None:
-    from offbook.cli.handed import told_levels
-    from offbook.cli.output import counted
-
     paid = f" for {_money(spent)}" if spent > 0 else ""
     if made:
         number = counted(sum(made.values()), "summary", "summaries")
@@ -212,8 +379,6 @@ def _tell_made(made: dict[str, int], after: Status, spent: float) -> None:
 
 
 def _tell_again(written: int, left: int) -> None:
-    from offbook.cli.output import counted, warn
-
     click.echo(f"{counted(written, 'summary', 'summaries')} written again")
     if left:
         warn(
@@ -223,8 +388,6 @@ def _tell_again(written: int, left: int) -> None:
 
 
 def _tell_troubles(after: Status) -> None:
-    from offbook.cli.output import counted, printable, warn
-
     for name, trouble in after.summaries.troubles.items():
         warn(printable(f"{name} is not used now: {trouble}"))
     if waiting := after.summaries.waiting:

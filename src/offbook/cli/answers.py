@@ -1,22 +1,42 @@
-"""The agents that there are, for commands that are given a name."""
+"""What a provider answered, as a value, and the agents that it knows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
+
+from offbook.model.errors import ProviderRefused, ProviderUnavailable
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
+
+T = TypeVar("T")
+
+
+def asked(client: Client, verb: str, **fields: Any) -> Any:
+    """The answer as it came, so that --json leaves out nothing a newer provider says."""
+    body = {"agentId": client.agent_id, **fields}
+    return client.call(verb, {name: value for name, value in body.items() if value is not None})
+
+
+def typed(document: Any, kind: type[T]) -> T:
+    """Fields that a newer provider added are passed over; an answer of another shape is no answer."""
+    from offbook.client.answers import known_fields
+
+    try:
+        return msgspec.convert(known_fields(document, kind), kind)
+    except msgspec.ValidationError as error:
+        raise ProviderUnavailable(f"the answer cannot be read ({error}): is this a memory provider?") from None
+
 
 FORBIDDEN = 403
 
 
 def agents_there(client: Client, wanted: Sequence[str]) -> list[str]:
     """Those that we may see and that have anything. A token of some agents only has to ask for one of them."""
-    from offbook.model.errors import ProviderRefused
-
     try:
         agents: list[str] = client.status()["agents"]
     except ProviderRefused as error:

@@ -1,0 +1,51 @@
+"""One question to memory, and what one agent's memory had of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from offbook.model.memory_entry import Hold, LeftOut, Reach
+from offbook.model.types import Scope, Value
+from offbook.search.resolve import Standing
+
+if TYPE_CHECKING:
+    from offbook.search.ranking import Hit, Ranking
+
+
+class Ask(Value, frozen=True):
+    """One question to memory."""
+
+    scope: Scope
+    query: str
+    limit: int = 5
+    reach: Reach = "agent"
+    at: datetime | None = None
+    include_superseded: bool = False
+    explain: bool = False
+    prefers_hot: bool = False
+    only_said: bool = False
+    """Without what the host told the agent (`system`)."""
+    seconds: float | None = None
+    """How long it may take in all, where somebody has a deadline: what is slow is done without in time."""
+    others: tuple[str, ...] = ()
+    """Agents whose memory may be searched too."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one agent's memory had."""
+
+    agent_id: str
+    ranking: Ranking
+    hits: dict[int, Hit]
+    """By place."""
+    standing: list[Standing]
+    """What is to be shown, best first; some of it was not found itself but replaced what was."""
+    holds: Mapping[int, Hold]
+    """By place, of what stands; of others there may be none."""
+    offloaded: datetime | None
+    """Whatever arrived by then, and is not pinned, is cold."""
+    left_out: list[LeftOut] = field(default_factory=list)
