@@ -14,8 +14,8 @@ from offbook.model.types import Scope
 from tests.unit.files_visited import FilesVisited
 from tests.unit.small_memory import caught_up, small_memory, talk, user
 
-VISITED = {"onMessage": 0, "recall": 0, "prepareTurn": 0, "forget": 0}
-READ = {"onMessage": 0, "recall": 0, "prepareTurn": 0, "forget": 0}
+VISITED = {"onMessage": 22, "recall": 41, "prepareTurn": 78, "forget": 78}
+READ = {"onMessage": 11, "recall": 28, "prepareTurn": 55, "forget": 56}
 
 
 async def measured(memory: Memory, scope: Scope, visited: FilesVisited) -> dict[str, set[str]]:
@@ -47,5 +47,5 @@ async def test_files_that_a_call_visits(tmp_path: Path) -> None:
         name: {file for file in files if not file.startswith(("log/sqlite/", "model/"))}
         for name, files in found.items()
     }
-    assert {name: len(files) for name, files in found.items()} == VISITED
-    assert {name: len(files) for name, files in read.items()} == READ
+    assert {name: len(files) for name, files in found.items() if len(files) > VISITED[name]} == {}
+    assert {name: len(files) for name, files in read.items() if len(files) > READ[name]} == {}

@@ -1,8 +1,8 @@
-"""What is done in the background: indexes follow the log, sessions are attended to and summarised, memory ages.
+"""What is derived from the log, and who runs it.
 
-`indexes` (each agent's index, in step with its log) · `linking` (what a new message replaces) · `embedders` (which
-model, and moving to another) · `embedding` (vectors for what has none) · `attending` (working state, topics and anchors
-of a session, as notes of it) · `compressing` (summaries; `drafting` makes one, `writing` knows who writes, `rewriting`
-has what a lesser one wrote written again, `summary_files` makes files of them) · `ageing` (offload) · `background` (all
-in `turns`) · `threads` (work that is seen to its end).
+`base` (the `Projection` type) · `runner`, `lanes` (who runs them: cursors, fairness, retry, backlog) · the projections,
+in the order in which they follow each other: `search_index` (over `indexes`), `links`, `embeddings` (by `embedders`),
+`session_state`, `summaries` (`summary_drafts` makes one, `summary_writer` knows who writes, `paid_answers` what that
+cost, `summary_rewrites` has what a lesser one wrote written again), `summary_files`, `contexts`, `tiers`, `lessons`
+(`lesson_distillation`), `wiki`. Each has one row in `api.background`.
 """

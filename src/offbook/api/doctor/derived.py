@@ -12,7 +12,7 @@ from offbook.api.background import Background
 from offbook.api.doctor.finding import FAULTS_SHOWN, Finding
 from offbook.log.blobs import BlobFiles
 from offbook.log.store import Store
-from offbook.model.errors import StoreCorrupt
+from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.home import Home
 from offbook.model.settings import Settings
 from offbook.model.types import Fault
@@ -21,6 +21,7 @@ from offbook.projections.session_state import LASTING
 
 OPENED_BY_ONE = frozenset({"search_index"})
 """Whoever opens it may write, and a provider may have it open: `check_index` asks that one."""
+PERMISSIONS = "mend the permissions of what it names, or run as its owner"
 
 
 async def check_derived(store: Store, home: Home, settings: Settings, *, is_current: bool = True) -> Finding:
@@ -62,6 +63,9 @@ async def _found(
                         yield agent_id, found
                 except StoreCorrupt:
                     continue  # the log's own checks name the place
+                except (StoreError, OSError) as error:
+                    what = error.detail if isinstance(error, StoreError) else str(error)
+                    yield agent_id, base.Finding(projection.name, f"it cannot be looked at: {what}", PERMISSIONS)
     finally:
         await background.close()
 

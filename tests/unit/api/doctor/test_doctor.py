@@ -512,6 +512,19 @@ async def test_what_a_projection_finds_is_told_with_what_mends_it(compressed: Ho
     assert "reindex --embeddings" in str(finding.mend)
 
 
+async def test_a_projection_that_cannot_be_looked_at_is_told_and_keeps_none_back(
+    compressed: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object) -> list[object]:
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr("offbook.projections.wiki.projection.Wiki.check", refused)
+    tamper(compressed, "UPDATE completions SET answer = '{'")
+    finding = await found(compressed, "summaries")
+    assert "a model's answer f1 cannot be read" in finding.what
+    assert "it cannot be looked at: not yours, of agent main, wiki" in finding.what
+
+
 async def test_a_store_of_before_summaries_has_none_that_are_damaged(tmp_path: Path) -> None:
     home = Home(tmp_path / "older")
     home.folder.mkdir()
