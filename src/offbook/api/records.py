@@ -110,7 +110,7 @@ class Transfer:
         if done:
             await self._background.import_pause.release(agent_id)
             await self._background.compress(agent_id, None)
-            self._background.runner.notify_agent(agent_id)
+            self._background.runner.resume(agent_id)
         await self._background.imported(taken.scopes, taken.summaries)
         for scope in taken.scopes:
             self._followers.wake(scope)

@@ -127,6 +127,14 @@ class Runner:
             if job.news is not None:
                 self._wake(job, agent_id, None, is_news=True)
 
+    def resume(self, agent_id: str) -> None:
+        """What was put off while the agent's memory was imported is due now, and all of the agent's is looked at."""
+        for lane in self._all_lanes():
+            if lane.job.is_apart and lane.agent_id == agent_id:
+                for session_id in list(lane.woken):
+                    lane.wake(session_id, time.monotonic())
+        self.notify_agent(agent_id)
+
     def wake(self, name: str, agent_id: str, session_id: str | None = None) -> None:
         """There is something to do for one job."""
         self._wake(self._jobs[name], agent_id, session_id)

@@ -454,7 +454,7 @@ _SWAPPING = """
 import asyncio, sys
 from pathlib import Path
 from offbook.log.sqlite.store import SqliteStore
-from tests.unit.store.test_sqlite_compression import CHAT, EVENT, add, context, draft
+from tests.unit.log.test_sqlite_compression import CHAT, EVENT, add, context, draft
 
 async def swap(path):
     store = SqliteStore(path)

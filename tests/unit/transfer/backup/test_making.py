@@ -21,6 +21,8 @@ def forget(home: Home) -> None:
     connection = apsw.Connection(str(home.database))
     connection.execute("UPDATE messages SET content = '\"gone\"' WHERE content LIKE '%大象%'")
     connection.execute("UPDATE messages SET content = '\"gone\"', blobs = NULL WHERE blobs IS NOT NULL")
+    for derived in ("session_notes", "agent_notes", "summary_texts"):
+        connection.execute(f"DELETE FROM {derived}")
     connection.execute("INSERT INTO erasures (agent, at, receipt) VALUES (1, 1, '{}')")
     connection.execute("VACUUM")
     connection.close()
