@@ -63,7 +63,7 @@ def _digest(path: Path) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def told(same: Same, kinds: Sequence[str] | None = None) -> str:
+def format_difference(same: Same, kinds: Sequence[str] | None = None) -> str:
     """In how far those kinds, or all of them, are the same."""
     kinds = [kind for kind in kinds or same.kinds if kind in same.kinds]
     different = {kind: same.kinds[kind] for kind in kinds if len(set(same.kinds[kind])) > 1}

@@ -17,7 +17,7 @@ from benchmarks.quality.data import SETS, Session
 from benchmarks.results import Bar, Cell, Findings, Section
 from benchmarks.run import Run, Skipped
 from offbook.context.days import heading
-from offbook.context.digest import Analysis, Digest, Said, analyse, cut, digest, fit, merged, written
+from offbook.context.digest import Analysis, Digest, SpokenMessage, analyse, cut, digest, fit, merged, written
 from offbook.search.words import STOP_WORDS
 
 TITLE = "What survives compression without a model: words of the gold answers still in the summary of a conversation"
@@ -44,7 +44,7 @@ class Answered(msgspec.Struct, frozen=True):
     answer: str | int | float | None = None
 
 
-class Told(msgspec.Struct, frozen=True):
+class PlantedFact(msgspec.Struct, frozen=True):
     id: str
     sessions: list[Session]
     questions: list[Answered]
@@ -53,13 +53,15 @@ class Told(msgspec.Struct, frozen=True):
 class Material:
     """A conversation, as each way of shortening it needs it."""
 
-    def __init__(self, told: Told) -> None:
-        self.said: list[list[Said]] = []
+    def __init__(self, told: PlantedFact) -> None:
+        self.said: list[list[SpokenMessage]] = []
         seq = 0
         for session in told.sessions:
             at = session.date.replace(tzinfo=UTC)
             numbered = list(enumerate(session.turns, seq + 1))
-            self.said.append([Said(n, SPEAKERS.get(turn.speaker, turn.speaker), turn.text, at) for n, turn in numbered])
+            self.said.append(
+                [SpokenMessage(n, SPEAKERS.get(turn.speaker, turn.speaker), turn.text, at) for n, turn in numbered]
+            )
             seq += len(session.turns)
         self.chars = sum(len(one.text) for session in self.said for one in session)
         analyses = [analyse(one) for session in self.said for one in session]
@@ -68,7 +70,7 @@ class Material:
         self.stored = [written(one, round(CHUNK_CHARS * STORED_SHARE)).text for one in self.chunks]
 
 
-def chunked(analyses: Sequence[Analysis], said: Sequence[Said]) -> list[list[Analysis]]:
+def chunked(analyses: Sequence[Analysis], said: Sequence[SpokenMessage]) -> list[list[Analysis]]:
     chunks: list[list[Analysis]] = []
     room = 0
     for analysis, one in zip(analyses, said, strict=True):
@@ -83,7 +85,7 @@ def chunked(analyses: Sequence[Analysis], said: Sequence[Said]) -> list[list[Ana
 # ── ways of shortening ────────────────────────────────────────────────────────────────────────
 
 
-def transcript(session: Sequence[Said]) -> str:
+def transcript(session: Sequence[SpokenMessage]) -> str:
     head = [heading(session[0].at.date(), None)] if session and session[0].at else []
     return "\n".join(head + [f"{one.speaker}: {one.text}" for one in session])
 
@@ -147,19 +149,19 @@ def measure(run: Run) -> Findings:
     return _findings(run, figures, asked, timed)
 
 
-def load(folder: Path, name: str) -> list[Told]:
+def load(folder: Path, name: str) -> list[PlantedFact]:
     path = folder / SETS[name]
     if not path.exists():
         raise Skipped(f"the development data is not here: no {path} (say where it is with --data)")
     with gzip.open(path) as file:
-        return msgspec.json.decode(file.read(), type=list[Told])
+        return msgspec.json.decode(file.read(), type=list[PlantedFact])
 
 
 def words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-def wanted_words(told: Told) -> list[set[str]]:
+def wanted_words(told: PlantedFact) -> list[set[str]]:
     """The content words of each answer; questions whose answer has none are left out."""
     answers = [str(one.answer) for one in told.questions if one.category != APART and one.answer is not None]
     return [wanted for wanted in (words(answer) - STOP_WORDS for answer in answers) if wanted]

@@ -33,7 +33,7 @@ from offbook.models.minilm import DIMENSIONS, fingerprint
 from offbook.projections.embedders import ACTIVE
 from offbook.projections.indexes import folder_name
 from offbook.search.index.agent_index import FORMAT, AgentIndex
-from offbook.search.index.rows import Said
+from offbook.search.index.rows import IndexedMessage
 from offbook.search.index.vectors import quantised
 from offbook.search.results import LONGEST_WHOLE_CHARS, passages
 from offbook.search.words import terms
@@ -175,7 +175,7 @@ async def _fill(run: Run, store: SqliteStore, index: AgentIndex | None, entries:
     parts: list[int] = []
     for first in range(0, sessions, SESSIONS_AT_ONCE):
         numbers = range(first, min(first + SESSIONS_AT_ONCE, sessions))
-        said: list[Said] = []
+        said: list[IndexedMessage] = []
         appends = []
         for number in numbers:
             texts = language.texts(min(SESSION_MESSAGES, entries - number * SESSION_MESSAGES))
@@ -202,9 +202,9 @@ def _message(session: int, turn: int, text: str) -> Message:
     return Message(id=f"{session}-{turn}", role=role, content=text, ts=at)
 
 
-def _said(session: int, seq: int, message: Message, one: Text) -> Said:
+def _said(session: int, seq: int, message: Message, one: Text) -> IndexedMessage:
     assert message.ts is not None
-    return Said(
+    return IndexedMessage(
         place=place_of(session, seq),
         session=session,
         ts=message.ts,

@@ -26,8 +26,8 @@ from benchmarks.exchange import BlockingConnection
 from benchmarks.large_memory import Language
 from benchmarks.provider import running_in
 from benchmarks.run import Run
-from offbook.context.cover import Cutter, Stretch, due, next_merge
-from offbook.context.pending_messages import Standings, said_text
+from offbook.context.cover import Cutter, MessageSpan, due, next_merge
+from offbook.context.pending_messages import PendingMessages, said_text
 from offbook.context.summary_drafts import EXTRACTIVE_VERSION, chunk_draft, merge_draft
 from offbook.ingest.entries import prepare
 from offbook.log.blobs import BlobFiles
@@ -129,7 +129,7 @@ async def _make(run: Run, home: Path, messages: int) -> None:
 
 async def _fill(run: Run, store: SqliteStore, summaries: Summaries, messages: int, settings: Settings) -> None:
     cutter = Cutter(settings.chunk_tokens)
-    finished: list[Stretch] = []
+    finished: list[MessageSpan] = []
     said = islice(conversation(messages), messages)
     seq = 0
     while page := list(islice(said, SAID_AT_ONCE)):
@@ -137,13 +137,13 @@ async def _fill(run: Run, store: SqliteStore, summaries: Summaries, messages: in
         await asyncio.gather(*(_append(store, request) for request in requests))
         for message in page:
             seq += 1
-            stretch = cutter.take(seq, message, estimate_tokens(said_text(message)))
-            if stretch is not None:
-                finished.append(stretch)
+            message_span = cutter.take(seq, message, estimate_tokens(said_text(message)))
+            if message_span is not None:
+                finished.append(message_span)
         rest = cutter.rest.tokens if cutter.rest else 0
         ready = due(finished, rest, settings.pruning_boundary_tokens)
-        for stretch in finished[:ready]:
-            await summaries.begin(stretch)
+        for message_span in finished[:ready]:
+            await summaries.begin(message_span)
         del finished[:ready]
         run.progress(f"making a session of {messages:,} messages", seq, messages)
     await summaries.finish()
@@ -171,8 +171,8 @@ class Summaries:
         self._settings = settings
         self._under_way: deque[Future[SummaryDraft]] = deque()
 
-    async def begin(self, stretch: Stretch) -> None:
-        self._under_way.append(self._pool.submit(_draft, self._home, stretch))
+    async def begin(self, message_span: MessageSpan) -> None:
+        self._under_way.append(self._pool.submit(_draft, self._home, message_span))
         while len(self._under_way) > 4 * (os.cpu_count() or 1):
             await self._keep_next()
 
@@ -203,11 +203,11 @@ _reading: dict[Path, Any] = {}
 """In each process: the loop and the reader of the store, opened once."""
 
 
-def _draft(home: Path, stretch: Stretch) -> SummaryDraft:
+def _draft(home: Path, message_span: MessageSpan) -> SummaryDraft:
     if home not in _reading:
         loop = asyncio.new_event_loop()
         store = SqliteStore(Home(home).database, readers=1)
-        _reading[home] = loop, Standings(store, BlobFiles(Home(home).blobs), Settings())
-    loop, standings = _reading[home]
-    read = loop.run_until_complete(standings.read(SCOPE, stretch.first_seq, stretch.last_seq))
+        _reading[home] = loop, PendingMessages(store, BlobFiles(Home(home).blobs), Settings())
+    loop, pending_messages = _reading[home]
+    read = loop.run_until_complete(pending_messages.read(SCOPE, message_span.first_seq, message_span.last_seq))
     return chunk_draft(read.source(SCOPE), Settings().summary_target_tokens)

@@ -13,7 +13,7 @@ import msgspec
 from tests.acceptance.daemon import Daemon
 from tests.unit.contrib.importers.openclaw_state import AT_MS, State, add_events, head, said
 
-from benchmarks.exports import LOG, Same, compared, told
+from benchmarks.exports import LOG, Same, compared, format_difference
 from benchmarks.forgetting import LONGEST_SECONDS, peak_mb, settle, timed
 from benchmarks.indexing import OFF
 from benchmarks.provider import OFFBOOK, environ_of, running_in
@@ -207,16 +207,21 @@ def findings(rows: list[Ran], *, anew: Same, killed: list[Same], back: list[Same
                 Bar(
                     f"messages and marks, {same.messages:,}: {same.what}",
                     "the same bytes",
-                    told(same, LOG),
+                    format_difference(same, LOG),
                     same.has_same_log,
                 )
                 for same in (*killed, *back)
             ),
             *(
-                Bar(f"whole exports, {same.messages:,}: {same.what}", "the same bytes", told(same), same.is_same)
+                Bar(
+                    f"whole exports, {same.messages:,}: {same.what}",
+                    "the same bytes",
+                    format_difference(same),
+                    same.is_same,
+                )
                 for same in (killed[0], back[0])
             ),
-            Bar(f"the same, {anew.messages:,}: {anew.what}", "none", told(anew), None),
+            Bar(f"the same, {anew.messages:,}: {anew.what}", "none", format_difference(anew), None),
             Bar(
                 f"{many.messages:,} messages from OpenClaw's SQLite",
                 "none",

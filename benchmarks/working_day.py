@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from benchmarks.large_memory import Language
 from offbook.client.slot import tokens_of
-from offbook.context.digest import Said, analyse, digest, written
+from offbook.context.digest import SpokenMessage, analyse, digest, written
 from offbook.model.content import render
 from offbook.model.settings.sections import Compaction, MemoryCompaction
 from offbook.model.types import Message
@@ -112,7 +112,7 @@ def first_sentences(messages: Sequence[Message], max_chars: int) -> str:
 
 def telegraph(messages: Sequence[Message], max_chars: int) -> str:
     """As our own extractive summarizer would write it: the best there is here without a model."""
-    said = [Said(number, message.role, render(message), None) for number, message in enumerate(messages, 1)]
+    said = [SpokenMessage(number, message.role, render(message), None) for number, message in enumerate(messages, 1)]
     return written(digest([analyse(one) for one in said]), max_chars).text
 
 

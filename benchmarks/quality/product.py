@@ -36,10 +36,12 @@ class Feeding:
     """Asked with `at`: the time of the last turn that may be seen."""
 
 
-Told = Callable[[int], None]
+ToldMessage = Callable[[int], None]
 
 
-async def scores_of(conversation: Conversation, home: Path, feedings: list[Feeding], tell: Told) -> list[list[Score]]:
+async def scores_of(
+    conversation: Conversation, home: Path, feedings: list[Feeding], tell: ToldMessage
+) -> list[list[Score]]:
     """For each of the feedings, which may differ in how is asked only; `tell` hears of each question."""
     feeding = feedings[0]
     agent = conversation.id

@@ -27,8 +27,8 @@ from docs.generate.shapes import (
     struct_info,
     structs_of,
     table,
-    told_on_the_wire,
     type_in_words,
+    wire_description,
 )
 from docs.generate.typescript import typescript
 from msgspec import inspect
@@ -195,7 +195,7 @@ def verbs_page() -> str:
 
 def _verb(verb: str, request: type[Any], answer: Any) -> Iterator[str]:
     yield f"## POST /v1/{verb}"
-    yield told_on_the_wire(request)
+    yield wire_description(request)
     is_empty = not struct_info(request).fields
     yield "The body may be empty." if is_empty else fields_table(request, is_request=True)
     if verb == "onMessage":
@@ -205,7 +205,7 @@ def _verb(verb: str, request: type[Any], answer: Any) -> Iterator[str]:
 
 def _value(struct: type[Any]) -> Iterator[str]:
     yield f"### {struct.__name__}"
-    if told := told_on_the_wire(struct):
+    if told := wire_description(struct):
         yield told
     yield fields_table(struct)
 

@@ -25,7 +25,7 @@ Place = tuple[str, ...]
 @cache
 def settings_in_effect() -> frozenset[str]:
     package = Path(offbook.__file__).parent
-    sources = [path for path in package.rglob("*.py") if path.parent != package / "settings"]
+    sources = [path for path in package.rglob("*.py") if path.parent != package / "model" / "settings"]
     read = {place for path in sources for place in places_read(path.read_text(encoding="utf-8"))}
     return frozenset(setting.name for setting in catalogue() if tuple(setting.attributes) in read)
 

@@ -101,7 +101,7 @@ def structs_of(shapes: Iterable[Any]) -> list[type[Any]]:
     return list(found)
 
 
-def told_on_the_wire(struct: type[Any]) -> str:
+def wire_description(struct: type[Any]) -> str:
     """The docstring, with the fields it names spelled as in JSON; empty where the struct has none of its own."""
     text = cleandoc(vars(struct).get("__doc__") or "")
     return re.sub(r"`[a-z_.]+`", lambda name: re.sub(r"_([a-z])", lambda letter: letter[1].upper(), name[0]), text)

@@ -51,7 +51,7 @@ def offbook(home: Path, *arguments: str, stdin: str = "", **variables: str) -> s
     return run_offbook(*arguments, env=environ(home, **variables), stdin=stdin, text=True)
 
 
-def told(home: Path, *arguments: str, stdin: str = "") -> str:
+def output_of(home: Path, *arguments: str, stdin: str = "") -> str:
     """What it prints when it succeeds."""
     done = offbook(home, *arguments, stdin=stdin)
     assert done.returncode == 0, done.stderr
@@ -99,30 +99,30 @@ def stop(process: subprocess.Popen[str], name: signal.Signals = signal.SIGTERM) 
 
 
 def test_a_provider_answers_ping(provider: Daemon) -> None:
-    assert "answers at unix://" in told(provider.home, "ping")
-    assert json.loads(told(provider.home, "ping", "--json"))["ok"] is True
+    assert "answers at unix://" in output_of(provider.home, "ping")
+    assert json.loads(output_of(provider.home, "ping", "--json"))["ok"] is True
 
 
 def test_what_is_recorded_is_in_the_log_and_in_the_context(provider: Daemon) -> None:
     home = provider.home
-    assert told(home, "record", "cats", "My cat is called Ada.") == "cats: 1 message stored (#1)\n"
-    assert "(#2)" in told(home, "record", "cats", "--role", "assistant", stdin="What a\nlovely name.\n")
-    assert "(#3)" in told(
+    assert output_of(home, "record", "cats", "My cat is called Ada.") == "cats: 1 message stored (#1)\n"
+    assert "(#2)" in output_of(home, "record", "cats", "--role", "assistant", stdin="What a\nlovely name.\n")
+    assert "(#3)" in output_of(
         home, "record", "cats", "-", "--name", "bob", "--ts", "2026-01-31T12:00:00Z", stdin="She is three years old"
     )
-    log = told(home, "log", "cats")
+    log = output_of(home, "log", "cats")
     assert "user       My cat is called Ada." in log
     assert "assistant  What a\n" + " " * 28 + "lovely name.\n" in log
     assert "user bob   She is three years old" in log
     context = offbook(home, "context", "cats", "--max-chars", "500")
     assert "My cat is called Ada." in context.stdout
     assert "messages 1 to 3 of cats for agent main" in context.stderr
-    assert json.loads(told(home, "context", "cats", "--json"))["covers"] == {"firstSeq": 1, "lastSeq": 3}
+    assert json.loads(output_of(home, "context", "cats", "--json"))["covers"] == {"firstSeq": 1, "lastSeq": 3}
 
 
 def test_an_id_is_stored_once_and_a_conflict_is_told(provider: Daemon) -> None:
-    assert "1 message stored" in told(provider.home, "record", "once", "--id", "m1", "first words")
-    assert "0 messages stored, 1 already there (#1)" in told(
+    assert "1 message stored" in output_of(provider.home, "record", "once", "--id", "m1", "first words")
+    assert "0 messages stored, 1 already there (#1)" in output_of(
         provider.home, "record", "once", "--id", "m1", "first words"
     )
     other = offbook(provider.home, "record", "once", "--id", "m1", "other words")
@@ -133,11 +133,13 @@ def test_an_id_is_stored_once_and_a_conflict_is_told(provider: Daemon) -> None:
 def test_a_file_of_messages_is_stored_and_can_be_repeated(provider: Daemon, folder: Path) -> None:
     lines = [json.dumps({"role": "user", "content": f"message {n}", "id": f"m{n}"}) for n in range(1_200)]
     (folder / "messages.jsonl").write_text("\n".join(lines) + "\n")
-    receipt = json.loads(told(provider.home, "record", "bulk", "--jsonl", str(folder / "messages.jsonl"), "--json"))
+    receipt = json.loads(
+        output_of(provider.home, "record", "bulk", "--jsonl", str(folder / "messages.jsonl"), "--json")
+    )
     assert receipt == {"accepted": 1_200, "duplicates": 0, "firstSeq": 1, "lastSeq": 1_200}
-    again = told(provider.home, "record", "bulk", "--jsonl", "-", stdin="\n".join(lines))
+    again = output_of(provider.home, "record", "bulk", "--jsonl", "-", stdin="\n".join(lines))
     assert again == "bulk: 0 messages stored, 1,200 already there (#1 to #1200)\n"
-    found = told(provider.home, "log", "bulk", "--after", "0", "--json").splitlines()
+    found = output_of(provider.home, "log", "bulk", "--after", "0", "--json").splitlines()
     assert [json.loads(line)["message"]["content"] for line in found] == [f"message {n}" for n in range(1_200)]
 
 
@@ -151,10 +153,10 @@ def test_a_bad_line_is_named_with_what_is_stored(provider: Daemon) -> None:
 
 def test_the_log_shows_as_many_as_were_asked_for(provider: Daemon) -> None:
     messages = "\n".join(json.dumps({"role": "user", "content": f"number {n}"}) for n in range(1, 31))
-    told(provider.home, "record", "many", "--jsonl", "-", stdin=messages)
+    output_of(provider.home, "record", "many", "--jsonl", "-", stdin=messages)
 
     def shown(*arguments: str) -> list[int]:
-        lines = told(provider.home, "log", "many", "--json", *arguments).splitlines()
+        lines = output_of(provider.home, "log", "many", "--json", *arguments).splitlines()
         return [json.loads(line)["seq"] for line in lines]
 
     assert shown() == list(range(11, 31))
@@ -166,12 +168,12 @@ def test_the_log_shows_as_many_as_were_asked_for(provider: Daemon) -> None:
 
 
 def test_following_shows_what_comes_and_ends_well(provider: Daemon) -> None:
-    told(provider.home, "record", "live", "before")
+    output_of(provider.home, "record", "live", "before")
     process = Offbook("log", "live", "-f", env=environ(provider.home), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert "──" in process.stdout.readline()
     assert process.stdout.readline().endswith("before\n")
-    told(provider.home, "record", "live", "after")
+    output_of(provider.home, "record", "live", "after")
     assert process.stdout.readline().endswith("after\n")
     process.send_signal(signal.SIGINT)
     assert process.wait(10) == 0
@@ -179,9 +181,9 @@ def test_following_shows_what_comes_and_ends_well(provider: Daemon) -> None:
 
 def test_status_tells_counts_sessions_and_what_is_missing(provider: Daemon) -> None:
     home = provider.home
-    told(home, "record", "notes", "hello there, researcher", "--agent", "researcher")
-    told(home, "end", "notes", "--agent", "researcher", "--reason", "reset")
-    output = told(home, "status", "researcher")
+    output_of(home, "record", "notes", "hello there, researcher", "--agent", "researcher")
+    output_of(home, "end", "notes", "--agent", "researcher", "--reason", "reset")
+    output = output_of(home, "status", "researcher")
     assert "Agent researcher" in output
     assert "ended (reset)" in output
     assert "Other agents: main" in output
@@ -193,40 +195,40 @@ def test_status_tells_counts_sessions_and_what_is_missing(provider: Daemon) -> N
     done = offbook(home, "status", "researcher")
     assert "plugin" in done.stdout
     assert "never arrived" in done.stderr
-    assert json.loads(told(home, "status", "researcher", "--json"))["capture"]["missing"] > 0
+    assert json.loads(output_of(home, "status", "researcher", "--json"))["capture"]["missing"] > 0
 
 
 def test_reading_does_not_change_what_is_counted(provider: Daemon) -> None:
-    told(provider.home, "record", "counted", "exactly so many characters", "--agent", "counted")
-    before = json.loads(told(provider.home, "status", "counted", "--json"))["counts"]
-    told(provider.home, "context", "counted", "--agent", "counted")
-    told(provider.home, "log", "counted", "--agent", "counted")
-    after = json.loads(told(provider.home, "status", "counted", "--json"))["counts"]
+    output_of(provider.home, "record", "counted", "exactly so many characters", "--agent", "counted")
+    before = json.loads(output_of(provider.home, "status", "counted", "--json"))["counts"]
+    output_of(provider.home, "context", "counted", "--agent", "counted")
+    output_of(provider.home, "log", "counted", "--agent", "counted")
+    after = json.loads(output_of(provider.home, "status", "counted", "--json"))["counts"]
     assert before["chars"] == len("exactly so many characters")
     assert {**after, "auditEvents": 0} == {**before, "auditEvents": 0}
 
 
 def test_sessions_are_listed(provider: Daemon) -> None:
-    told(provider.home, "record", "listed", "hello there, you")
-    assert "listed" in told(provider.home, "log")
-    assert "listed" in {each["sessionId"] for each in json.loads(told(provider.home, "log", "--json"))}
-    assert "has no sessions yet" in told(provider.home, "log", "--agent", "new-here")
+    output_of(provider.home, "record", "listed", "hello there, you")
+    assert "listed" in output_of(provider.home, "log")
+    assert "listed" in {each["sessionId"] for each in json.loads(output_of(provider.home, "log", "--json"))}
+    assert "has no sessions yet" in output_of(provider.home, "log", "--agent", "new-here")
 
 
 def test_an_agent_comes_from_the_environment(provider: Daemon) -> None:
     done = offbook(provider.home, "record", "from", "the environment", OFFBOOK_AGENT="environed")
     assert done.returncode == 0
-    assert "environed" in json.loads(told(provider.home, "status", "--json"))["agents"]
+    assert "environed" in json.loads(output_of(provider.home, "status", "--json"))["agents"]
 
 
 def test_audit_lists_and_verifies_beside_the_provider(provider: Daemon) -> None:
     home = provider.home
-    told(home, "record", "audited", "hello there, auditor")
-    listed = json.loads(told(home, "audit", "--session", "audited", "--json"))
+    output_of(home, "record", "audited", "hello there, auditor")
+    listed = json.loads(output_of(home, "audit", "--session", "audited", "--json"))
     assert [event["verb"] for event in listed["events"]] == ["onMessage", "audit"]
-    assert "onMessage" in told(home, "audit", "-n", "50")
-    assert json.loads(told(home, "audit", "--since", "2999-01-01", "--json"))["events"] == []
-    proof = told(home, "audit", "--verify", "--head", listed["head"]["hash"])
+    assert "onMessage" in output_of(home, "audit", "-n", "50")
+    assert json.loads(output_of(home, "audit", "--since", "2999-01-01", "--json"))["events"] == []
+    proof = output_of(home, "audit", "--verify", "--head", listed["head"]["hash"])
     assert "everything is as it was written" in proof
 
 
@@ -242,27 +244,27 @@ def test_verifying_while_messages_arrive_raises_no_false_alarm(provider: Daemon)
     writing.start()
     try:
         for _ in range(3):
-            told(provider.home, "audit", "--verify")
+            output_of(provider.home, "audit", "--verify")
     finally:
         is_over.set()
         writing.join()
 
 
 def test_the_doctor_is_content(provider: Daemon) -> None:
-    told(provider.home, "record", "health", "hello there, doctor")
+    output_of(provider.home, "record", "health", "hello there, doctor")
     done = offbook(provider.home, "doctor")
     assert done.returncode == 0, done.stdout
     assert "0 failures" in done.stdout
 
 
 def test_a_token_opens_its_agent_and_no_other(provider: Daemon) -> None:
-    secret = told(provider.home, "token", "create", "laptop", "--agents", "researcher").strip()
+    secret = output_of(provider.home, "token", "create", "laptop", "--agents", "researcher").strip()
     url = f"unix://{provider.socket}"
     assert offbook(provider.home, "status", "researcher", "--url", url, OFFBOOK_TOKEN=secret).returncode == 0
     refused = offbook(provider.home, "status", "main", "--url", url, OFFBOOK_TOKEN=secret)
     assert refused.returncode == 1
     assert "not for the agent 'main'" in refused.stderr
-    told(provider.home, "token", "revoke", "laptop")
+    output_of(provider.home, "token", "revoke", "laptop")
     late = offbook(provider.home, "status", "researcher", "--json", OFFBOOK_TOKEN=secret)
     assert late.returncode == 1
     assert json.loads(late.stdout)["status"] == 401
@@ -285,18 +287,18 @@ def test_what_was_left_in_an_outbox_is_delivered(provider: Daemon, folder: Path)
         f"offbook --home {provider.home} flush"
     ]
     # It was meant for somebody else: neither command takes it for its own.
-    forgot = json.loads(told(provider.home, "forget", "--matching", "zanzibar", "--yes", "--json"))
+    forgot = json.loads(output_of(provider.home, "forget", "--matching", "zanzibar", "--yes", "--json"))
     assert forgot["undelivered"] == {"delivered": 0, "waiting": 1}
-    report = json.loads(told(provider.home, "flush", "--rejected", "--json"))
+    report = json.loads(output_of(provider.home, "flush", "--rejected", "--json"))
     assert (report["delivered"], report["waiting"]) == (0, 0)
     assert [(each["endpoint"], each["waiting"]) for each in report["elsewhere"]] == [
         (f"unix://{folder}/nobody.sock", 1)
     ]
-    assert "1 message meant for unix://" in told(provider.home, "flush")
-    report = json.loads(told(provider.home, "flush", "--rejected", "--everything", "--json"))
+    assert "1 message meant for unix://" in output_of(provider.home, "flush")
+    report = json.loads(output_of(provider.home, "flush", "--rejected", "--everything", "--json"))
     assert (report["delivered"], report["waiting"], report["elsewhere"]) == (1, 0, [])
-    assert "nothing waits" in told(provider.home, "flush")
-    assert "said while nobody listened" in told(provider.home, "log", "outboxed")
+    assert "nothing waits" in output_of(provider.home, "flush")
+    assert "said while nobody listened" in output_of(provider.home, "log", "outboxed")
 
 
 # ── recall ──
@@ -304,17 +306,17 @@ def test_what_was_left_in_an_outbox_is_delivered(provider: Daemon, folder: Path)
 
 def test_what_was_said_in_one_session_is_recalled_in_another(provider: Daemon) -> None:
     home = provider.home
-    told(home, "record", "monday", "The orders are stored in PostgreSQL.", "--agent", "recalling")
-    told(
+    output_of(home, "record", "monday", "The orders are stored in PostgreSQL.", "--agent", "recalling")
+    output_of(
         home, "record", "tuesday", "Actually, the orders are stored in SQLite, not PostgreSQL.", "--agent", "recalling"
     )
     asked = ["recall", "--agent", "recalling", "where", "are", "the", "orders", "stored?"]
-    output = told(home, *asked, "--explain")
+    output = output_of(home, *asked, "--explain")
     assert "session tuesday" in output
     assert "\n  replaces: The orders are stored in PostgreSQL. (" in output
     assert "\n  found by text (" in output
     assert "holds now" in output.partition("left out")[2]
-    both = json.loads(told(home, *asked, "--include-superseded", "--json"))["entries"]
+    both = json.loads(output_of(home, *asked, "--include-superseded", "--json"))["entries"]
     assert {entry["sessionId"] for entry in both} == {"monday", "tuesday"}
     ids = {entry["sessionId"]: entry["id"] for entry in both}
     assert [entry["supersededBy"] for entry in both if entry["sessionId"] == "monday"] == [ids["tuesday"]]
@@ -325,29 +327,29 @@ def test_what_was_said_in_one_session_is_recalled_in_another(provider: Daemon) -
 
 def test_what_is_pinned_is_hot_until_it_is_not(provider: Daemon) -> None:
     home = provider.home
-    told(home, "record", "pins", "The door code is on the fridge.", "--agent", "pinning")
-    found = json.loads(told(home, "recall", "door code", "--agent", "pinning", "--json"))["entries"][0]
-    assert told(home, "pin", found["id"], "--agent", "pinning") == f"1 entry pinned: {found['id']}\n"
-    assert "· pinned ·" in told(home, "recall", "door code", "--agent", "pinning")
-    assert "pinned        1\n" in told(home, "status", "pinning")
-    assert found["id"] in told(home, "unpin", "--keyword", "fridge", "--agent", "pinning")
-    assert "nothing changed" in told(home, "unpin", found["id"], "--agent", "pinning")
+    output_of(home, "record", "pins", "The door code is on the fridge.", "--agent", "pinning")
+    found = json.loads(output_of(home, "recall", "door code", "--agent", "pinning", "--json"))["entries"][0]
+    assert output_of(home, "pin", found["id"], "--agent", "pinning") == f"1 entry pinned: {found['id']}\n"
+    assert "· pinned ·" in output_of(home, "recall", "door code", "--agent", "pinning")
+    assert "pinned        1\n" in output_of(home, "status", "pinning")
+    assert found["id"] in output_of(home, "unpin", "--keyword", "fridge", "--agent", "pinning")
+    assert "nothing changed" in output_of(home, "unpin", found["id"], "--agent", "pinning")
     refused = offbook(home, "pin", "nonsense", "--agent", "pinning")
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
 
 
 def test_agents_search_each_other_where_both_agree(provider: Daemon) -> None:
     home = provider.home
-    told(home, "record", "trip", "The ferry to Naxos leaves at nine.", "--agent", "traveller")
-    told(home, "record", "desk", "The budget is due on Friday.", "--agent", "clerk")
+    output_of(home, "record", "trip", "The ferry to Naxos leaves at nine.", "--agent", "traveller")
+    output_of(home, "record", "desk", "The budget is due on Friday.", "--agent", "clerk")
     asked = ["recall", "when does the ferry leave", "--scope", "all", "--agent", "clerk"]
     closed = offbook(home, *asked)
     assert "ferry" not in closed.stdout
     assert "offbook cross on" in closed.stderr
-    told(home, "cross", "on", "--agent", "clerk")
-    assert "clerk" in told(home, "cross", "on", "--agent", "traveller")
-    assert "session trip of agent traveller" in told(home, *asked)
-    told(home, "cross", "off", "--agent", "traveller")
+    output_of(home, "cross", "on", "--agent", "clerk")
+    assert "clerk" in output_of(home, "cross", "on", "--agent", "traveller")
+    assert "session trip of agent traveller" in output_of(home, *asked)
+    output_of(home, "cross", "off", "--agent", "traveller")
     assert "ferry" not in offbook(home, *asked).stdout
 
 
@@ -358,13 +360,13 @@ def test_the_index_is_made_anew_and_finds_the_same() -> None:
 
 def check_index(home: Path) -> None:
     lines = [json.dumps({"role": "user", "content": f"Shelf {n} holds jar number {n}."}) for n in range(40)]
-    told(home, "record", "jars", "--jsonl", "-", "--agent", "indexed", stdin="\n".join(lines))
+    output_of(home, "record", "jars", "--jsonl", "-", "--agent", "indexed", stdin="\n".join(lines))
     for option in ([], ["--embeddings"]):
-        output = told(home, "reindex", "--agent", "indexed", *option)
+        output = output_of(home, "reindex", "--agent", "indexed", *option)
         assert output == "agent indexed: 40 messages can be found by text, 40 of them by meaning too\n"
-    found = json.loads(told(home, "recall", "jar number 17", "--agent", "indexed", "--json"))["entries"]
+    found = json.loads(output_of(home, "recall", "jar number 17", "--agent", "indexed", "--json"))["entries"]
     assert "Shelf 17 holds jar number 17." in [entry["text"] for entry in found]
-    told_of = told(home, "status", "indexed")
+    told_of = output_of(home, "status", "indexed")
     assert "by text       40 of 40\n" in told_of
     assert "100 %  (40)\n" in told_of
 
@@ -420,12 +422,12 @@ def test_a_stale_socket_is_replaced(folder: Path, start: Start) -> None:
 
 def test_what_was_acknowledged_outlives_a_kill(folder: Path, start: Start) -> None:
     process = start(folder / "h")
-    told(folder / "h", "record", "chat", "said before the end")
+    output_of(folder / "h", "record", "chat", "said before the end")
     process.kill()
     process.communicate()
-    told(folder / "h", "audit", "--verify")
+    output_of(folder / "h", "audit", "--verify")
     process = start(folder / "h")
-    assert "said before the end" in told(folder / "h", "log", "chat")
+    assert "said before the end" in output_of(folder / "h", "log", "chat")
     stop(process)
 
 
@@ -482,7 +484,7 @@ def test_a_folder_that_cannot_be_written_is_told(is_there: bool, folder: Path) -
 
 
 def test_tls_is_served_with_the_certificate_made_here(folder: Path, start: Start) -> None:
-    told(folder / "h", "tls-cert", "--out", str(folder))
+    output_of(folder / "h", "tls-cert", "--out", str(folder))
     port = free_port()
     pair = ["--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")]
     process = start(folder / "h", "--host", "0.0.0.0", "--port", str(port), *pair)
@@ -501,7 +503,7 @@ def test_a_backup_taken_while_messages_arrive_is_restored_elsewhere(
     provider: Daemon, folder: Path, start: Start
 ) -> None:
     home, new = provider.home, folder / "new"
-    told(home, "record", "kept", "--jsonl", "-", stdin=json.dumps({"role": "user", "content": "large " * 30_000}))
+    output_of(home, "record", "kept", "--jsonl", "-", stdin=json.dumps({"role": "user", "content": "large " * 30_000}))
     is_over = threading.Event()
 
     def keep_writing() -> None:
@@ -512,26 +514,28 @@ def test_a_backup_taken_while_messages_arrive_is_restored_elsewhere(
     writing = threading.Thread(target=keep_writing)
     writing.start()
     try:
-        made = json.loads(told(home, "backup", str(folder), "--json"))
+        made = json.loads(output_of(home, "backup", str(folder), "--json"))
     finally:
         is_over.set()
         writing.join()
     running_still = offbook(home, "restore", made["file"], "--force")
     assert running_still.returncode == 1
     assert "stop it" in running_still.stderr
-    assert "everything is as it was written" in told(new, "restore", made["file"])
+    assert "everything is as it was written" in output_of(new, "restore", made["file"])
 
     process = start(new)
     try:
-        assert told(new, "log", "kept", "--after", "0", "--json") == told(home, "log", "kept", "--after", "0", "--json")
-        there = told(new, "log", "arriving", "--after", "0", "--json").splitlines()
-        here = told(home, "log", "arriving", "--after", "0", "--json").splitlines()
+        assert output_of(new, "log", "kept", "--after", "0", "--json") == output_of(
+            home, "log", "kept", "--after", "0", "--json"
+        )
+        there = output_of(new, "log", "arriving", "--after", "0", "--json").splitlines()
+        here = output_of(home, "log", "arriving", "--after", "0", "--json").splitlines()
         assert there == here[: len(there)]
         assert offbook(new, "doctor").returncode == 0
     finally:
         stop(process)
     assert offbook(new, "restore", made["file"]).returncode == 1
-    assert "what was there before" in told(new, "restore", made["file"], "--force")
+    assert "what was there before" in output_of(new, "restore", made["file"], "--force")
 
 
 def test_a_backup_that_is_told_to_end_leaves_nothing_behind(folder: Path, start: Start) -> None:
@@ -539,7 +543,7 @@ def test_a_backup_that_is_told_to_end_leaves_nothing_behind(folder: Path, start:
     place.mkdir()
     process = start(home)
     lines = [json.dumps({"role": "user", "content": os.urandom(1_000_000).hex()}) for _ in range(30)]
-    told(home, "record", "large", "--jsonl", "-", stdin="\n".join(lines))
+    output_of(home, "record", "large", "--jsonl", "-", stdin="\n".join(lines))
     stop(process)
     backup = Offbook("backup", str(place), env=environ(home), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 20
@@ -550,8 +554,8 @@ def test_a_backup_that_is_told_to_end_leaves_nothing_behind(folder: Path, start:
 
 
 def test_an_altered_backup_is_refused(provider: Daemon, folder: Path) -> None:
-    told(provider.home, "record", "kept", "something to keep")
-    made = Path(told(provider.home, "backup", str(folder)).splitlines()[0])
+    output_of(provider.home, "record", "kept", "something to keep")
+    made = Path(output_of(provider.home, "backup", str(folder)).splitlines()[0])
     content = bytearray(made.read_bytes())
     content[len(content) // 2] ^= 0xFF
     made.write_bytes(content)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from offbook.client.blocking import Client
 from tests.acceptance.daemon import running
-from tests.acceptance.test_cli import told
+from tests.acceptance.test_cli import output_of
 from tests.processes import OFFBOOK
 
 SOCKET_ONLY = {"OFFBOOK_PORT": "0"}
@@ -33,14 +33,14 @@ def _tell(home: Path) -> None:
         _line("user", "Correction: my sister's wedding is on the 19th of June.", 3.5),
         _line("assistant", "Noted: the 19th of June.", 3.5),
     ]
-    told(home, "record", "spring", "--jsonl", "-", stdin="\n".join(spring))
-    told(home, "record", "since", "--jsonl", "-", stdin="\n".join(since))
+    output_of(home, "record", "spring", "--jsonl", "-", stdin="\n".join(spring))
+    output_of(home, "record", "since", "--jsonl", "-", stdin="\n".join(since))
     _catch_up(home)
 
 
 def _catch_up(home: Path) -> None:
     deadline = time.monotonic() + 60
-    while json.loads(told(home, "ping", "--json"))["backlog"] and time.monotonic() < deadline:
+    while json.loads(output_of(home, "ping", "--json"))["backlog"] and time.monotonic() < deadline:
         time.sleep(0.1)
 
 
@@ -48,21 +48,21 @@ def test_a_turn_is_looked_at_and_what_the_agent_is_on_about() -> None:
     with running(SOCKET_ONLY) as daemon:
         home = daemon.home
         _tell(home)
-        shown = told(home, "turn", "now", PROMPT)
+        shown = output_of(home, "turn", "now", PROMPT)
         assert "They corrected that" in shown
         assert "19th of June" in shown
         assert "tokens" in shown
-        exact = told(home, "turn", "now", PROMPT, "--text")
-        turn = json.loads(told(home, "turn", "now", PROMPT, "--json"))
+        exact = output_of(home, "turn", "now", PROMPT, "--text")
+        turn = json.loads(output_of(home, "turn", "now", PROMPT, "--json"))
         assert turn["memory"] in exact
         assert turn["recall"] in exact
         assert turn["intent"] == "plain"
         assert {part["kind"] for part in turn["parts"]} >= {"anchors", "handover", "recalled"}
-        assert json.loads(told(home, "status", "--json"))["retrievals"] == 0, "looking changes nothing"
-        assert "My name is Nina" in told(home, "anchors")
-        assert "wedding" in told(home, "topics")
-        assert "Nina" in told(home, "state", "main")
-        assert "### Recalled Memories" in told(home, "agents-md", str(home.parent))
+        assert json.loads(output_of(home, "status", "--json"))["retrievals"] == 0, "looking changes nothing"
+        assert "My name is Nina" in output_of(home, "anchors")
+        assert "wedding" in output_of(home, "topics")
+        assert "Nina" in output_of(home, "state", "main")
+        assert "### Recalled Memories" in output_of(home, "agents-md", str(home.parent))
 
 
 def test_the_stable_section_outlives_a_kill() -> None:

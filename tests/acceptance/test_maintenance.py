@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, bearer, message, running
-from tests.acceptance.test_cli import offbook, told
+from tests.acceptance.test_cli import offbook, output_of
 
 SECONDS = 60.0
 
@@ -47,12 +47,12 @@ def test_a_daemon_backs_up_by_itself_and_goes_on_from_a_moment_of_it() -> None:
         metrics = daemon.send("GET", "/metrics", headers=bearer(daemon.token)).body.decode()
         assert "offbook_maintenance_failing 0.0" in metrics
         assert 'offbook_maintenance_runs_total{task="backup"}' in metrics
-        assert "tiers" in told(daemon.home, "maintain")
-        later = told(daemon.home, "backup", "--rotate").splitlines()[0]
+        assert "tiers" in output_of(daemon.home, "maintain")
+        later = output_of(daemon.home, "backup", "--rotate").splitlines()[0]
         before = sorted(path.name for path in (daemon.home / "backups").glob("offbook-*.tar.gz"))
         assert len(before) == 2
         home = daemon.home / "then"
-        assert "cut of agent main" in told(home, "restore", later, "--at", then.isoformat())
+        assert "cut of agent main" in output_of(home, "restore", later, "--at", then.isoformat())
         assert offbook(home, "audit", "--verify").returncode == 0
         with running(WITHOUT_MODEL, home=home) as restored:
             assert "Miro" in recalled(restored, "What is my cat called?")

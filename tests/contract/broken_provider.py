@@ -454,7 +454,7 @@ class BrokenProvider:
         if self.defect == "records prompts":
             await self.store(scope, [Message(role="user", content=request.prompt)])
         budget = max(2_000, ((request.context_window or 200_000) - (request.current_tokens or 0) - 12_000) // 5)
-        entries, recall = self.minded(scope, request.prompt, budget * CHARS_PER_TOKEN)
+        entries, recall = self.search_for_turn(scope, request.prompt, budget * CHARS_PER_TOKEN)
         memory = self.memory(scope)
         self.handed_out |= {memory, recall} - {""}
         tokens: dict[str, Any] = {
@@ -475,7 +475,7 @@ class BrokenProvider:
             turn |= {"recall": "", "tokens": tokens | {"recall": 0}, "entries": [], "degraded": ["recall: late"]}
         return turn
 
-    def minded(self, scope: Scope, prompt: str, room: int) -> tuple[list[dict[str, Any]], str]:
+    def search_for_turn(self, scope: Scope, prompt: str, room: int) -> tuple[list[dict[str, Any]], str]:
         """The best that fit, in order of time, and how they are told."""
         words = [word for each in prompt.split() if (word := each.strip(".,:?!"))]
         found = [

@@ -23,7 +23,7 @@ from offbook.api.fields import (
     Reason,
     SummaryId,
     WaitMs,
-    told,
+    described,
 )
 from offbook.ingest.scope import resolve_agent
 from offbook.model.errors import WrongShape
@@ -39,8 +39,8 @@ from offbook.model.types import Moment, SessionId, Value
 class ExpandedSpan(Value, frozen=True):
     """Messages `firstSeq` to `lastSeq` of a session."""
 
-    first_seq: Annotated[Positive, told("First message of it.")]
-    last_seq: Annotated[Positive, told("Last message of it.")]
+    first_seq: Annotated[Positive, described("First message of it.")]
+    last_seq: Annotated[Positive, described("Last message of it.")]
     session_id: SessionId | None = None
 
 
@@ -51,7 +51,7 @@ class Expand(OfAgent, frozen=True):
     span: ExpandedSpan | None = None
     session_id: SessionId | None = None
     after: Annotated[str, Meta(max_length=64, description="To continue: `next` of the page before.")] | None = None
-    limit: Annotated[Limit, told("Most messages.")] = 100
+    limit: Annotated[Limit, described("Most messages.")] = 100
 
     def owner(self, default_agent: str) -> str:
         return resolve_agent((self.span and self.span.session_id) or self.session_id, self.agent_id, default_agent)
@@ -136,19 +136,19 @@ class FailJob(OfAgent, frozen=True, kw_only=True):
 class GetTopics(OfAgent, frozen=True):
     """The topics of one session or of the newest ones: what they talk about and return to."""
 
-    session_id: Annotated[SessionId | None, told("Only those of this session.")] = None
+    session_id: Annotated[SessionId | None, described("Only those of this session.")] = None
 
 
 class GetAnchors(OfAgent, frozen=True):
     """The anchors of one session or of the newest ones: identities, contradictions, unresolved points."""
 
-    session_id: Annotated[SessionId | None, told("Only those of this session.")] = None
+    session_id: Annotated[SessionId | None, described("Only those of this session.")] = None
 
 
 class GetState(OfAgent, frozen=True):
     """Open tasks and current goal, with topics and anchors, of one session or of the newest ones."""
 
-    session_id: Annotated[SessionId | None, told("Only those of this session.")] = None
+    session_id: Annotated[SessionId | None, described("Only those of this session.")] = None
 
 
 class GetConfig(OfAgent, frozen=True):
@@ -187,7 +187,7 @@ class Pin(OfAgent, frozen=True):
     """Pin entries, so that they stay hot: those in `entryIds`, all of a session, or those that contain a `keyword`."""
 
     keyword: Annotated[str, Meta(min_length=1, max_length=512, description="All with these words.")] | None = None
-    session_id: Annotated[SessionId | None, told("All of this session.")] = None
+    session_id: Annotated[SessionId | None, described("All of this session.")] = None
     entry_ids: Annotated[list[EntryId], Meta(max_length=1_000, description="Ids that `recall` gave.")] | None = None
 
 
@@ -203,13 +203,13 @@ class Forget(OfAgent, frozen=True, kw_only=True):
     `matching` a text, regardless of case and spacing. Give exactly one of the three. `reason` is kept (it may be
     empty). With `dryRun` nothing is erased, and the receipt says what would be."""
 
-    reason: Annotated[Reason, told("Why; kept in the record.")]
+    reason: Annotated[Reason, described("Why; kept in the record.")]
     entry_ids: (
         Annotated[list[EntryId], Meta(min_length=1, max_length=1_000, description="Ids that `recall` gave.")] | None
     ) = None
-    session_id: Annotated[SessionId | None, told("All of this session.")] = None
-    matching: Annotated[Matching | None, told("All that contain this text, regardless of case.")] = None
-    dry_run: Annotated[bool, told("Erase nothing; only say what would be erased.")] = False
+    session_id: Annotated[SessionId | None, described("All of this session.")] = None
+    matching: Annotated[Matching | None, described("All that contain this text, regardless of case.")] = None
+    dry_run: Annotated[bool, described("Erase nothing; only say what would be erased.")] = False
 
 
 class VerifyForgotten(OfAgent, frozen=True):
@@ -237,7 +237,7 @@ class Cross(OfAgent, frozen=True):
 class Reindex(OfAgent, frozen=True):
     """Rebuild the agent's search index from the log, in the background; with `embeddings` the vectors too."""
 
-    embeddings: Annotated[bool, told("Embed every message again as well, not only index it.")] = False
+    embeddings: Annotated[bool, described("Embed every message again as well, not only index it.")] = False
 
 
 class Maintain(OfAgent, frozen=True):

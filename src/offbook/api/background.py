@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import structlog
 
-from offbook.context.pending_messages import Standings
+from offbook.context.pending_messages import PendingMessages
 from offbook.context.reader import SessionReader
 from offbook.context.slots import Slots
-from offbook.context.swaps import Swapping
+from offbook.context.swaps import SwapService
 from offbook.forget.erase import Eraser
 from offbook.forget.forgetting import Forgetting
 from offbook.forget.residue import ResidueSearch
@@ -29,7 +29,7 @@ from offbook.model.types import Scope
 from offbook.models.summarizers.host import HostSummarizer
 from offbook.projections import tiers
 from offbook.projections.base import Finding, Projection
-from offbook.projections.contexts import ContextsStandingBy
+from offbook.projections.contexts import ContextProjection
 from offbook.projections.embedders import Embedders
 from offbook.projections.embeddings import Embeddings, embedded_in
 from offbook.projections.import_pause import ImportPause
@@ -41,7 +41,7 @@ from offbook.projections.runner import Runner
 from offbook.projections.search_index import FOLLOW_SECONDS, SearchIndex
 from offbook.projections.session_state import SessionState
 from offbook.projections.summaries import Summaries
-from offbook.projections.summary_drafts import Drafting
+from offbook.projections.summary_drafts import SummaryDrafter
 from offbook.projections.summary_files import SummaryFiles
 from offbook.projections.summary_writer import Writer
 from offbook.projections.wiki.projection import Wiki
@@ -98,18 +98,18 @@ class Background:
         self.search_index = SearchIndex(store, self.indexes, unembedded=self._embeddings.unembedded)
 
         # ── contexts ──
-        standings = Standings(store, blobs, settings)
-        standings.when_behind = self.runner.notify
-        self.reader = SessionReader(store, blobs, settings, standings, frame_key)
+        pending_messages = PendingMessages(store, blobs, settings)
+        pending_messages.when_behind = self.runner.notify
+        self.reader = SessionReader(store, blobs, settings, pending_messages, frame_key)
         self.slots = Slots(store, settings, self.reader)
-        self.swapping = Swapping(store, settings, self.reader, self.slots)
+        self.swapping = SwapService(store, settings, self.reader, self.slots)
 
         # ── summaries ──
         self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
         self._writer = Writer(store, settings, models=models, host=self.host)
         self._summary_files = SummaryFiles(store, settings, summaries)
-        drafting = Drafting(store, settings, standings, self._writer, self._summary_files)
-        self._summaries = Summaries(store, settings, standings, self._writer, drafting)
+        drafting = SummaryDrafter(store, settings, pending_messages, self._writer, self._summary_files)
+        self._summaries = Summaries(store, settings, pending_messages, self._writer, drafting)
 
         self._wiki = Wiki(store, blobs, settings, folder / "wiki", folder / "wiki-state", self._judged)
         rows = self._rows()
@@ -137,7 +137,7 @@ class Background:
         store, settings = self._store, self._settings
         index, embeddings, summaries = self.search_index, self._embeddings, self._summaries
         session_state = SessionState(store, settings, self.embedders)
-        contexts = ContextsStandingBy(store, self.reader, self.slots)
+        contexts = ContextProjection(store, self.reader, self.slots)
         offload = tiers.TierOffload(store, self.indexes, settings)
         lessons = LessonProjection(store, settings, self.embedders, self._writer)
         return [

@@ -38,12 +38,12 @@ from offbook.model.types import (
 REPLAYED_AT_ONCE = 500
 MOST_REPLAYED = 20_000
 EVENTS_LOOKED_AT = 1_000
-EVENTS_TOLD, SUMMARIES_TOLD, TURNS_TOLD = 50, 10, 3
-TELLING_VERBS = ("swap", "hooks/session-start", "hooks/session-end", "hooks/pre-compaction", "hooks/post-compaction")
+EVENTS_SHOWN, SUMMARIES_SHOWN, TURNS_SHOWN = 50, 10, 3
+REPLAYED_VERBS = ("swap", "hooks/session-start", "hooks/session-end", "hooks/pre-compaction", "hooks/post-compaction")
 """Events that say why a context was what it was."""
 
 
-class Contexts:
+class ContextService:
     def __init__(self, store: Store, reader: LogReader, background: Background) -> None:
         self._store = store
         self._reader = reader
@@ -166,10 +166,10 @@ class Contexts:
         after_seq = handed.last_seq if handed else 0
         since, is_all = await self._since(scope, after_seq, at)
         whole = [await self._reader.whole(scope, logged) for logged in since]
-        events = await self._telling(scope, TELLING_VERBS, at, EVENTS_TOLD)
-        made = await self._telling(scope, ("compress",), at, SUMMARIES_TOLD)
-        own = await self._telling(scope, ("hooks/post-compaction",), at, 1)
-        turns = await self._telling(scope, ("prepareTurn",), at, TURNS_TOLD)
+        events = await self._events_of(scope, REPLAYED_VERBS, at, EVENTS_SHOWN)
+        made = await self._events_of(scope, ("compress",), at, SUMMARIES_SHOWN)
+        own = await self._events_of(scope, ("hooks/post-compaction",), at, 1)
+        turns = await self._events_of(scope, ("prepareTurn",), at, TURNS_SHOWN)
         prepared = await self._store.turn_memory(scope, at=at)
         has_compacted = bool(own) and (handed is None or own[-1].at > handed.at)
         await self._store.record(scope.agent_id, session_event("replay", by, scope, {"at": at.isoformat()}))
@@ -194,7 +194,7 @@ class Contexts:
             turn_memory=prepared.text if prepared else "",
         )
 
-    async def _telling(self, scope: Scope, verbs: Sequence[str], at: datetime, limit: int) -> list[AuditEvent]:
+    async def _events_of(self, scope: Scope, verbs: Sequence[str], at: datetime, limit: int) -> list[AuditEvent]:
         return await self._store.newest_audit_events(
             scope.agent_id, session_id=scope.session_id, verbs=verbs, until=at, limit=limit
         )

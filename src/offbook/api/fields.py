@@ -50,7 +50,7 @@ def snake(name: str) -> str:
     return re.sub(r"[-A-Z]", lambda match: "_" + match[0].strip("-").lower(), name)
 
 
-def told(description: str) -> Meta:
+def described(description: str) -> Meta:
     """What a field is, in the words that the reference, the plugin's types, MCP and `--help` show."""
     return Meta(description=description)
 

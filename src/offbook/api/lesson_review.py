@@ -37,7 +37,7 @@ Take = Callable[[Scope, Sequence[Message], AuditDraft], Awaitable[Receipt]]
 """Messages into the log, with the event."""
 
 
-class Judging:
+class LessonReview:
     def __init__(self, store: Store, background: Background, take: Take) -> None:
         self._store = store
         self._background = background
@@ -75,7 +75,7 @@ class Judging:
     ) -> Lesson:
         """Accept a lesson, reject it, or say in `text` what it should say: the lesson as it is from now on. The same
         verdict again changes nothing and says the same. The background never changes what a person has judged."""
-        said = _said(verdict, text)
+        said = _edited_text(verdict, text)
         # Two who edit at once would each leave the other's words standing.
         async with self._one_at_a_time:
             lesson = await self._store.lesson(agent_id, lesson_id)
@@ -149,7 +149,7 @@ class Judging:
         return free[0]
 
 
-def _said(verdict: Verdict, text: str | None) -> str | None:
+def _edited_text(verdict: Verdict, text: str | None) -> str | None:
     """The words of an edit, without secrets; None for the other verdicts."""
     if verdict not in ("accept", "edit", "reject"):
         raise WrongShape(f"`verdict` is {verdict!r}: say accept, edit or reject")

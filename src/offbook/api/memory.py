@@ -8,17 +8,17 @@ answer: nothing is read or written unrecorded. Only a turn, which has a deadline
 from __future__ import annotations
 
 from offbook.api.background import Background
-from offbook.api.context_service import Contexts
+from offbook.api.context_service import ContextService
 from offbook.api.followers import Followers
 from offbook.api.forgetting import ForgetService
 from offbook.api.host_jobs import HostJobs
-from offbook.api.lesson_review import Judging
-from offbook.api.recall_service import Recollections
-from offbook.api.records import Transfer
-from offbook.api.session_state import Attention
+from offbook.api.lesson_review import LessonReview
+from offbook.api.recall_service import RecallService
+from offbook.api.records import RecordTransfer
+from offbook.api.session_state import SessionStateService
 from offbook.api.sessions import SessionService
 from offbook.api.status import StatusService
-from offbook.api.turn_builder import Turning
+from offbook.api.turn_builder import TurnBuilder
 from offbook.ingest.intake import Intake
 from offbook.ingest.scope import resolve_agent, resolve_scope
 from offbook.log.reading import LogReader
@@ -49,7 +49,7 @@ class Memory:
         self.pre_compaction = sessions.pre_compaction
         self.post_compaction = sessions.post_compaction
 
-        contexts = Contexts(store, log_reader, background)
+        contexts = ContextService(store, log_reader, background)
         self.get_compressed_context = contexts.get_compressed_context
         self.swap = background.swapping.swap
         self.expand = contexts.expand
@@ -62,22 +62,22 @@ class Memory:
         self.complete_job = jobs.complete
         self.fail_job = jobs.fail
 
-        recollections = Recollections(store, settings, background)
-        self.recall = recollections.recall
-        self.pin = recollections.pin
-        self.cross = recollections.cross
+        recall_service = RecallService(store, settings, background)
+        self.recall = recall_service.recall
+        self.pin = recall_service.pin
+        self.cross = recall_service.cross
 
-        attention = Attention(store, settings)
-        self.topics = attention.topics
-        self.anchors = attention.anchors
-        self.state = attention.state
-        turning = Turning(store, blobs, settings, background, recollections, attention, frame_key)
-        self.prepare_turn = turning.prepare
-        self.enrich = turning.enrich
+        session_state = SessionStateService(store, settings)
+        self.topics = session_state.topics
+        self.anchors = session_state.anchors
+        self.state = session_state.state
+        turn_builder = TurnBuilder(store, blobs, settings, background, recall_service, session_state, frame_key)
+        self.prepare_turn = turn_builder.prepare
+        self.enrich = turn_builder.enrich
 
-        judging = Judging(store, background, sessions.take)
-        self.lessons = judging.lessons
-        self.judge_lesson = judging.judge
+        lesson_review = LessonReview(store, background, sessions.take)
+        self.lessons = lesson_review.lessons
+        self.judge_lesson = lesson_review.judge
 
         forgetting = ForgetService(store, background.forgetting)
         self.forget = forgetting.forget
@@ -86,7 +86,7 @@ class Memory:
         self.forget_receipts = forgetting.forget_receipts
         self.check_receipt = forgetting.check_receipt
 
-        transfer = Transfer(store, settings, log_reader, self._intake, background, self._followers)
+        transfer = RecordTransfer(store, settings, log_reader, self._intake, background, self._followers)
         self.export = transfer.export
         self.import_records = transfer.import_records
 

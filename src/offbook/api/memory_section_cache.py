@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from offbook.api.session_state import Attention
+from offbook.api.session_state import SessionStateService
 from offbook.context.memory_section import Known, memory_budget, memory_section, pinned_text
 from offbook.log.store import Store
 from offbook.model.errors import StoreCorrupt
@@ -59,11 +59,11 @@ class Epoch(NamedTuple):
         return not self.generation and self.event is None
 
 
-class Remembering:
-    def __init__(self, store: Store, settings: Settings, attention: Attention, frame_key: bytes) -> None:
+class MemorySectionCache:
+    def __init__(self, store: Store, settings: Settings, session_state: SessionStateService, frame_key: bytes) -> None:
         self._store = store
         self._settings = settings
-        self._attention = attention
+        self._session_state = session_state
         self._key = frame_key
         self._kept: OrderedDict[tuple[Scope, tuple[int, ...]], TurnMemory] = OrderedDict()
         self._handed: OrderedDict[tuple[Scope, tuple[int, ...], int, int], Handed | None] = OrderedDict()
@@ -183,17 +183,17 @@ class Remembering:
         """What the agent remembers; without what its context shows already, where that is ours."""
         sessions = [
             session
-            for session in await self._attention.newest(scope.agent_id)
+            for session in await self._session_state.newest(scope.agent_id)
             if not (is_handed and session.session_id == scope.session_id)
         ]
         summaries, threads, states, pinned, lessons = await asyncio.gather(
             self._summaries(scope, is_handed=is_handed),
-            self._attention.threads(sessions),
-            self._attention.states(sessions),
+            self._session_state.threads(sessions),
+            self._session_state.states(sessions),
             self._pinned(scope, is_handed=is_handed),
             self._lessons(scope.agent_id),
         )
-        anchors = self._attention.anchors_in(scope.agent_id, threads)
+        anchors = self._session_state.anchors_in(scope.agent_id, threads)
         chosen = chosen_lessons(lessons, self._settings.for_agent(scope.agent_id).lessons, now())
         judged = [one for one in lessons if one.status not in LEARNT]
         return Known(summaries=summaries, anchors=anchors, states=states, pinned=pinned, lessons=chosen, judged=judged)

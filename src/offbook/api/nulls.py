@@ -22,7 +22,7 @@ def _stripped(value: Any, kind: inspect.Type) -> Any:
     if isinstance(value, list):
         items = [each.item_type for each in kinds if isinstance(each, inspect.ListType)]
         return [_stripped(item, items[0]) for item in value] if len(items) == 1 else value
-    struct = _meant(value, kinds) if isinstance(value, dict) else None
+    struct = _matching_kind(value, kinds) if isinstance(value, dict) else None
     if struct is None:
         return value
     fields = {field.encode_name: field for field in struct.fields}
@@ -40,7 +40,7 @@ def _is_left_out(field: inspect.Field) -> bool:
     )
 
 
-def _meant(value: dict[str, Any], kinds: tuple[inspect.Type, ...]) -> inspect.StructType | None:
+def _matching_kind(value: dict[str, Any], kinds: tuple[inspect.Type, ...]) -> inspect.StructType | None:
     """Which of several shapes it is: their tags say it."""
     structs = [each for each in kinds if isinstance(each, inspect.StructType)]
     if len(structs) == 1:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from offbook.api.background import Background
-from offbook.context.intent import Appetite
+from offbook.context.intent import RetrievalBudget
 from offbook.ingest.entries import in_utc
 from offbook.ingest.redaction import redact_text
 from offbook.ingest.scope import checked_session, checked_text
@@ -40,14 +40,14 @@ NEWEST_LOOKED_AT = (16, 128)
 eyes."""
 
 
-class Minded(NamedTuple):
+class TurnSearch(NamedTuple):
     """What came to mind, best first, and what was unavailable."""
 
     entries: list[MemoryEntry]
     degraded: list[str]
 
 
-class Recollections:
+class RecallService:
     def __init__(self, store: Store, settings: Settings, background: Background) -> None:
         self._store = store
         self._settings = settings
@@ -114,11 +114,11 @@ class Recollections:
             notes = ["scope: nothing in this session; `scope: agent` searches the agent's other sessions too"]
         return msgspec.structs.replace(found, degraded=[*found.degraded, *notes])
 
-    async def minded(
+    async def search_for_turn(
         self,
         scope: Scope,
         prompt: str,
-        appetite: Appetite,
+        retrieval: RetrievalBudget,
         *,
         budget: int,
         is_visible: Callable[[int], bool] = lambda seq: False,
@@ -126,7 +126,7 @@ class Recollections:
         seconds: float | None = None,
         stands_alone: bool = False,
         by: Caller,
-    ) -> Minded:
+    ) -> TurnSearch:
         """What comes to mind before a turn (A2, A3, A5, D6). Nothing is recorded here: the turn does that.
 
         What the agent has before its eyes (`is_visible`: messages of the session) comes to mind only where little else
@@ -143,9 +143,9 @@ class Recollections:
         def choose(leads: Sequence[Lead]) -> list[Lead]:
             seen = [lead for lead in leads if is_seen(lead) and not is_asked(lead)]
             unseen = [lead for lead in leads if not is_seen(lead) and not is_asked(lead)]
-            shown = chosen(unseen, budget=budget, min_score=appetite.min_score, keep=appetite.keep)
+            shown = chosen(unseen, budget=budget, min_score=retrieval.min_score, keep=retrieval.keep)
             if len(shown) < LEAST_SHOWN:
-                more = chosen(seen, budget=budget, min_score=appetite.min_score, keep=appetite.keep)
+                more = chosen(seen, budget=budget, min_score=retrieval.min_score, keep=retrieval.keep)
                 shown += more[: LEAST_SHOWN - len(shown)]
             return [lead for lead in leads if lead in shown]
 
@@ -153,7 +153,7 @@ class Recollections:
         ask = Ask(
             scope=scope,
             query=prompt if stands_alone else await self._expanded(scope, prompt, prompt_seq),
-            limit=appetite.limit,
+            limit=retrieval.limit,
             explain=True,
             prefers_hot=True,
             only_said=True,
@@ -162,9 +162,9 @@ class Recollections:
         )
         found, _ = await self._background.recall(ask, choose)
         if found.entries:
-            return Minded(found.entries, found.degraded)
+            return TurnSearch(found.entries, found.degraded)
         newest = await self._newest(scope, lambda one: is_seen(one) or is_asked(one), budget)
-        return Minded(newest, found.degraded)
+        return TurnSearch(newest, found.degraded)
 
     def anticipate(self, agent_id: str, prompt: str) -> None:
         """`minded` is about to be asked for this."""
@@ -206,7 +206,7 @@ class Recollections:
         )
         return [msgspec.structs.replace(entry, score=FALLBACK_SCORE, found_by=["recency"]) for entry in found]
 
-    async def brought_to_mind(
+    async def record_retrieval(
         self,
         scope: Scope,
         verb: str,
@@ -220,8 +220,8 @@ class Recollections:
         each entry."""
         for agent_id in sorted({entry.agent_id for entry in entries} - {scope.agent_id}):
             seen = [entry for entry in entries if entry.agent_id == agent_id]
-            told = {"by": scope.agent_id, "entries": [one.id for one in seen]}
-            event = AuditDraft(verb=verb, actor=by.name, details=told)
+            read_by_other = {"by": scope.agent_id, "entries": [one.id for one in seen]}
+            event = AuditDraft(verb=verb, actor=by.name, details=read_by_other)
             await self._store.recalled(agent_id, _places(seen) if counts else [], event)
         own = [entry for entry in entries if entry.agent_id == scope.agent_id]
         await self._store.recalled(
@@ -254,7 +254,7 @@ class Recollections:
         if entry_ids is not None:
             places = await self._among(agent_id, [place_of_entry(name) for name in entry_ids], keyword, session_id)
         elif pinned:
-            places = await self._meant(agent_id, keyword, session_id)
+            places = await self._selected(agent_id, keyword, session_id)
         else:
             pins = await self._store.pinned(agent_id, limit=10 * MOST_PINNED)
             places = await self._among(agent_id, pins, keyword, session_id)
@@ -263,7 +263,7 @@ class Recollections:
         changed = await self._store.pin(agent_id, places, pinned=pinned, event=event)
         return Pinned(changed=len(changed), entry_ids=[entry_id(place) for place in changed])
 
-    async def _meant(self, agent_id: str, keyword: str | None, session_id: str | None) -> list[int]:
+    async def _selected(self, agent_id: str, keyword: str | None, session_id: str | None) -> list[int]:
         session = await self._store.session_number(agent_id, session_id) if session_id is not None else None
         if session_id is not None and session is None:
             return []

@@ -59,7 +59,7 @@ OfSession = SessionRecord | MessageRecord | MarkRecord
 T = TypeVar("T")
 
 
-class Taken(NamedTuple):
+class TakenRecords(NamedTuple):
     """What became of the records, and what the others have to be told."""
 
     imported: Imported
@@ -67,7 +67,7 @@ class Taken(NamedTuple):
     summaries: list[Summary]
 
 
-class Transfer:
+class RecordTransfer:
     def __init__(
         self,
         store: Store,
@@ -116,7 +116,9 @@ class Transfer:
             self._followers.wake(scope)
         return taken.imported
 
-    async def _take(self, agent_id: str, records: Sequence[Record], follows: Followed | None, by: Caller) -> Taken:
+    async def _take(
+        self, agent_id: str, records: Sequence[Record], follows: Followed | None, by: Caller
+    ) -> TakenRecords:
         """In their order. What does not fit is refused and named; the rest is taken."""
         if follows is not None:
             checked_key(follows.session_id, "follows.sessionId", MAX_KEY_BYTES)
@@ -147,7 +149,7 @@ class Transfer:
             "refused": len(imported.refused),
         }
         await self._store.record(agent_id, msgspec.structs.replace(event, details=counts))
-        return Taken(imported, list(scopes), summaries)
+        return TakenRecords(imported, list(scopes), summaries)
 
     # ── an agent ──
 
@@ -192,7 +194,7 @@ class Transfer:
             return Admission(refused=fault), None
         before = now()
         try:
-            kept = await self._store.add_summary(agent_id, draft, _told(event, draft))
+            kept = await self._store.add_summary(agent_id, draft, _with_authorship(event, draft))
         except StoreError as error:
             if type(error) is not StoreError:
                 raise  # the file's fault, not the summary's
@@ -331,7 +333,7 @@ def _lies_in(inner: Sequence[SourceSpan], outer: Sequence[SourceSpan]) -> bool:
     )
 
 
-def _told(event: AuditDraft, draft: SummaryDraft) -> AuditDraft:
+def _with_authorship(event: AuditDraft, draft: SummaryDraft) -> AuditDraft:
     session_id = draft.spans[0].session_id if len(draft.spans) == 1 else None
     return msgspec.structs.replace(event, session_id=session_id, details={"level": draft.level})
 

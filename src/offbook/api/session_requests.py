@@ -22,7 +22,7 @@ from offbook.api.fields import (
     Reason,
     Request,
     WaitMs,
-    told,
+    described,
 )
 from offbook.model.errors import WrongShape
 from offbook.model.memory_entry import Reach
@@ -84,9 +84,9 @@ class TakeSwap(OfSession, frozen=True, kw_only=True):
     """Replace the context in use by the compressed one that is kept ready, once `usedTokens` of `contextWindow` reach
     the threshold, or at once with `force`. Without new messages, asking again gives the same answer."""
 
-    used_tokens: Annotated[Count, told("Tokens in use in the agent's context now.")]
-    context_window: Annotated[Positive, told("Tokens the agent's model takes.")]
-    force: Annotated[bool, told("Swap even if it is not due yet.")] = False
+    used_tokens: Annotated[Count, described("Tokens in use in the agent's context now.")]
+    context_window: Annotated[Positive, described("Tokens the agent's model takes.")]
+    force: Annotated[bool, described("Swap even if it is not due yet.")] = False
 
 
 class GetReplay(OfSession, frozen=True, kw_only=True):
@@ -105,14 +105,16 @@ class Recall(OfSession, frozen=True, kw_only=True):
     `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`.
     """
 
-    query: Annotated[Query, told("A question, some words or a whole message. Times are understood (“last Tuesday”).")]
+    query: Annotated[
+        Query, described("A question, some words or a whole message. Times are understood (“last Tuesday”).")
+    ]
     limit: Annotated[int, Meta(ge=1, le=MOST_ENTRIES, description="Most entries.")] = 5
-    reach: Annotated[Reach, told("One session, all of the agent's, or also those of agents that opened theirs.")] = (
-        msgspec.field(default="agent", name="scope")
-    )
-    at: Annotated[Moment | None, told("Answer as it was known then: an ISO 8601 time with its zone.")] = None
-    include_superseded: Annotated[bool, told("Also what was corrected since.")] = False
-    explain: Annotated[bool, told("Say why each was found, and what was left out.")] = False
+    reach: Annotated[
+        Reach, described("One session, all of the agent's, or also those of agents that opened theirs.")
+    ] = msgspec.field(default="agent", name="scope")
+    at: Annotated[Moment | None, described("Answer as it was known then: an ISO 8601 time with its zone.")] = None
+    include_superseded: Annotated[bool, described("Also what was corrected since.")] = False
+    explain: Annotated[bool, described("Say why each was found, and what was left out.")] = False
 
 
 class PrepareTurn(OfSession, frozen=True, kw_only=True):
@@ -125,8 +127,8 @@ class PrepareTurn(OfSession, frozen=True, kw_only=True):
     """
 
     prompt: Annotated[str, Meta(max_length=LONGEST_QUERY)]
-    current_tokens: Annotated[Count | None, told("Tokens in use in the context now.")] = None
-    context_window: Annotated[Positive | None, told("Tokens the agent's model takes.")] = None
+    current_tokens: Annotated[Count | None, described("Tokens in use in the context now.")] = None
+    context_window: Annotated[Positive | None, described("Tokens the agent's model takes.")] = None
     deadline_ms: Annotated[int, Meta(ge=1, le=60_000)] | None = None
     explain: bool = False
     preview: bool = False
@@ -160,7 +162,7 @@ class SessionStart(OfSession, frozen=True):
 class SessionEnd(OfSession, frozen=True):
     """A session has ended, for a `reason` (new, reset, idle, daily, shutdown, …)."""
 
-    reason: Annotated[Reason | None, told("Why, such as new, reset, idle, daily, shutdown.")] = None
+    reason: Annotated[Reason | None, described("Why, such as new, reset, idle, daily, shutdown.")] = None
 
 
 class PreCompaction(OfSession, frozen=True):

@@ -38,7 +38,7 @@ class Follows(NamedTuple):
     """Of the prompt itself, where it is in the log already."""
 
 
-class Attention:
+class SessionStateService:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings

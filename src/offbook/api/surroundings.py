@@ -29,7 +29,7 @@ SAME_EXCHANGE = timedelta(hours=2)
 """What is said later answers something else."""
 
 
-class Beside(NamedTuple):
+class Neighbour(NamedTuple):
     """What a hit was said beside, and which message that is."""
 
     text: str
@@ -39,19 +39,19 @@ class Beside(NamedTuple):
     """It was said before an answer of the agent's, which is the hit."""
 
 
-class Exchanges:
+class Surroundings:
     def __init__(self, store: Store, blobs: Blobs) -> None:
         self._store = store
         self._blobs = blobs
 
-    async def told_of(
+    async def with_surroundings(
         self, agent_id: str, entries: Sequence[MemoryEntry], said_chars: int, deadline: Deadline
     ) -> list[Ranked]:
         """The same as `of` where there is time for it; else each entry alone."""
         if entries and deadline.left > LEAST_SECONDS:
-            told = await deadline.get("exchanges", self.of(agent_id, entries, said_chars))
-            if told is not None:
-                return told
+            ranked = await deadline.get("exchanges", self.of(agent_id, entries, said_chars))
+            if ranked is not None:
+                return ranked
         return [Ranked(bare(entry), rank) for rank, entry in in_order_of_time(entries)]
 
     async def of(self, agent_id: str, entries: Sequence[MemoryEntry], said_chars: int) -> list[Ranked]:
@@ -67,28 +67,28 @@ class Exchanges:
         replaced = await self._replaced(agent_id, own, beside)
         hits = {(entry.session_id, entry.span.first_seq): entry for entry in own}
         ranks = {entry.id: rank for rank, entry in enumerate(entries)}
-        told: list[Ranked] = []
-        told_beside: set[tuple[str, int]] = set()
-        is_told: set[str] = {
+        ranked: list[Ranked] = []
+        shown_beside: set[tuple[str, int]] = set()
+        is_shown: set[str] = {
             entry_id for entry_id, kind in replaced.items() if kind == RETRACTED and beside[entry_id].is_theirs
         }
         for rank, entry in in_order_of_time(entries):
-            if entry.id in is_told:
+            if entry.id in is_shown:
                 continue
             by = beside.get(entry.id) if entry.id not in replaced else None
-            by = by if by is not None and _is_to_be_told(by, entry, hits, told_beside) else None
+            by = by if by is not None and _is_to_be_shown(by, entry, hits, shown_beside) else None
             also = hits.get((entry.session_id, by.seq)) if by and not by.is_theirs else None
-            if also is not None and (also.id in is_told or (also.why and also.why.replaces)):
+            if also is not None and (also.id in is_shown or (also.why and also.why.replaces)):
                 also = None
-            told_beside |= {(entry.session_id, by.seq)} if by is not None else set()
-            is_told.update(one.id for one in (entry, also) if one is not None)
+            shown_beside |= {(entry.session_id, by.seq)} if by is not None else set()
+            is_shown.update(one.id for one in (entry, also) if one is not None)
             one = self._recalled(entry, messages.get(entry.id), by, said_chars)
             best = min(rank, ranks[also.id]) if also is not None else rank
-            told.append(Ranked(one, best, (also.id,) if also is not None else ()))
-        return told
+            ranked.append(Ranked(one, best, (also.id,) if also is not None else ()))
+        return ranked
 
     async def _replaced(
-        self, agent_id: str, entries: Sequence[MemoryEntry], beside: Mapping[str, Beside]
+        self, agent_id: str, entries: Sequence[MemoryEntry], beside: Mapping[str, Neighbour]
     ) -> dict[str, str]:
         """Of which entries that which they were said beside no longer holds, and how it came about."""
         places: dict[int, str] = {}
@@ -107,7 +107,7 @@ class Exchanges:
     async def _whole(self, agent_id: str, placed: PlacedMessage) -> Message:
         return await whole_text(self._blobs, agent_id, placed) or placed.logged.message
 
-    async def _beside(self, agent_id: str, entry: MemoryEntry, message: Message | None) -> Beside | None:
+    async def _beside(self, agent_id: str, entry: MemoryEntry, message: Message | None) -> Neighbour | None:
         """What they had said before an answer of the agent's, or what it answered to theirs."""
         if message is None or message.role not in ("user", "assistant") or entry.score == FALLBACK_SCORE:
             return None
@@ -122,7 +122,7 @@ class Exchanges:
         return _answer(page) if message.role == "user" else _question([one for one in page if one.seq < seq])
 
     def _recalled(
-        self, entry: MemoryEntry, message: Message | None, beside: Beside | None, said_chars: int
+        self, entry: MemoryEntry, message: Message | None, beside: Neighbour | None, said_chars: int
     ) -> Recalled:
         if message is None:
             return bare(entry)
@@ -140,12 +140,12 @@ class Exchanges:
         )
 
 
-def _is_to_be_told(
-    by: Beside, entry: MemoryEntry, hits: Collection[tuple[str, int]], told_beside: Collection[tuple[str, int]]
+def _is_to_be_shown(
+    by: Neighbour, entry: MemoryEntry, hits: Collection[tuple[str, int]], shown_beside: Collection[tuple[str, int]]
 ) -> bool:
     """Not where it is told elsewhere, or where something between the two is told by itself and has to come first."""
     place = (entry.session_id, by.seq)
-    if place in told_beside or (by.is_theirs and place in hits):
+    if place in shown_beside or (by.is_theirs and place in hits):
         return False
     return not any((entry.session_id, seq) in hits for seq in range(entry.span.first_seq + 1, by.seq))
 
@@ -168,24 +168,24 @@ def bare(entry: MemoryEntry) -> Recalled:
     return Recalled(entry=entry, role=role, is_newest=entry.score == FALLBACK_SCORE)
 
 
-def _answer(page: Sequence[LoggedMessage]) -> Beside | None:
+def _answer(page: Sequence[LoggedMessage]) -> Neighbour | None:
     """The last thing said before they spoke again: "Let me look" comes before what was found."""
-    found: Beside | None = None
+    found: Neighbour | None = None
     for one in page:
         if one.message.role == "user":
             break
         if one.message.role == "assistant" and one.entry.noise is None and _is_own(one.message):
             text = own_text(one.message.content).strip()
             if text and not is_denial(text, "assistant") and not is_boilerplate(text):
-                found = Beside(text, one.seq, one.message.name)
+                found = Neighbour(text, one.seq, one.message.name)
     return found
 
 
-def _question(page: Sequence[LoggedMessage]) -> Beside | None:
+def _question(page: Sequence[LoggedMessage]) -> Neighbour | None:
     for one in reversed(page):
         if one.message.role == "user" and one.entry.noise is None and _is_own(one.message):
             text = own_text(one.message.content).strip()
-            return Beside(text, one.seq, one.message.name, is_theirs=True) if text else None
+            return Neighbour(text, one.seq, one.message.name, is_theirs=True) if text else None
     return None
 
 

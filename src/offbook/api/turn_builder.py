@@ -14,13 +14,13 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from offbook.api.background import Background
-from offbook.api.memory_section_cache import Epoch, Remembering
-from offbook.api.recall_service import Minded, Recollections
-from offbook.api.session_state import Attention, Follows
-from offbook.api.surroundings import Exchanges, in_order_of_time
+from offbook.api.memory_section_cache import Epoch, MemorySectionCache
+from offbook.api.recall_service import RecallService, TurnSearch
+from offbook.api.session_state import Follows, SessionStateService
+from offbook.api.surroundings import Surroundings, in_order_of_time
 from offbook.context.handover import handover, session_line, subject_of, topics_line
-from offbook.context.intent import Appetite, appetite_for, intent_of
-from offbook.context.recall_section import Line, Ranked, RecallSection, recall_section
+from offbook.context.intent import RetrievalBudget, intent_of, retrieval_budget_for
+from offbook.context.recall_section import ContinuityLine, Ranked, RecallSection, recall_section
 from offbook.context.session_notes import Thread, thread_of
 from offbook.ingest.intake import HEAVY_CHARS
 from offbook.ingest.scope import checked_text
@@ -40,7 +40,7 @@ ENRICHED_TOKENS = 2_000
 NOTHING = RecallSection("", 0, [], [])
 
 
-class Facts(NamedTuple):
+class SessionFacts(NamedTuple):
     """What is known of a session before anything is looked for."""
 
     session: Session | None
@@ -58,7 +58,7 @@ class Facts(NamedTuple):
         return self.epoch.is_new or (self.memory is None and self.epoch.generation > 0)
 
 
-class Asked(NamedTuple):
+class TurnRequest(NamedTuple):
     """A prompt, and what may be made of it."""
 
     scope: Scope
@@ -73,24 +73,24 @@ class Asked(NamedTuple):
     by: Caller
 
 
-class Turning:
+class TurnBuilder:
     def __init__(
         self,
         store: Store,
         blobs: Blobs,
         settings: Settings,
         background: Background,
-        recollections: Recollections,
-        attention: Attention,
+        recall_service: RecallService,
+        session_state: SessionStateService,
         frame_key: bytes,
     ) -> None:
         self._store = store
         self._settings = settings
         self._background = background
-        self._recollections = recollections
-        self._attention = attention
-        self._remembering = Remembering(store, settings, attention, frame_key)
-        self._exchanges = Exchanges(store, blobs)
+        self._recall_service = recall_service
+        self._session_state = session_state
+        self._memory_section_cache = MemorySectionCache(store, settings, session_state, frame_key)
+        self._surroundings = Surroundings(store, blobs)
         self._key = frame_key
 
     # ── before a turn ──
@@ -118,18 +118,18 @@ class Turning:
         window = context_window or settings.token_budget.context_window
         used = current_tokens or 0
         budget = budget_tokens(settings.token_budget, current_tokens=used, context_window=window)
-        asked = Asked(scope, prompt, query.text, intent, window, used, budget, preview, by)
+        turn_request = TurnRequest(scope, prompt, query.text, intent, window, used, budget, preview, by)
         memory, recall = None, NOTHING
         entries: list[MemoryEntry] = []
         if not self._is_silent(settings, deadline):
-            self._note_window(asked, context_window)
+            self._note_window(turn_request, context_window)
             with self._background.runner.answering():
                 if intent in ("plain", "recall"):
-                    self._recollections.anticipate(scope.agent_id, query.text)
-                facts = await deadline.get("session", self._facts(asked))
+                    self._recall_service.anticipate(scope.agent_id, query.text)
+                facts = await deadline.get("session", self._facts(turn_request))
                 if facts is not None:
                     memory, (recall, entries) = await asyncio.gather(
-                        self._memory(asked, facts, deadline), self._recall(asked, facts, deadline)
+                        self._memory(turn_request, facts, deadline), self._recall(turn_request, facts, deadline)
                     )
         turn = PreparedTurn(
             memory=memory.text if memory else "",
@@ -141,92 +141,103 @@ class Turning:
             parts=[*(memory.parts if memory else []), *recall.parts] if explain else [],
             forgets=self._background.forgetting.count(scope.agent_id),
         )
-        await deadline.finish("audit", self._record(asked, turn, memory))
+        await deadline.finish("audit", self._record(turn_request, turn, memory))
         return turn
 
     async def _read(self, scope: Scope, prompt: str) -> tuple[str, Query]:
         """What is said, without its secrets, and what of it is asked."""
 
         def read() -> tuple[str, Query]:
-            said = self._recollections.redacted(scope.agent_id, prompt)
+            said = self._recall_service.redacted(scope.agent_id, prompt)
             return said, read_query(said)
 
         return await asyncio.to_thread(read) if len(prompt) > HEAVY_CHARS else read()
 
-    def _note_window(self, asked: Asked, context_window: int | None) -> None:
+    def _note_window(self, turn_request: TurnRequest, context_window: int | None) -> None:
         """A host that says how full its window is has slot B made ready in time (D17)."""
         if context_window is None:
             return
-        self._background.slots.note_window(asked.scope, context_window)
-        threshold = self._settings.for_agent(asked.scope.agent_id).compaction.threshold
-        if asked.current_tokens >= int(context_window * threshold):
-            self._background.runner.wake("contexts", asked.scope.agent_id, asked.scope.session_id)
+        self._background.slots.note_window(turn_request.scope, context_window)
+        threshold = self._settings.for_agent(turn_request.scope.agent_id).compaction.threshold
+        if turn_request.current_tokens >= int(context_window * threshold):
+            self._background.runner.wake("contexts", turn_request.scope.agent_id, turn_request.scope.session_id)
 
-    async def _facts(self, asked: Asked) -> Facts:
-        session, thread = await asyncio.gather(self._store.session(asked.scope), thread_of(self._store, asked.scope))
-        follows, epoch = await asyncio.gather(
-            self._attention.follows(asked.scope, session, thread, asked.prompt),
-            self._remembering.epoch(asked.scope, session),
+    async def _facts(self, turn_request: TurnRequest) -> SessionFacts:
+        session, thread = await asyncio.gather(
+            self._store.session(turn_request.scope), thread_of(self._store, turn_request.scope)
         )
-        memory = await self._remembering.known(asked.scope, epoch)
-        return Facts(session, thread, follows, epoch, memory, await self._remembering.handed(asked.scope, epoch))
+        follows, epoch = await asyncio.gather(
+            self._session_state.follows(turn_request.scope, session, thread, turn_request.prompt),
+            self._memory_section_cache.epoch(turn_request.scope, session),
+        )
+        memory = await self._memory_section_cache.known(turn_request.scope, epoch)
+        return SessionFacts(
+            session, thread, follows, epoch, memory, await self._memory_section_cache.handed(turn_request.scope, epoch)
+        )
 
-    async def _memory(self, asked: Asked, facts: Facts, deadline: Deadline) -> TurnMemory | None:
-        most = self._remembering.most_tokens(asked.scope.agent_id, asked.window)
+    async def _memory(self, turn_request: TurnRequest, facts: SessionFacts, deadline: Deadline) -> TurnMemory | None:
+        most = self._memory_section_cache.most_tokens(turn_request.scope.agent_id, turn_request.window)
         if facts.memory is not None and facts.memory.tokens <= most:
             return facts.memory
-        making = self._remembering.made(
-            asked.scope,
+        making = self._memory_section_cache.made(
+            turn_request.scope,
             facts.epoch,
             facts.handed,
-            window=asked.window,
-            current_tokens=asked.current_tokens,
-            recall_budget=asked.budget,
-            keeps=not asked.preview,
+            window=turn_request.window,
+            current_tokens=turn_request.current_tokens,
+            recall_budget=turn_request.budget,
+            keeps=not turn_request.preview,
         )
         return await deadline.get("memory", making)
 
-    async def _recall(self, asked: Asked, facts: Facts, deadline: Deadline) -> tuple[RecallSection, list[MemoryEntry]]:
-        scope, settings = asked.scope, self._settings.for_agent(asked.scope.agent_id)
-        appetite = appetite_for(
-            asked.intent,
+    async def _recall(
+        self, turn_request: TurnRequest, facts: SessionFacts, deadline: Deadline
+    ) -> tuple[RecallSection, list[MemoryEntry]]:
+        scope, settings = turn_request.scope, self._settings.for_agent(turn_request.scope.agent_id)
+        retrieval = retrieval_budget_for(
+            turn_request.intent,
             settings.search,
             settings.context_budget,
             settings.min_score,
             is_after_compaction=facts.is_after_compaction,
         )
-        lines, minded = await asyncio.gather(
-            deadline.get("continuity", self._lines(asked, facts)), self._minded(asked, facts, appetite, deadline)
+        lines, search_for_turn = await asyncio.gather(
+            deadline.get("continuity", self._lines(turn_request, facts)),
+            self._search_for_turn(turn_request, facts, retrieval, deadline),
         )
-        deadline.degraded += minded.degraded
-        entries = minded.entries
-        found = await self._exchanges.told_of(scope.agent_id, entries, appetite.said_chars, deadline)
-        why = _why(asked.intent, entries, facts)
-        section = await self._section(scope, lines or [], found, asked.intent, asked.budget, appetite, why)
+        deadline.degraded += search_for_turn.degraded
+        entries = search_for_turn.entries
+        found = await self._surroundings.with_surroundings(scope.agent_id, entries, retrieval.said_chars, deadline)
+        why = _why(turn_request.intent, entries, facts)
+        section = await self._section(
+            scope, lines or [], found, turn_request.intent, turn_request.budget, retrieval, why
+        )
         shown = [entry for _, entry in in_order_of_time(entries) if entry.id in section.shown]
         return section, shown
 
-    async def _minded(self, asked: Asked, facts: Facts, appetite: Appetite, deadline: Deadline) -> Minded:
-        if asked.intent == "brief":
-            return Minded([], [])
-        query = asked.query
-        if asked.intent == "resume":  # "where were we?" says nothing of where that was
-            before = self._attention.last_time(asked.scope, facts.session, facts.thread, facts.follows)
+    async def _search_for_turn(
+        self, turn_request: TurnRequest, facts: SessionFacts, retrieval: RetrievalBudget, deadline: Deadline
+    ) -> TurnSearch:
+        if turn_request.intent == "brief":
+            return TurnSearch([], [])
+        query = turn_request.query
+        if turn_request.intent == "resume":  # "where were we?" says nothing of where that was
+            before = self._session_state.last_time(turn_request.scope, facts.session, facts.thread, facts.follows)
             last = await deadline.get("continuity", before)
             query = f"{query}\n{subject_of(last)}" if last else query
-        work = self._recollections.minded(
-            asked.scope,
+        work = self._recall_service.search_for_turn(
+            turn_request.scope,
             query,
-            appetite,
-            budget=asked.budget,
-            is_visible=self._visible(asked.scope, facts),
+            retrieval,
+            budget=turn_request.budget,
+            is_visible=self._visible(turn_request.scope, facts),
             prompt_seq=facts.follows.prompt_seq,
             seconds=deadline.left,
-            by=asked.by,
+            by=turn_request.by,
         )
-        return await deadline.get("recall", work) or Minded([], [])
+        return await deadline.get("recall", work) or TurnSearch([], [])
 
-    def _visible(self, scope: Scope, facts: Facts) -> Callable[[int], bool]:
+    def _visible(self, scope: Scope, facts: SessionFacts) -> Callable[[int], bool]:
         """Which messages of the session the agent surely has before its eyes: what it was handed word for word and
         what came since, or the last turns of what its host has kept. Of a conversation that is over, nothing."""
         if facts.session is not None and facts.session.ended_at is not None:
@@ -237,36 +248,36 @@ class Turning:
         last_seq = facts.session.last_seq if facts.session else 0
         return lambda seq: seq > last_seq - 2 * turns
 
-    async def _lines(self, asked: Asked, facts: Facts) -> list[Line]:
+    async def _lines(self, turn_request: TurnRequest, facts: SessionFacts) -> list[ContinuityLine]:
         """The continuity block (D10): the session, how it goes on from the one before, what it is about."""
         info, at = facts.follows.info, now()
         is_new = info is None or info.gap == "new"
         opening = ""
-        if is_new or asked.intent == "resume":
+        if is_new or turn_request.intent == "resume":
             opening = handover(
-                await self._attention.last_time(asked.scope, facts.session, facts.thread, facts.follows), at
+                await self._session_state.last_time(turn_request.scope, facts.session, facts.thread, facts.follows), at
             )
-        topics = [] if is_new else self._attention.topics_in(asked.scope.agent_id, facts.thread)
+        topics = [] if is_new else self._session_state.topics_in(turn_request.scope.agent_id, facts.thread)
         return [
-            Line("session", session_line(None if is_new else info, at), "the conversation so far"),
-            Line("handover", opening, "a new conversation" if is_new else "they pick up the thread"),
-            Line("topics", topics_line(topics), "what they speak of and keep returning to"),
+            ContinuityLine("session", session_line(None if is_new else info, at), "the conversation so far"),
+            ContinuityLine("handover", opening, "a new conversation" if is_new else "they pick up the thread"),
+            ContinuityLine("topics", topics_line(topics), "what they speak of and keep returning to"),
         ]
 
-    async def _record(self, asked: Asked, turn: PreparedTurn, memory: TurnMemory | None) -> None:
+    async def _record(self, turn_request: TurnRequest, turn: PreparedTurn, memory: TurnMemory | None) -> None:
         details: dict[str, Any] = {
-            "prompt": _digest(asked.prompt),
-            "intent": asked.intent,
+            "prompt": _digest(turn_request.prompt),
+            "intent": turn_request.intent,
             "entries": [entry.id for entry in turn.entries],
             "memory": _digest(turn.memory),
             "recall": _digest(turn.recall),
             "tokens": turn.tokens.memory + turn.tokens.recall,
             "epoch": memory.epoch if memory else None,
         }
-        details |= {"preview": True} if asked.preview else {}
+        details |= {"preview": True} if turn_request.preview else {}
         details |= {"degraded": turn.degraded} if turn.degraded else {}
-        await self._recollections.brought_to_mind(
-            asked.scope, "prepareTurn", turn.entries, details, asked.by, counts=not asked.preview
+        await self._recall_service.record_retrieval(
+            turn_request.scope, "prepareTurn", turn.entries, details, turn_request.by, counts=not turn_request.preview
         )
 
     # ── beside the host's own search ──
@@ -279,31 +290,31 @@ class Turning:
         """What a sparse result of the host's memory search is enriched with."""
         settings = self._settings.for_agent(scope.agent_id)
         deadline = Deadline(settings.turn.deadline.total_seconds())
-        said, asked = await self._read(scope, query)
-        appetite = appetite_for(
+        said, turn_request = await self._read(scope, query)
+        retrieval = retrieval_budget_for(
             "recall", settings.search, settings.context_budget, settings.min_score, is_after_compaction=False
         )
         entries: list[MemoryEntry] = []
         if not self._is_silent(settings, deadline):
             with self._background.runner.answering():
-                work = self._recollections.minded(
+                work = self._recall_service.search_for_turn(
                     scope,
-                    asked.text,
-                    appetite,
+                    turn_request.text,
+                    retrieval,
                     budget=ENRICHED_TOKENS,
                     seconds=deadline.left,
                     stands_alone=True,
                     by=by,
                 )
-                minded = await deadline.get("recall", work) or Minded([], [])
-            entries = [entry for entry in minded.entries if entry.score != FALLBACK_SCORE]
-            deadline.degraded += minded.degraded
-        told = await self._exchanges.told_of(scope.agent_id, entries, appetite.said_chars, deadline)
+                search_for_turn = await deadline.get("recall", work) or TurnSearch([], [])
+            entries = [entry for entry in search_for_turn.entries if entry.score != FALLBACK_SCORE]
+            deadline.degraded += search_for_turn.degraded
+        surrounded = await self._surroundings.with_surroundings(scope.agent_id, entries, retrieval.said_chars, deadline)
         why = "the host's own search may find little"
-        section = await self._section(scope, [], told, "recall", ENRICHED_TOKENS, appetite, why)
+        section = await self._section(scope, [], surrounded, "recall", ENRICHED_TOKENS, retrieval, why)
         shown = [entry for entry in entries if entry.id in section.shown]
         details = {"query": _digest(said), "entries": [entry.id for entry in shown]}
-        recording = self._recollections.brought_to_mind(scope, "enrich", shown, details, by, counts=True)
+        recording = self._recall_service.record_retrieval(scope, "enrich", shown, details, by, counts=True)
         await deadline.finish("audit", recording)
         return Enrichment(
             text=section.text, entries=shown, tokens=section.tokens, sparse=SPARSE, degraded=deadline.degraded
@@ -312,11 +323,11 @@ class Turning:
     async def _section(
         self,
         scope: Scope,
-        lines: Sequence[Line],
+        lines: Sequence[ContinuityLine],
         found: Sequence[Ranked],
         intent: Intent,
         budget: int,
-        appetite: Appetite,
+        retrieval: RetrievalBudget,
         why: str,
     ) -> RecallSection:
         return await asyncio.to_thread(
@@ -327,8 +338,8 @@ class Turning:
             budget=budget,
             at=now(),
             own_agent=scope.agent_id,
-            said_chars=appetite.said_chars,
-            beside_chars=appetite.beside_chars,
+            said_chars=retrieval.said_chars,
+            beside_chars=retrieval.beside_chars,
             why=why,
             key=self._key,
         )
@@ -342,11 +353,13 @@ class Turning:
         return True
 
 
-def _why(intent: Intent, entries: Sequence[MemoryEntry], facts: Facts) -> str:
+def _why(intent: Intent, entries: Sequence[MemoryEntry], facts: SessionFacts) -> str:
     if entries and all(entry.score == FALLBACK_SCORE for entry in entries):
         return "nothing qualified: only the newest there is"
-    asked = {"recall": "it was asked for", "resume": "the thread is picked up"}.get(intent, "it is like the prompt")
-    return f"{asked}; more, as the context has just changed hands" if facts.is_after_compaction else asked
+    turn_request = {"recall": "it was asked for", "resume": "the thread is picked up"}.get(
+        intent, "it is like the prompt"
+    )
+    return f"{turn_request}; more, as the context has just changed hands" if facts.is_after_compaction else turn_request
 
 
 def _digest(text: str) -> str:

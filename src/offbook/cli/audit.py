@@ -119,7 +119,7 @@ def _show_events(report: AuditReport) -> None:
                 event.verb,
                 event.actor,
                 event.session_id or "",
-                told_details(event.details),
+                format_details(event.details),
             ]
             for event in report.events
         ],
@@ -130,7 +130,7 @@ def _show_events(report: AuditReport) -> None:
         warn("the end of the chain does not verify: `offbook audit --verify` finds the place")
 
 
-def told_details(details: dict[str, Any]) -> str:
+def format_details(details: dict[str, Any]) -> str:
     text = " ".join(f"{name}={value}" for name, value in details.items() if name not in ("hash", "sha256"))
     return text if len(text) <= LONGEST_DETAILS else text[: LONGEST_DETAILS - 1] + "…"
 

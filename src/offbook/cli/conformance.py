@@ -80,14 +80,14 @@ def conformance_command(
     if url is None and invocation.home_given is None and not yes:
         _agree(str(endpoint), may_ask=not invocation.is_json)
     # Whoever asks for all hears of every promise, those without checks too.
-    told = _Told(sorted({*only, *(check.promise for check in checks)} if only or ids else PROMISES))
+    printer = _ResultPrinter(sorted({*only, *(check.promise for check in checks)} if only or ids else PROMISES))
     try:
         report = asyncio.run(
             run(
                 endpoint,
                 shown_token,
                 checks=checks,
-                on_result=(lambda result: None) if invocation.is_json else told.tell,
+                on_result=(lambda result: None) if invocation.is_json else printer.tell,
             )
         )
     except ProviderRefused as refused:
@@ -97,20 +97,20 @@ def conformance_command(
     if invocation.is_json:
         _print_json(report)
     else:
-        told.head(up_to=max(PROMISES))
-        for line in told_in_the_end(report):
+        printer.head(up_to=max(PROMISES))
+        for line in format_verdict(report):
             click.echo(line)
     if not report.is_conforming:
         raise SystemExit(1)
 
 
 def _agree(endpoint: str, *, may_ask: bool) -> None:
-    told = f"agents named conformance-… would be written to {endpoint}, the provider in use, and stay there"
+    printer = f"agents named conformance-… would be written to {endpoint}, the provider in use, and stay there"
     if not (may_ask and sys.stdin.isatty()):
         raise click.UsageError(
-            f"{told}: name a provider that is there to be tested (URL or --home), or agree with --yes"
+            f"{printer}: name a provider that is there to be tested (URL or --home), or agree with --yes"
         )
-    click.confirm(f"{told[0].upper()}{told[1:]}. Go on?", abort=True, err=True)
+    click.confirm(f"{printer[0].upper()}{printer[1:]}. Go on?", abort=True, err=True)
 
 
 def _chosen(only: Sequence[int], ids: Sequence[str]) -> list[Check]:
@@ -125,7 +125,7 @@ def _chosen(only: Sequence[int], ids: Sequence[str]) -> list[Check]:
     return [check for check in CHECKS if not (only or ids) or check.promise in only or check.id in ids]
 
 
-class _Told:
+class _ResultPrinter:
     """Tells results as they come, under a heading for each promise."""
 
     def __init__(self, promises: Sequence[int]) -> None:
@@ -154,7 +154,7 @@ def _print_json(report: Report) -> None:
     print_json({"isConforming": report.is_conforming, **msgspec.to_builtins(report)})
 
 
-def told_in_the_end(report: Report) -> list[str]:
+def format_verdict(report: Report) -> list[str]:
     """The verdict, and what of it has scrolled away: which promises are not kept, by which checks, and what was not
     checked."""
     passed, failed, missing = (report.with_outcome(outcome) for outcome in ("passed", "failed", "not offered"))

@@ -314,7 +314,7 @@ def _told_summaries(events: Sequence[ReplayEvent]) -> str:
 
 
 def _told_event(event: ReplayEvent) -> str:
-    from offbook.cli.audit import told_details
+    from offbook.cli.audit import format_details
 
     first = {name: event.details[name] for name in TOLD_FIRST if name in event.details}
-    return told_details({**first, **event.details})
+    return format_details({**first, **event.details})

@@ -99,7 +99,7 @@ def forget_command(
     pages, outboxes and backups. A signed receipt says what went, and can be verified later."""
     with plainly():
         if verified is None and not is_listing:
-            _forget(invocation, _meant(entries, matching, session), reason, dry_run, yes, kept_in)
+            _forget(invocation, _selection(entries, matching, session), reason, dry_run, yes, kept_in)
             return
         if (
             entries
@@ -125,18 +125,18 @@ def _forget(
         check_receipt_place(kept_in)
     undelivered = _delivered(invocation, dry_run=dry_run)
     with invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client:
-        preview, would = _asked(client, what, reason, dry_run=True)
+        preview, would = _receipt_of(client, what, reason, dry_run=True)
         if dry_run or not _is_any(would):
             _show_preview(invocation, client, preview, would, undelivered)
             return
         _make_sure(invocation, client, preview, would, undelivered, is_sure=is_sure)
-        document, receipt = _asked(client, what, reason, dry_run=False)
+        document, receipt = _receipt_of(client, what, reason, dry_run=False)
     _show_done(invocation, document, receipt, undelivered, kept_in)
     if receipt.residue:
         raise click.exceptions.Exit(1)
 
 
-def _meant(entries: tuple[str, ...], matching: str | None, session: str | None) -> dict[str, Any]:
+def _selection(entries: tuple[str, ...], matching: str | None, session: str | None) -> dict[str, Any]:
     given = {"entryIds": list(entries) or None, "matching": matching, "sessionId": session}
     named = {name: value for name, value in given.items() if value is not None}
     if len(named) != 1:
@@ -175,7 +175,9 @@ def _delivered(invocation: Invocation, *, dry_run: bool) -> Undelivered:
     return Undelivered(report["delivered"], report["waiting"] + left)
 
 
-def _asked(client: Client, what: dict[str, Any], reason: str, *, dry_run: bool) -> tuple[dict[str, Any], ForgetReceipt]:
+def _receipt_of(
+    client: Client, what: dict[str, Any], reason: str, *, dry_run: bool
+) -> tuple[dict[str, Any], ForgetReceipt]:
     """The receipt as it came, because its signature is over all that is in it, and as a value."""
     from offbook.model.errors import ProviderUnavailable
     from offbook.model.receipt import Forgot

@@ -41,7 +41,7 @@ def tell_conversations(
     client: Client | None, report: ImportReport, conversations: Sequence[Conversation], since: datetime | None = None
 ) -> None:
     """Every message of every conversation, each once. The report counts as it goes, also where it breaks off."""
-    from offbook.client.history.importing import Importing
+    from offbook.client.history.importing import HistoryImport
 
     started = time.monotonic()
     total = sum(each.size_bytes for each in conversations)
@@ -49,7 +49,7 @@ def tell_conversations(
         told_of_breaking_off(lambda: _broken_off(report)),
         progress("reading" if report.is_dry_run else "storing", total) as advance,
     ):
-        importing = Importing(client, report, since, advance)
+        importing = HistoryImport(client, report, since, advance)
         for conversation in conversations:
             importing.conversation(conversation, report.agent(conversation.agent_id))
     report.seconds = round(time.monotonic() - started, 3)

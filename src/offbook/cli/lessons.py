@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from offbook.cli.answers import asked, typed
-from offbook.cli.options import UTF8, Invocation, common_options, meant_agent, pass_invocation
+from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation, selected_agent
 from offbook.cli.output import ago, counted, local_minute, print_json, printable, table, wrapped
 from offbook.model.errors import NotFound
 from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, lesson_id
@@ -101,7 +101,7 @@ def list_lessons(
     invocation: Invocation, agent: str | None, kind: str | None, status: tuple[str, ...], limit: int
 ) -> None:
     """Show an agent's lessons, the newest first (also without the word list)."""
-    whose = meant_agent(invocation, agent)
+    whose = selected_agent(invocation, agent)
     named = {} if whose is None else {"agentId": whose}
     with invocation.client() as client:
         found = FoundLessons(client, {**named, "kind": kind, "status": list(status) or None}, limit)

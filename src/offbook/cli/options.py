@@ -77,7 +77,7 @@ class Invocation:
         )
 
 
-def meant_agent(invocation: Invocation, agent: str | None) -> str | None:
+def selected_agent(invocation: Invocation, agent: str | None) -> str | None:
     """The agent as an argument or as an option; None: the client's own."""
     if agent is not None and invocation.agent_given not in (None, agent):
         raise click.UsageError(f"which agent is meant, {agent} or {invocation.agent_given}? Leave out one of them")

@@ -58,9 +58,9 @@ def local_minute(moment: datetime) -> str:
 
 def ago(moment: datetime, at: datetime | None = None) -> str:
     """`3 weeks ago`, in the words in which a turn tells it."""
-    from offbook.context.relative_time import ago as told
+    from offbook.context.relative_time import ago as relative
 
-    return told(moment, (at or datetime.now(UTC)).astimezone())
+    return relative(moment, (at or datetime.now(UTC)).astimezone())
 
 
 def spoken_duration(duration: timedelta) -> str:
@@ -184,15 +184,15 @@ def told_parts(parts: Sequence[Part]) -> str:
     # Level 0: no summary stands for it, so it was made short on the spot, to a line if need be.
     digested = sum(_messages(part) for part in shown if part.kind == "summary" and not part.level)
     left_out = sum(_messages(part) for part in parts) - sum(_messages(part) for part in shown)
-    told = [f"{counted(verbatim, 'message')} verbatim"]
+    relative = [f"{counted(verbatim, 'message')} verbatim"]
     if summaries := sum(number for level, number in levels.items() if level):
         by_level = told_levels({f"L{level}": number for level, number in levels.items() if level})
-        told.append(f"{counted(summaries, 'summary', 'summaries')} ({by_level})")
+        relative.append(f"{counted(summaries, 'summary', 'summaries')} ({by_level})")
     if digested:
-        told.append(f"{counted(digested, 'message')} digested or only counted")
+        relative.append(f"{counted(digested, 'message')} digested or only counted")
     if left_out:
-        told.append(f"{counted(left_out, 'message')} left out for want of room")
-    return ", ".join(told)
+        relative.append(f"{counted(left_out, 'message')} left out for want of room")
+    return ", ".join(relative)
 
 
 def told_levels(counts: Mapping[str, int]) -> str:

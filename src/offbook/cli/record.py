@@ -179,7 +179,7 @@ def _record_lines(invocation: Invocation, session: str, source: IO[bytes]) -> No
             invocation.client(timeout_seconds=TIMEOUT_SECONDS) as client,
             progress("storing", _size_of(source)) as advance,
         ):
-            for batch in _batches_told(source, receipts):
+            for batch in _batches_with_progress(source, receipts):
                 under_way = batch
                 receipts.append(_send(client, session, batch, receipts))
                 under_way, stored_to = None, batch.last_line
@@ -194,7 +194,7 @@ def _record_lines(invocation: Invocation, session: str, source: IO[bytes]) -> No
     _show(invocation, session, _sum(receipts))
 
 
-def _batches_told(source: IO[bytes], receipts: list[Receipt]) -> Iterator[Batch]:
+def _batches_with_progress(source: IO[bytes], receipts: list[Receipt]) -> Iterator[Batch]:
     """Whoever must mend a line needs to know what is stored by then."""
     from offbook.model.errors import WrongShape
 

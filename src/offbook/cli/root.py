@@ -140,7 +140,7 @@ class LazyGroup(click.Group):
         except OSError as error:
             if error.errno == errno.EPIPE:  # whoever read our output has seen enough; click ends quietly
                 raise
-            _report(ctx, OffbookError(_told(error)))
+            _report(ctx, OffbookError(_format_error(error)))
             ctx.exit(EXIT_FAILED)
 
 
@@ -154,7 +154,7 @@ def _report(ctx: click.Context, error: OffbookError) -> None:
         click.echo(f"offbook: {line}", err=True)
 
 
-def _told(error: OSError) -> str:
+def _format_error(error: OSError) -> str:
     what = error.strerror or str(error)
     return f"{error.filename}: {what}" if error.filename else what
 

@@ -21,9 +21,9 @@ from offbook.cli.options import (
     Decorated,
     Invocation,
     common_options,
-    meant_agent,
     moment_or_end_of_day,
     pass_invocation,
+    selected_agent,
 )
 
 Fields = dict[str, Any]
@@ -55,7 +55,7 @@ def verb_command(
         def run(invocation: Invocation, /, **given: Any) -> None:
             from offbook.cli.output import print_json
 
-            sent = asking(invocation, meant(invocation, given))
+            sent = asking(invocation, request_fields(invocation, given))
             with invocation.client() as client:
                 answer = getattr(client, asked.method)(**{field: sent[field] for field in sent if field in known})
             if invocation.is_json and not prints_json:
@@ -76,9 +76,9 @@ def verb_command(
     return decorated
 
 
-def meant(invocation: Invocation, fields: Fields) -> Fields:
+def request_fields(invocation: Invocation, fields: Fields) -> Fields:
     """What was given as several words is one text, or a list; an agent is named once."""
-    meant_agent(invocation, fields.get("agent_id"))
+    selected_agent(invocation, fields.get("agent_id"))
     return {name: _joined(name, value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 
@@ -115,21 +115,25 @@ def _option(name: str, field: Any, hint: Any, changed: Fields) -> Callable[[Deco
 def _attributes(hint: Any) -> Fields:
     """What a type says of an option."""
     kind, metas = _bare(hint)
-    told = next((meta.description for meta in metas if meta.description), None)
+    help_text = next((meta.description for meta in metas if meta.description), None)
     if kind is bool:
-        return {"is_flag": True, "help": told}
+        return {"is_flag": True, "help": help_text}
     if get_origin(kind) is Literal:
-        return {"type": click.Choice(get_args(kind)), "help": told}
+        return {"type": click.Choice(get_args(kind)), "help": help_text}
     if get_origin(kind) is list:
-        return {"type": UTF8, "multiple": True, "metavar": "NAME", "help": told}
+        return {"type": UTF8, "multiple": True, "metavar": "NAME", "help": help_text}
     if kind is datetime:
-        return {"type": moment_or_end_of_day, "metavar": "WHEN", "help": (told or "").partition(":")[0] + ":" + A_TIME}
+        return {
+            "type": moment_or_end_of_day,
+            "metavar": "WHEN",
+            "help": (help_text or "").partition(":")[0] + ":" + A_TIME,
+        }
     if kind is int:
         least = next((meta.ge for meta in metas if meta.ge is not None), None)
         most = next((meta.le for meta in metas if meta.le is not None), None)
         most = None if most == LARGEST_INTEGER else most
-        return {"type": click.IntRange(least, most), "metavar": "N", "help": told}
-    return {"type": UTF8, "help": told}
+        return {"type": click.IntRange(least, most), "metavar": "N", "help": help_text}
+    return {"type": UTF8, "help": help_text}
 
 
 def _bare(hint: Any) -> tuple[Any, list[Any]]:

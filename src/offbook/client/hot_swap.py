@@ -26,10 +26,10 @@ import msgspec
 
 from offbook.client.async_client import AsyncClient
 from offbook.client.messages import counted, message_of
-from offbook.client.placement import Asked, SessionShapes, asked_in, held, placed
+from offbook.client.placement import SessionShapes, TurnKey, held, placed, turn_key_of
 from offbook.client.recorder import MessageLike
 from offbook.client.slot import OwnCompaction, Slot, compacted, newest_messages, not_smaller, tokens_of, wrong_with
-from offbook.client.swap_question import EventKind, Meter, Outcome, Questions, SwapEvent, SwapStats, told
+from offbook.client.swap_question import EventKind, Meter, Outcome, Questions, SwapEvent, SwapStats, notify
 from offbook.model.errors import InvalidInput
 from offbook.model.settings.sections import Compaction, MemoryCompaction
 from offbook.model.summary import Ledger, Swap
@@ -94,7 +94,7 @@ class HotSwapSession(SessionShapes):
         self._known_ids: set[str] = set()
         self._meter = Meter()
         self._asking: asyncio.Task[Outcome] | None = None
-        self._telling: set[asyncio.Task[None]] = set()
+        self._notifications: set[asyncio.Task[None]] = set()
         self._awaits_start = False
         self._has_read_log = False
         self._forgets: int | None = None
@@ -107,7 +107,7 @@ class HotSwapSession(SessionShapes):
         self._generation = 0
         self._waited_seconds = 0.0
         self._last_ledger: Ledger | None = None
-        self._last_turn: tuple[Asked, PreparedTurn] | None = None
+        self._last_turn: tuple[TurnKey, PreparedTurn] | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -173,7 +173,7 @@ class HotSwapSession(SessionShapes):
         places (`placed`). Each within the deadline; where the provider has no answer by then, just the messages."""
         for _ in range(2):  # what comes with the word that something was forgotten may still have it
             messages = await self.messages()
-            asked = asked_in(messages, prompt, self._generation)
+            asked = turn_key_of(messages, prompt, self._generation)
             turn = None if asked is None else await self._prepared(asked, time.monotonic() + self._deadline_seconds)
             if turn is None:
                 return messages
@@ -222,15 +222,15 @@ class HotSwapSession(SessionShapes):
 
     async def close(self) -> None:
         """Stop asking. What was added is the client's to deliver."""
-        tasks: list[asyncio.Task[Any]] = [*self._telling, *([self._asking] if self._asking else [])]
+        tasks: list[asyncio.Task[Any]] = [*self._notifications, *([self._asking] if self._asking else [])]
         self._asking = None
-        if self._telling:
-            await asyncio.wait(self._telling, timeout=self._deadline_seconds)
+        if self._notifications:
+            await asyncio.wait(self._notifications, timeout=self._deadline_seconds)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _prepared(self, asked: Asked, until: float) -> PreparedTurn | None:
+    async def _prepared(self, asked: TurnKey, until: float) -> PreparedTurn | None:
         """Once: were it another one after a tool's result, nothing from the user's message on would be cached."""
         if self._last_turn is not None and self._last_turn[0] == asked:
             return self._last_turn[1]
@@ -380,10 +380,12 @@ class HotSwapSession(SessionShapes):
         troubles = [event for event in [*self.events][-1:] if event.kind in TROUBLES]
         return f"{troubles[0].kind}: {troubles[0].reason}" if troubles else "a swap left it full"
 
-    def _tell(self, telling: Coroutine[Any, Any, Any], after: asyncio.Task[None] | None = None) -> asyncio.Task[None]:
-        task = asyncio.create_task(told(telling, after))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+    def _tell(
+        self, notification: Coroutine[Any, Any, Any], after: asyncio.Task[None] | None = None
+    ) -> asyncio.Task[None]:
+        task = asyncio.create_task(notify(notification, after))
+        self._notifications.add(task)
+        task.add_done_callback(self._notifications.discard)
         return task
 
     def _note(self, kind: EventKind, reason: str, before: Slot | None = None) -> None:

@@ -217,7 +217,7 @@ class Outbox(Intake):
         for segment in self._segments:
             if not segment.is_on_disk:
                 segment.settle()
-        self._has_told_of_memory = False
+        self._has_warned_of_memory = False
 
     def _move(self) -> None:
         """To a folder that nobody has: what this one's records are called is taken where it was."""

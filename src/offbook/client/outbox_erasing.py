@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from offbook.client.outbox_folder import OutboxBusy, OutboxFolder, State
-from offbook.client.outbox_records import Kept, Line, files_of, is_rejected, kept_in, lines_of, state_of
+from offbook.client.outbox_records import Kept, OutboxLine, files_of, is_rejected, kept_in, lines_of, state_of
 from offbook.log.store import Store
 from offbook.model.errors import StoreError
 from offbook.model.home import Home
@@ -104,7 +104,7 @@ class Outboxes:
                 after = page[-1].seq
         return frozenset(ids)
 
-    def _kept(self, file: BinaryIO, path: Path, state: State) -> Iterator[tuple[Line, Kept | None]]:
+    def _kept(self, file: BinaryIO, path: Path, state: State) -> Iterator[tuple[OutboxLine, Kept | None]]:
         """Each line of a file, and the message that it holds."""
         for line in lines_of(file):
             yield line, kept_in(line.line, path, state, self._default_agent)
@@ -119,7 +119,7 @@ class Outboxes:
                 )
         return number
 
-    def _looked_through(self, folder: Path) -> Iterator[tuple[Path, tuple[Line, Kept | None]]]:
+    def _looked_through(self, folder: Path) -> Iterator[tuple[Path, tuple[OutboxLine, Kept | None]]]:
         """Raises OSError."""
         state = state_of(folder)
         for path in files_of(folder):

@@ -66,7 +66,7 @@ class Intake:
         self._is_closed = False
         self._is_unsaved = False
         self._saved_asked = 0
-        self._has_told_of_memory = False
+        self._has_warned_of_memory = False
         self._state = State()
         self._segments: deque[Segment] = deque()
         self._unsurveyed: list[Segment] = []
@@ -87,10 +87,12 @@ class Intake:
     def _recover(self) -> None:
         self._files.claim()
         if self._endpoint and self._files.segment_paths():
-            meant = self._files.endpoint()
-            if meant and meant != self._endpoint:
+            destination = self._files.endpoint()
+            if destination and destination != self._endpoint:
                 self._files.release()
-                raise OutboxElsewhere(f"what waits in {self.folder} is meant for {meant}, not for {self._endpoint}")
+                raise OutboxElsewhere(
+                    f"what waits in {self.folder} is meant for {destination}, not for {self._endpoint}"
+                )
         self._files.set_endpoint(self._endpoint or "")
         self.client_id = self._files.identity(self.client_id)
         self._state = self._files.load()
@@ -218,8 +220,8 @@ class Intake:
 
     def _tell_of_memory(self, error: OSError) -> None:
         self._note(error)
-        if not self._has_told_of_memory:
-            self._has_told_of_memory = True
+        if not self._has_warned_of_memory:
+            self._has_warned_of_memory = True
             logger.warning("messages for %s are kept in memory only: %s", self.folder, error)
 
     def _retire(self, segments: Iterable[Segment]) -> None:

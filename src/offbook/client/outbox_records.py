@@ -24,7 +24,7 @@ from offbook.model.content import said_in
 from offbook.model.errors import WrongShape
 
 
-class Line(NamedTuple):
+class OutboxLine(NamedTuple):
     """One of a file: where it begins, and its bytes without the line break."""
 
     offset: int
@@ -51,7 +51,7 @@ class _Refused(msgspec.Struct):
     reason: str = ""
 
 
-class _Said(msgspec.Struct):
+class _MessageStamp(msgspec.Struct):
     id: str | None = None
     ts: datetime | None = None
 
@@ -63,12 +63,12 @@ def files_of(folder: Path) -> list[Path]:
     return [path for path in found if path.is_file() and not path.is_symlink()]
 
 
-def lines_of(file: BinaryIO) -> Iterator[Line]:
+def lines_of(file: BinaryIO) -> Iterator[OutboxLine]:
     """All but the empty ones. Raises OSError."""
     offset = 0
     for line in file:
         if not line.isspace():
-            yield Line(offset, line.removesuffix(b"\n"))
+            yield OutboxLine(offset, line.removesuffix(b"\n"))
         offset += len(line)
 
 
@@ -101,7 +101,7 @@ def kept_in(line: bytes, path: Path, state: State, default_agent: str) -> Kept |
         message: Any = msgspec.json.decode(envelope.message)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, WrongShape):
         return None
-    said = _said(envelope.message)
+    said = _stamp_of(envelope.message)
     times = [each for each in (refused_at, said.ts) if each is not None and each.tzinfo is not None]
     texts = [reason, *said_in(message)]
     return Kept(agent_id, envelope.session_id, said.id, texts, max(times, default=None), blank, is_waiting)
@@ -117,9 +117,9 @@ def _owner(envelope: Envelope, default_agent: str) -> str:
         return default_agent
 
 
-def _said(message: msgspec.Raw) -> _Said:
+def _stamp_of(message: msgspec.Raw) -> _MessageStamp:
     """As far as it is one: it may have been refused because it is none."""
     try:
-        return msgspec.json.decode(message, type=_Said)
+        return msgspec.json.decode(message, type=_MessageStamp)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _Said()
+        return _MessageStamp()

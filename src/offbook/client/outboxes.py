@@ -38,8 +38,8 @@ def open_outbox(home: Path, client: str, *, endpoint: Endpoint, max_bytes: int =
         name = client if number == 1 else f"{client}~{number}"
         try:
             return Outbox(home / "outbox" / name, max_bytes=max_bytes, endpoint=str(endpoint))
-        except OutboxElsewhere as elsewhere:
-            _tell_once(home / "outbox" / name, elsewhere.detail)
+        except OutboxElsewhere as other_destination:
+            _tell_once(home / "outbox" / name, other_destination.detail)
         except OutboxBusy:
             continue
     raise OutboxBusy(f"all {OUTBOXES_PER_CLIENT} outboxes of {client!r} are held by other processes")
@@ -58,9 +58,9 @@ def folders_that_wait(
         files = OutboxFolder(folder)
         if not files.segment_paths():
             continue
-        meant = files.endpoint()
-        if endpoint is not None and not is_meant_for(endpoint, meant, own):
-            _tell_once(folder, f"what waits in {folder} is meant for {meant}, not for {endpoint}")
+        destination = files.endpoint()
+        if endpoint is not None and not is_addressed_to(endpoint, destination, own):
+            _tell_once(folder, f"what waits in {folder} is meant for {destination}, not for {endpoint}")
             continue
         waiting.append(folder)
     return waiting
@@ -171,23 +171,25 @@ def deliver_outboxes(
     folders = set(folders_that_wait(home))
     if with_rejected:
         folders |= {path.parent for path in (home / "outbox").glob("*/rejected.*")}
-    others = [folder for folder in sorted(folders) if not is_meant_for(where, OutboxFolder(folder).endpoint(), own)]
-    elsewhere = [] if everything else others
-    report = asyncio.run(_deliver_folders(sorted(folders - set(elsewhere)), where, token, with_rejected))
+    others = [folder for folder in sorted(folders) if not is_addressed_to(where, OutboxFolder(folder).endpoint(), own)]
+    other_destination = [] if everything else others
+    report = asyncio.run(_deliver_folders(sorted(folders - set(other_destination)), where, token, with_rejected))
     report["elsewhere"] = [
         {"folder": str(folder), "endpoint": OutboxFolder(folder).endpoint(), "waiting": waiting_in(folder)}
-        for folder in elsewhere
+        for folder in other_destination
     ]
-    _told_of.update(elsewhere)  # by whoever shows this report
+    _told_of.update(other_destination)  # by whoever shows this report
     return report
 
 
-def is_meant_for(endpoint: Endpoint, meant: str, own: Collection[str] = ()) -> bool:
+def is_addressed_to(endpoint: Endpoint, destination: str, own: Collection[str] = ()) -> bool:
     """Also where nobody said for whom. A socket has as many names as there are links to its folder."""
-    if meant in ("", str(endpoint), *own):
+    if destination in ("", str(endpoint), *own):
         return True
-    path = meant.removeprefix("unix://")
-    return path != meant and endpoint.scheme == "unix" and os.path.realpath(path) == os.path.realpath(endpoint.path)
+    path = destination.removeprefix("unix://")
+    return (
+        path != destination and endpoint.scheme == "unix" and os.path.realpath(path) == os.path.realpath(endpoint.path)
+    )
 
 
 async def _deliver_folders(

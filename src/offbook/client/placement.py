@@ -28,7 +28,7 @@ def placed(messages: Sequence[Message], turn: PreparedTurn) -> list[Message]:
     return _with_memory(_with_recall(list(messages), turn.recall), turn.memory)
 
 
-class Asked(NamedTuple):
+class TurnKey(NamedTuple):
     """What a turn is about: the same as long as the model is at work on it with its tools."""
 
     prompt: str
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     """Of the context: another one has another memory."""
 
 
-def held(turn: PreparedTurn | None, asked: Asked, last: tuple[Asked, PreparedTurn] | None) -> PreparedTurn | None:
+def held(turn: PreparedTurn | None, asked: TurnKey, last: tuple[TurnKey, PreparedTurn] | None) -> PreparedTurn | None:
     """The turn, with the memory of the one before where it came without, or did not come: a prompt that lacks its first
     section is read anew from there on, and the next one is again."""
     if last is None or last[0].generation != asked.generation or (turn is not None and turn.memory):
@@ -49,14 +49,14 @@ def held(turn: PreparedTurn | None, asked: Asked, last: tuple[Asked, PreparedTur
     return msgspec.structs.replace(turn, memory=last[1].memory, tokens=tokens)
 
 
-def asked_in(messages: Sequence[Message], prompt: str | None, generation: int) -> Asked | None:
+def turn_key_of(messages: Sequence[Message], prompt: str | None, generation: int) -> TurnKey | None:
     """What the user said last, where they said anything; `prompt` is the host's word for it."""
     spoken = (message for message in reversed(messages) if message.role == "user" and text_of(message.content).strip())
     newest = next(spoken, None)
     if prompt is None and newest is None:
         return None
     text = text_of(newest.content) if prompt is None and newest is not None else prompt
-    return Asked(text or "", newest.id if newest else None, generation)
+    return TurnKey(text or "", newest.id if newest else None, generation)
 
 
 def _with_memory(messages: list[Message], memory: str) -> list[Message]:

@@ -100,7 +100,7 @@ class Recorder:
         # "Never raises" is the promise, and a mapping of the host's may raise anything when it is read.
         except Exception as error:  # noqa: BLE001
             self._invalid += 1
-            self._log_once(_told(error))
+            self._log_once(_format_error(error))
 
     def _record(self, session_id: str, message: MessageLike, agent_id: str | None) -> None:
         if not isinstance(session_id, str) or not (agent_id is None or isinstance(agent_id, str)):
@@ -181,7 +181,7 @@ class Recorder:
             logger.warning("a message could not be recorded (said once): %s", reason)
 
 
-def _told(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - somebody else's `__str__`

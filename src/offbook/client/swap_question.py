@@ -227,13 +227,13 @@ def _troubled(error: Exception) -> Outcome:
     return Outcome(trouble="wrong", reason=repr(error))
 
 
-async def told(telling: Coroutine[Any, Any, Any], after: asyncio.Task[None] | None) -> None:
+async def notify(notification: Coroutine[Any, Any, Any], after: asyncio.Task[None] | None) -> None:
     """Best effort: nobody waits for it, and what it tells is in the agent's own log too."""
     try:
         if after is not None:
             await asyncio.wait({after})
-        await telling
+        await notification
     except (OffbookError, OSError):
         pass
     finally:
-        telling.close()
+        notification.close()

@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
     clause: Clause
 
 
-class Line(NamedTuple):
+class RankedClause(NamedTuple):
     """A clause in its ranking. `gain` is what it adds per character to the lines ranked before it."""
 
     seq: int
@@ -62,7 +62,7 @@ class Line(NamedTuple):
 class Ranking(NamedTuple):
     """The clauses of a stretch, best first, and what each stem is worth in it."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[RankedClause, ...]
     values: dict[str, float]
 
 
@@ -81,7 +81,7 @@ def ranking(candidates: Sequence[Candidate]) -> Ranking:
     forms = named(one.speaker for one in candidates)
     stems = set(forms)
     said: set[str] = set()
-    lines: list[Line] = []
+    lines: list[RankedClause] = []
     while waiting:
         known, index = waiting[0]
         one = candidates[index]
@@ -103,7 +103,7 @@ def ranking(candidates: Sequence[Candidate]) -> Ranking:
             continue
         heappop(waiting)
         where = (one.seq, one.place, one.speaker, one.day)
-        lines.append(Line(*where, one.clause.text, gain, rest, scale, tuple(new_forms), tuple(new_stems)))
+        lines.append(RankedClause(*where, one.clause.text, gain, rest, scale, tuple(new_forms), tuple(new_stems)))
         said.add(one.clause.text)
         forms.update(new_forms)
         stems.update(new_stems)
@@ -148,7 +148,7 @@ def shared_values(rankings: Sequence[Ranking]) -> dict[str, float]:
     return {root: sqrt(square) for root, square in squares.items()}
 
 
-def regained(line: Line, values: Mapping[str, float], forms: set[str], stems: set[str]) -> float:
+def regained(line: RankedClause, values: Mapping[str, float], forms: set[str], stems: set[str]) -> float:
     """What a line adds per character where other stretches have said some of its words already."""
     total = 0.0
     for form, root in zip(line.forms, line.stems, strict=True):

@@ -98,7 +98,7 @@ MOST_MESSAGES = 2_000
 """Of one stretch, however little they say: heartbeats are messages too."""
 
 
-class Stretch(NamedTuple):
+class MessageSpan(NamedTuple):
     """Messages of one session that belong together. `tokens` leaves out noise."""
 
     first_seq: int
@@ -118,13 +118,13 @@ class Cutter:
         """Calls without an answer so far, and where they were made."""
 
     @property
-    def rest(self) -> Stretch | None:
+    def rest(self) -> MessageSpan | None:
         """What has come since the last cut."""
         if self._last_seq < self._first_seq:
             return None
-        return Stretch(self._first_seq, self._last_seq, self._tokens)
+        return MessageSpan(self._first_seq, self._last_seq, self._tokens)
 
-    def take(self, seq: int, message: Message, tokens: int) -> Stretch | None:
+    def take(self, seq: int, message: Message, tokens: int) -> MessageSpan | None:
         """One more message; returns the stretch that ends right before it, where one does."""
         finished = self.rest if self._ends_before(message) else None
         if finished is not None:
@@ -139,7 +139,7 @@ class Cutter:
                 self._calls[call_id] = seq
         return finished
 
-    def end(self) -> Stretch | None:
+    def end(self) -> MessageSpan | None:
         """The session is over here, for now: the rest is a stretch of its own."""
         finished = self.rest
         self._first_seq, self._tokens = self._last_seq + 1, 0
@@ -247,7 +247,7 @@ SHORTEST_REST = 12
 ends with every turn would have one for each else."""
 
 
-def due(finished: Sequence[Stretch], rest_tokens: int, boundary_tokens: int) -> int:
+def due(finished: Sequence[MessageSpan], rest_tokens: int, boundary_tokens: int) -> int:
     """How many of the finished stretches lie far enough behind the newest message (C7); oldest first."""
     after = rest_tokens
     for index in range(len(finished) - 1, -1, -1):

@@ -12,19 +12,19 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import NamedTuple
 
-from offbook.context.clause_ranking import Candidate, Line, Ranking, ranking
+from offbook.context.clause_ranking import Candidate, RankedClause, Ranking, ranking
 from offbook.context.layout import Order, filled, ordered
-from offbook.context.summary_lines import Lines, brief, cut, merged, ranked
+from offbook.context.summary_lines import SummaryLines, brief, cut, merged, ranked
 from offbook.context.summary_lines import laid_out as _laid_out
 from offbook.context.telegraph import Clause, clauses
 
 __all__ = [
     "Analysis",
     "Digest",
-    "Line",
-    "Lines",
     "Order",
-    "Said",
+    "RankedClause",
+    "SpokenMessage",
+    "SummaryLines",
     "analyse",
     "brief",
     "cut",
@@ -50,7 +50,7 @@ ORDINARY_CHARS = 2_000
 _TROUBLE = re.compile(r"error|exception|fail|refused|denied|fatal|panic|not found|warning", re.IGNORECASE)
 
 
-class Said(NamedTuple):
+class SpokenMessage(NamedTuple):
     """A message. `speaker` is as the lines are to say it: `They`, `I`, a name, or `tool NAME`."""
 
     seq: int
@@ -72,7 +72,7 @@ Digest = Ranking
 """A stretch of messages as ranked lines: every shorter form is a beginning of the ranking."""
 
 
-def analyse(said: Said) -> Analysis:
+def analyse(said: SpokenMessage) -> Analysis:
     """Of a very long message its beginning and its end (`telegraph.FIRST_CHARS`, `LAST_CHARS`)."""
     day = said.at.date() if said.at is not None else None
     found = clauses(said.text, day)
@@ -117,6 +117,6 @@ def fit(
     return [page.text() for page in pages]
 
 
-def written(one: Digest, max_chars: int) -> Lines:
+def written(one: Digest, max_chars: int) -> SummaryLines:
     """A digest as the text of a summary."""
     return _laid_out(one, max_chars)

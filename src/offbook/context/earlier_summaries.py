@@ -83,7 +83,7 @@ def visible(
     """
     known = {memory.id: memory for memory in memories}
     room = int(max_tokens / (target_tokens * OVER_TARGET))
-    settled = _settled(_by_level(memories), room)
+    settled = _given_way_to(_by_level(memories), room)
     given_way = {source for memory_id in settled for source in known[memory_id].sources}
     shown = [
         memory
@@ -120,7 +120,7 @@ def _window(room: int) -> Window:
     return Window(kept, MERGED_AT_ONCE * max(1, (room - kept + 1) // MERGED_AT_ONCE))
 
 
-def _settled(levels: Mapping[int, Sequence[Remembered]], room: int) -> set[str]:
+def _given_way_to(levels: Mapping[int, Sequence[Remembered]], room: int) -> set[str]:
     """The memories whose sources have given way to them, whether they have given way themselves or not.
 
     What gives way is decided anew only when a memory of level 1 fills a step, from what there was at that moment:

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from offbook.context.cover import cover, level_budgets
-from offbook.context.digest import Digest, Lines, Order, cut
+from offbook.context.digest import Digest, Order, SummaryLines, cut
 from offbook.context.digest import fit as fit_digests
 from offbook.context.particulars import Particular, missing
 from offbook.context.tail import SEPARATOR, Tail
@@ -126,7 +126,7 @@ def summary_text(node: Node, text: SummaryText | None, chars: int) -> str:
     room = chars - len(head)
     if room < 1:
         return ""
-    body = cut(Lines(text.text, text.rank), room) if text is not None else ""
+    body = cut(SummaryLines(text.text, text.rank), room) if text is not None else ""
     body = body or beginning(node.brief, room)
     return head + body if body else ""
 
@@ -166,13 +166,15 @@ def composed(
         if one.first_seq < before
     ]
     room = max_chars - tail.chars - (len(SEPARATOR) if tail.pieces else 0)
-    stretches = _complete(found, before - 1, max_chars)
-    memory = _memory(stretches, kept, room, max_chars, key)
+    message_spans = _complete(found, before - 1, max_chars)
+    memory = _memory(message_spans, kept, room, max_chars, key)
     if len(memory) > room:  # next to no room: what is hidden is counted, as far as even that fits
-        stretches = _complete([], before - 1, max_chars)
-        memory = _memory(stretches, Kept(), room, max_chars, key)
+        message_spans = _complete([], before - 1, max_chars)
+        memory = _memory(message_spans, Kept(), room, max_chars, key)
         memory = memory if len(memory) <= room else ""
-    context = _context(scope, tail, stretches, memory, generation=generation, max_chars=max_chars, built_at=built_at)
+    context = _context(
+        scope, tail, message_spans, memory, generation=generation, max_chars=max_chars, built_at=built_at
+    )
     return context, memory
 
 
@@ -191,13 +193,13 @@ def _complete(found: Sequence[Section], through_seq: int, max_chars: int) -> lis
     """The same, with what nothing stands for counted; so they partition 1 … `through_seq`."""
     complete: list[Section] = []
     at = 1
-    for stretch in found:
-        if not stretch.text and not complete:
+    for message_span in found:
+        if not message_span.text and not complete:
             continue  # counted with whatever else is hidden at the beginning
-        if stretch.first_seq > at:
-            complete.append(_hidden(at, stretch.first_seq - 1, max_chars))
-        complete.append(stretch)
-        at = stretch.last_seq + 1
+        if message_span.first_seq > at:
+            complete.append(_hidden(at, message_span.first_seq - 1, max_chars))
+        complete.append(message_span)
+        at = message_span.last_seq + 1
     if at <= through_seq:
         complete.append(_hidden(at, through_seq, max_chars))
     return complete
@@ -207,8 +209,8 @@ def _hidden(first_seq: int, last_seq: int, max_chars: int) -> Section:
     return Section(first_seq, last_seq, 0, None, counted(last_seq - first_seq + 1, max_chars))
 
 
-def _memory(stretches: Sequence[Section], kept: Kept, room: int, max_chars: int, key: bytes) -> str:
-    texts = [stretch.text for stretch in stretches if stretch.text]
+def _memory(message_spans: Sequence[Section], kept: Kept, room: int, max_chars: int, key: bytes) -> str:
+    texts = [message_span.text for message_span in message_spans if message_span.text]
     if not texts:
         return ""
     if max_chars >= LEAST_FOR_INTRODUCTION_CHARS:
@@ -220,7 +222,7 @@ def _memory(stretches: Sequence[Section], kept: Kept, room: int, max_chars: int,
 def _context(
     scope: Scope,
     tail: Tail,
-    stretches: Sequence[Section],
+    message_spans: Sequence[Section],
     memory: str,
     *,
     generation: int,
@@ -236,7 +238,7 @@ def _context(
             last_seq=one.last_seq,
             chars=len(one.text) if memory else 0,
         )
-        for one in stretches
+        for one in message_spans
     ]
     texts = [memory] if memory else []
     messages = [Message(role="assistant", content=memory)] if memory else []

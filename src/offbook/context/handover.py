@@ -141,7 +141,7 @@ def listed(anchors: Sequence[Anchor], max_chars: int) -> str:
     return "\n".join([HEADING, *anchor_lines(in_order_of_time(kept))]) if kept else ""
 
 
-def still_told(anchors: Sequence[Anchor], judged: Sequence[Lesson]) -> list[Anchor]:
+def not_contradicted(anchors: Sequence[Anchor], judged: Sequence[Lesson]) -> list[Anchor]:
     """Without those of which a person has said otherwise."""
     return [one for one in anchors if not any(_is_spoken_for(one, lesson) for lesson in judged)]
 

@@ -28,7 +28,7 @@ _RESUMING = re.compile(
 )
 
 
-class Appetite(NamedTuple):
+class RetrievalBudget(NamedTuple):
     """How much comes to mind: how many are looked at and kept, how similar they must be, how much of each is told."""
 
     limit: int
@@ -46,13 +46,13 @@ def intent_of(query: Query) -> Intent:
     return "recall" if query.wants_memory else "plain"
 
 
-def appetite_for(
+def retrieval_budget_for(
     intent: Intent, search: Search, tiers: ContextBudget, min_score: float, *, is_after_compaction: bool
-) -> Appetite:
+) -> RetrievalBudget:
     """The tiers of D2 bound what is told of each: of what was asked for as much as of a turn in the middle."""
     is_asked = intent in ("recall", "resume")
     is_more = is_asked or is_after_compaction
-    return Appetite(
+    return RetrievalBudget(
         limit=search.limit * (MORE if is_after_compaction else 1),
         keep=search.keep * (MORE if is_more else 1),
         min_score=min_score * (BROADER_SCORE if is_after_compaction else 1),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
-from offbook.context.clause_ranking import Line, Ranking, regained, shared_values
+from offbook.context.clause_ranking import RankedClause, Ranking, regained, shared_values
 from offbook.context.days import heading, heading_chars
 
 BETWEEN_CLAUSES = "; "
@@ -23,12 +23,12 @@ class Page:
     """The lines of one text, in the order in which they were said."""
 
     def __init__(self, *, separator_chars: int = 0, is_stored: bool = False) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[RankedClause] = []
         self._places: list[tuple[int, int]] = []
         self._separator_chars = separator_chars
         self._is_stored = is_stored
 
-    def place_of(self, line: Line) -> tuple[int, int]:
+    def place_of(self, line: RankedClause) -> tuple[int, int]:
         """Where it would stand, and how many characters more the text would have."""
         at = bisect_left(self._places, (line.seq, line.place))
         before = self.lines[at - 1] if at else None
@@ -38,14 +38,14 @@ class Page:
             chars += self._chars(line, after) - self._chars(before, after)
         return at, chars
 
-    def insert(self, at: int, line: Line) -> None:
+    def insert(self, at: int, line: RankedClause) -> None:
         self.lines.insert(at, line)
         self._places.insert(at, (line.seq, line.place))
 
-    def rows(self) -> list[tuple[str, list[Line]]]:
+    def rows(self) -> list[tuple[str, list[RankedClause]]]:
         """The lines of the text, each with the clauses in it; a heading has none."""
-        rows: list[tuple[str, list[Line]]] = []
-        before: Line | None = None
+        rows: list[tuple[str, list[RankedClause]]] = []
+        before: RankedClause | None = None
         for line in self.lines:
             if before is not None and self._is_joined(before, line):
                 text, clauses = rows[-1]
@@ -60,14 +60,14 @@ class Page:
     def text(self) -> str:
         return "\n".join(text for text, _ in self.rows())
 
-    def _is_joined(self, before: Line, line: Line) -> bool:
+    def _is_joined(self, before: RankedClause, line: RankedClause) -> bool:
         if before.speaker != line.speaker or before.day != line.day:
             return False
         if not self._is_stored:
             return True
         return before.seq == line.seq and before.place // CLAUSES_PER_LINE == line.place // CLAUSES_PER_LINE
 
-    def _chars(self, before: Line | None, line: Line) -> int:
+    def _chars(self, before: RankedClause | None, line: RankedClause) -> int:
         """What a line takes after that one."""
         if before is not None and self._is_joined(before, line):
             return len(BETWEEN_CLAUSES) + len(line.text)
@@ -81,7 +81,7 @@ class Page:
 class Order(NamedTuple):
     """The lines of several rankings in one order: which ranking each is of, and what it adds to those before it."""
 
-    lines: tuple[tuple[float, int, Line], ...]
+    lines: tuple[tuple[float, int, RankedClause], ...]
     values: dict[str, float]
     """What each stem is worth in all of them together."""
 
@@ -100,7 +100,7 @@ def filled(
     separator_chars: int = 0,
     is_stored: bool = False,
     order: Order | None = None,
-) -> tuple[list[Page], list[tuple[int, Line]]]:
+) -> tuple[list[Page], list[tuple[int, RankedClause]]]:
     """A page for each ranking, and all lines as they were chosen: the best of all rankings next, while it fits.
 
     The order does not depend on the room there is, so from where the best line fits, more room only adds lines.
@@ -109,7 +109,7 @@ def filled(
     """
     order = order or ordered(rankings)
     pages = [Page(separator_chars=separator_chars, is_stored=is_stored) for _ in rankings]
-    chosen: list[tuple[int, Line]] = []
+    chosen: list[tuple[int, RankedClause]] = []
     is_best = True
     for _, which, line in _merged(order, rankings):
         if before_seq is not None and line.seq >= before_seq:
@@ -127,7 +127,7 @@ def filled(
     return pages, chosen
 
 
-def _merged(order: Order, rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, Line]]:
+def _merged(order: Order, rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, RankedClause]]:
     """The lines of an order, and between them those of the later rankings by what they add to all before them."""
     known = 1 + max((which for _, which, _ in order.lines), default=-1)
     later = rankings[known:]
@@ -165,7 +165,7 @@ class _Waiting:
         ]
         heapify(self._waiting)
 
-    def best(self) -> tuple[float, int, Line] | None:
+    def best(self) -> tuple[float, int, RankedClause] | None:
         while self._waiting:
             known, which, rank = self._waiting[0]
             line = self._rankings[which].lines[rank]
@@ -175,17 +175,17 @@ class _Waiting:
             heapreplace(self._waiting, (-gain, which, rank))
         return None
 
-    def take(self, line: Line) -> None:
+    def take(self, line: RankedClause) -> None:
         """The one that is the best now."""
         heappop(self._waiting)
         self.hear(line)
 
-    def hear(self, line: Line) -> None:
+    def hear(self, line: RankedClause) -> None:
         self._forms.update(line.forms)
         self._stems.update(line.stems)
 
 
-def _in_order(rankings: Sequence[Ranking], values: Mapping[str, float]) -> Iterator[tuple[float, int, Line]]:
+def _in_order(rankings: Sequence[Ranking], values: Mapping[str, float]) -> Iterator[tuple[float, int, RankedClause]]:
     """The lines of all rankings by what each adds to those before it; those that add no word come last."""
     if len(rankings) == 1 and values is rankings[0].values:
         yield from ((line.gain, 0, line) for line in rankings[0].lines)
@@ -197,7 +197,7 @@ def _in_order(rankings: Sequence[Ranking], values: Mapping[str, float]) -> Itera
     yield from _wordless(rankings)
 
 
-def _wordless(rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, Line]]:
+def _wordless(rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, RankedClause]]:
     lines = ((which, line) for which, one in enumerate(rankings) for line in one.lines if not line.stems)
     for which, line in sorted(lines, key=lambda pair: -pair[1].rest):
         yield line.rest, which, line

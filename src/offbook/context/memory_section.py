@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from offbook.context.cover import chosen
 from offbook.context.days import day_text
-from offbook.context.handover import HEADING, anchor_lines, in_order_of_time, still_told
+from offbook.context.handover import HEADING, anchor_lines, in_order_of_time, not_contradicted
 from offbook.context.prompt_text import named
 from offbook.context.quotes import defused, quoted
 from offbook.ingest.frames import frame
@@ -78,7 +78,7 @@ def memory_budget(settings: Settings, *, window: int, current_tokens: int, recal
 
 def memory_section(known: Known, settings: Settings, *, session_id: str, budget: int, key: bytes) -> MemorySection:
     each = min(MOST_KEPT_TOKENS, int(budget * KEPT_SHARE))
-    quoted_still = still_told(known.anchors, known.judged)
+    quoted_still = not_contradicted(known.anchors, known.judged)
     anchors = _anchors_part(quoted_still, each)
     found = (
         anchors,
@@ -143,17 +143,17 @@ def _lessons_part(lessons: Sequence[Lesson], anchors: Sequence[Anchor], most_tok
     """As many as fit, the first rather than the last. What an anchor quotes is not told twice, unless a person has said
     how it is to be told."""
     quoted_at = {(one.session_id, one.seq) for one in anchors}
-    told = [
+    included = [
         one
         for one in lessons
         if one.status != "learnt" or quoted_at.isdisjoint((source.session_id, source.seq) for source in one.sources)
     ]
-    while told:
-        lines = [f"- {' '.join(defused(one.text).split())} ({_day(one.last_seen)})" for one in told]
+    while included:
+        lines = [f"- {' '.join(defused(one.text).split())} ({_day(one.last_seen)})" for one in included]
         text = "\n".join([LEARNT, *lines])
         if estimate_tokens(text) <= most_tokens:
-            return _part("lessons", text, len(told), "judged by a person, or sure enough, and still so")
-        told = told[:-1]
+            return _part("lessons", text, len(included), "judged by a person, or sure enough, and still so")
+        included = included[:-1]
     return None
 
 

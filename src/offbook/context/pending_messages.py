@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from offbook.context.cover import Cutter, Stretch
-from offbook.context.digest import Analysis, Digest, Order, Said, analyse, digest, ordered
+from offbook.context.cover import Cutter, MessageSpan
+from offbook.context.digest import Analysis, Digest, Order, SpokenMessage, analyse, digest, ordered
 from offbook.context.fit import Digested, digest_chars
 from offbook.context.particulars import Particular, particulars
 from offbook.context.summary_drafts import MOST_READ_CHARS, Source
@@ -44,21 +44,21 @@ TOOL_CHARS, SAID_CHARS = 4_000, 32_000
 """Of what a tool gave, and of what anybody said: its beginning and its end. The rest is in the log."""
 
 
-class Reading(NamedTuple):
+class ReadMessage(NamedTuple):
     """One message, read. `said` and `analysis` are None for noise. The message itself is not kept: it may be large."""
 
     seq: int
     tokens: int
     at: datetime
-    said: Said | None
+    said: SpokenMessage | None
     analysis: Analysis | None
 
 
-class ReadStretch:
+class ReadSpan:
     """A stretch and what was said in it. Its digest is made when first asked for."""
 
-    def __init__(self, stretch: Stretch, readings: Sequence[Reading]) -> None:
-        self.stretch = stretch
+    def __init__(self, message_span: MessageSpan, readings: Sequence[ReadMessage]) -> None:
+        self.message_span = message_span
         self.readings = list(readings)
         self._digest: Digest | None = None
         self._digested: Digested | None = None
@@ -87,16 +87,16 @@ class ReadStretch:
     def source(self, scope: Scope) -> Source:
         times = [one.at for one in self.readings]
         said = [one.said for one in self.readings if one.said is not None]
-        return Source(scope, self.stretch, said, self.digest, min(times), max(times))
+        return Source(scope, self.message_span, said, self.digest, min(times), max(times))
 
     def digested(self) -> Digested:
         if self._digested is None:
             chars = digest_chars(self.digest)
-            self._digested = Digested(self.stretch.first_seq, self.stretch.last_seq, self.digest, chars)
+            self._digested = Digested(self.message_span.first_seq, self.message_span.last_seq, self.digest, chars)
         return self._digested
 
 
-class Standing:
+class PendingSession:
     """One session from the first message that no summary stands for."""
 
     def __init__(self, chunk_tokens: int, summarised_through: int, made_of: tuple[int, ...] = ()) -> None:
@@ -105,13 +105,13 @@ class Standing:
         self.summarised_through = summarised_through
         self.through_seq = summarised_through
         self._cutter = Cutter(chunk_tokens, after_seq=summarised_through)
-        self._finished: list[ReadStretch] = []
-        self._rest: list[Reading] = []
-        self._blocks: list[ReadStretch] = []
+        self._finished: list[ReadSpan] = []
+        self._rest: list[ReadMessage] = []
+        self._blocks: list[ReadSpan] = []
         """What has come since the last cut, in pieces: only the newest of them is read anew with each message."""
         self.busy = asyncio.Lock()
 
-    def take(self, readings: Sequence[Reading], messages: Sequence[Message]) -> None:
+    def take(self, readings: Sequence[ReadMessage], messages: Sequence[Message]) -> None:
         for one, message in zip(readings, messages, strict=True):
             finished = self._cutter.take(one.seq, message, one.tokens)
             if finished is not None:
@@ -130,11 +130,11 @@ class Standing:
 
     def forget_through(self, seq: int) -> None:
         """A summary stands for everything up to here now."""
-        self._finished = [one for one in self._finished if one.stretch.last_seq > seq]
+        self._finished = [one for one in self._finished if one.message_span.last_seq > seq]
         self.summarised_through = max(self.summarised_through, seq)
 
     @property
-    def finished(self) -> list[ReadStretch]:
+    def finished(self) -> list[ReadSpan]:
         return list(self._finished)
 
     @property
@@ -142,147 +142,147 @@ class Standing:
         rest = self._cutter.rest
         return rest.tokens if rest else 0
 
-    def stretches(self) -> list[ReadStretch]:
+    def message_spans(self) -> list[ReadSpan]:
         """All of them, then what still grows, in pieces."""
         newest = self._rest[len(self._blocks) * BLOCK_MESSAGES :]
         return [*self._finished, *self._blocks, *([_block(newest)] if newest else [])]
 
-    def _finish(self, stretch: Stretch) -> None:
-        self._finished.append(ReadStretch(stretch, self._rest))
+    def _finish(self, message_span: MessageSpan) -> None:
+        self._finished.append(ReadSpan(message_span, self._rest))
         self._rest, self._blocks = [], []
 
 
-def _block(readings: Sequence[Reading]) -> ReadStretch:
-    stretch = Stretch(readings[0].seq, readings[-1].seq, sum(one.tokens for one in readings))
-    return ReadStretch(stretch, readings)
+def _block(readings: Sequence[ReadMessage]) -> ReadSpan:
+    message_span = MessageSpan(readings[0].seq, readings[-1].seq, sum(one.tokens for one in readings))
+    return ReadSpan(message_span, readings)
 
 
 # ── in threads: a stretch does not change any more ──
 
 
-def warmed(stretches: Sequence[ReadStretch]) -> None:
+def warmed(message_spans: Sequence[ReadSpan]) -> None:
     """Makes what a context and its ledger will be asked for."""
-    for one in stretches:
+    for one in message_spans:
         _ = one.digest, one.particulars
-    _order_of(stretches)
+    _order_of(message_spans)
 
 
-def digested(stretches: Sequence[ReadStretch], before_seq: int) -> tuple[list[Digested], Order | None]:
+def digested(message_spans: Sequence[ReadSpan], before_seq: int) -> tuple[list[Digested], Order | None]:
     """What is before this message, and the order of the lines of all but the newest of it. Both are made where they
     are not there yet."""
-    read = [one for one in stretches if one.stretch.first_seq < before_seq]
+    read = [one for one in message_spans if one.message_span.first_seq < before_seq]
     return [one.digested() for one in read], _order_of(read)
 
 
-def _order_of(stretches: Sequence[ReadStretch]) -> Order | None:
+def _order_of(message_spans: Sequence[ReadSpan]) -> Order | None:
     """The newest stretch still grows, so it is taken in anew each time. Kept with the last of the others: for as long
     as these are the same."""
-    if len(stretches) < 3:
+    if len(message_spans) < 3:
         return None
-    *earlier, last = stretches[:-1]
-    key = (stretches[0].stretch.first_seq, len(stretches))
+    *earlier, last = message_spans[:-1]
+    key = (message_spans[0].message_span.first_seq, len(message_spans))
     if last.order is None or last.order[0] != key:
         last.order = key, ordered([one.digest for one in [*earlier, last]])
     return last.order[1]
 
 
-def said_before(stretches: Sequence[ReadStretch], session_id: str, before_seq: int) -> list[Loss]:
+def said_before(message_spans: Sequence[ReadSpan], session_id: str, before_seq: int) -> list[Loss]:
     """Every particular said before this message: what of it is lost, the ledger finds out."""
     return [
         Loss(kind=particular.kind, text=particular.text, session_id=session_id, seq=seq)
-        for one in stretches
-        if one.stretch.first_seq < before_seq
+        for one in message_spans
+        if one.message_span.first_seq < before_seq
         for particular, seq in one.particulars
         if seq < before_seq
     ]
 
 
-class Standings:
+class PendingMessages:
     def __init__(self, store: Store, blobs: Blobs, settings: Settings) -> None:
         self._store = store
         self._blobs = blobs
         self._settings = settings
-        self._standings: OrderedDict[Scope, Standing] = OrderedDict()
+        self._pending_messages: OrderedDict[Scope, PendingSession] = OrderedDict()
         self.when_behind: Callable[[Scope], None] = lambda scope: None
         """Told of a session that nobody has read to its end: it was let go of, or the background lags."""
 
     @asynccontextmanager
     async def following(
         self, scope: Scope, session: Session, *, most_chars: int | None = None
-    ) -> AsyncIterator[tuple[Standing, bool]]:
+    ) -> AsyncIterator[tuple[PendingSession, bool]]:
         """The session's, and whether it has everything up to the session's newest message. Nobody else changes it
         meanwhile. `most_chars` bounds what is read for this."""
-        standing = await self._standing(scope)
-        async with standing.busy:
-            yield standing, await self._follow(scope, standing, session.last_seq, most_chars)
+        pending = await self._pending_session(scope)
+        async with pending.busy:
+            yield pending, await self._follow(scope, pending, session.last_seq, most_chars)
 
-    async def at_once(self, scope: Scope, session: Session) -> Standing:
+    async def at_once(self, scope: Scope, session: Session) -> PendingSession:
         """As it is, with a little read on the spot; with nothing more where the background is just reading it."""
-        standing = await self._standing(scope)
-        if standing.through_seq < session.last_seq and not standing.busy.locked():
-            async with standing.busy:
-                if not await self._follow(scope, standing, session.last_seq, ON_THE_SPOT_CHARS):
+        pending = await self._pending_session(scope)
+        if pending.through_seq < session.last_seq and not pending.busy.locked():
+            async with pending.busy:
+                if not await self._follow(scope, pending, session.last_seq, ON_THE_SPOT_CHARS):
                     self.when_behind(scope)
-        return standing
+        return pending
 
     def forget(self, scope: Scope) -> None:
         """It is read anew when next asked for: something else has summarised of it, or its settings have changed."""
-        self._standings.pop(scope, None)
+        self._pending_messages.pop(scope, None)
 
     def let_go(self, agent_id: str) -> None:
         """Keep nothing of the agent's in memory."""
-        for scope in [scope for scope in self._standings if scope.agent_id == agent_id]:
-            del self._standings[scope]
+        for scope in [scope for scope in self._pending_messages if scope.agent_id == agent_id]:
+            del self._pending_messages[scope]
 
-    async def read(self, scope: Scope, first_seq: int, last_seq: int) -> ReadStretch:
+    async def read(self, scope: Scope, first_seq: int, last_seq: int) -> ReadSpan:
         """A stretch of the log that a summary stands for already, read again."""
-        readings: list[Reading] = []
+        readings: list[ReadMessage] = []
         at = first_seq - 1
         while at < last_seq:
             page = await self._page(scope, at, last_seq)
             readings += await self._readings(scope, page)
             at = page[-1].seq
-        return ReadStretch(Stretch(first_seq, last_seq, sum(one.tokens for one in readings)), readings)
+        return ReadSpan(MessageSpan(first_seq, last_seq, sum(one.tokens for one in readings)), readings)
 
-    async def turns(self, scope: Scope, stretch: ReadStretch) -> list[Message]:
+    async def turns(self, scope: Scope, message_span: ReadSpan) -> list[Message]:
         """What was said in it, as it came: for a model that summarises it."""
-        said = {one.seq for one in stretch.readings if one.said is not None}
+        said = {one.seq for one in message_span.readings if one.said is not None}
         turns: list[Message] = []
-        at, last_seq = stretch.stretch.first_seq - 1, stretch.stretch.last_seq
+        at, last_seq = message_span.message_span.first_seq - 1, message_span.message_span.last_seq
         while at < last_seq and (page := await self._page(scope, at, last_seq)):
             turns += [await self._whole(scope, logged) for logged in page if logged.seq in said]
             at = page[-1].seq
         return turns
 
-    async def _standing(self, scope: Scope) -> Standing:
+    async def _pending_session(self, scope: Scope) -> PendingSession:
         made_of = self._store.versions.of(scope.agent_id, "erased", "summaries")
-        known = self._standings.get(scope)
+        known = self._pending_messages.get(scope)
         if known is not None and known.made_of != made_of and not known.busy.locked():
             is_erased = known.made_of[0] != made_of[0]
             if is_erased or await self._store.summarised_through(scope) != known.summarised_through:
                 self.forget(scope)
             else:
                 known.made_of = made_of
-        if scope not in self._standings:
+        if scope not in self._pending_messages:
             summarised_through = await self._store.summarised_through(scope)
             chunk_tokens = self._settings.for_agent(scope.agent_id).chunk_tokens
-            self._standings.setdefault(scope, Standing(chunk_tokens, summarised_through, made_of))
-            idle = [one for one, kept in self._standings.items() if one != scope and not kept.busy.locked()]
-            for one in idle[: len(self._standings) - MOST_SESSIONS]:
-                del self._standings[one]
-        self._standings.move_to_end(scope)
-        return self._standings[scope]
+            self._pending_messages.setdefault(scope, PendingSession(chunk_tokens, summarised_through, made_of))
+            idle = [one for one, kept in self._pending_messages.items() if one != scope and not kept.busy.locked()]
+            for one in idle[: len(self._pending_messages) - MOST_SESSIONS]:
+                del self._pending_messages[one]
+        self._pending_messages.move_to_end(scope)
+        return self._pending_messages[scope]
 
-    async def _follow(self, scope: Scope, standing: Standing, last_seq: int, most_chars: int | None) -> bool:
+    async def _follow(self, scope: Scope, pending: PendingSession, last_seq: int, most_chars: int | None) -> bool:
         read = 0
-        while standing.through_seq < last_seq:
+        while pending.through_seq < last_seq:
             if most_chars is not None and read >= most_chars:
                 return False
-            page = await self._page(scope, standing.through_seq, last_seq)
+            page = await self._page(scope, pending.through_seq, last_seq)
             if most_chars is not None:
                 page = _within(page, most_chars - read)
             read += sum(one.entry.chars for one in page) + len(page)
-            standing.take(await self._readings(scope, page), [logged.message for logged in page])
+            pending.take(await self._readings(scope, page), [logged.message for logged in page])
         return True
 
     async def _page(self, scope: Scope, after_seq: int, last_seq: int) -> list[LoggedMessage]:
@@ -291,11 +291,11 @@ class Standings:
             raise StoreCorrupt(f"message {after_seq + 1} of {scope.session_id!r} is missing: run `offbook doctor`")
         return page
 
-    async def _readings(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[Reading]:
+    async def _readings(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[ReadMessage]:
         whole = [(logged, await self._whole(scope, logged)) for logged in page]
         chars = sum(logged.entry.chars for logged in page)
 
-        def read_all() -> list[Reading]:
+        def read_all() -> list[ReadMessage]:
             return [_reading(logged, message) for logged, message in whole]
 
         return await asyncio.to_thread(read_all) if chars > HEAVY_CHARS else read_all()
@@ -323,13 +323,13 @@ def _within(page: Sequence[LoggedMessage], chars: int) -> list[LoggedMessage]:
     return taken
 
 
-def _reading(logged: LoggedMessage, message: Message) -> Reading:
+def _reading(logged: LoggedMessage, message: Message) -> ReadMessage:
     at = message.ts or logged.received_at
     if logged.entry.noise is not None:
-        return Reading(logged.seq, 0, at, None, None)
+        return ReadMessage(logged.seq, 0, at, None, None)
     text = said_text(message)
-    said = Said(logged.seq, speaker_of(message), text, at)
-    return Reading(logged.seq, estimate_tokens(text), at, said, analyse(said))
+    said = SpokenMessage(logged.seq, speaker_of(message), text, at)
+    return ReadMessage(logged.seq, estimate_tokens(text), at, said, analyse(said))
 
 
 def speaker_of(message: Message) -> str:

@@ -62,7 +62,7 @@ class Recalled(NamedTuple):
     """Who said what was before it, where the host gave a name."""
 
 
-class _Line:
+class _PromptLine:
     """A line in the making, and what was found in what it quotes."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class _Voice(NamedTuple):
         return f"{self.agent} saw in what {where}{when}{AS_DATA}: {quote}"
 
 
-def told(one: Recalled, at: datetime, *, own_agent: str, said_chars: int, beside_chars: int) -> str:
+def format_memory(one: Recalled, at: datetime, *, own_agent: str, said_chars: int, beside_chars: int) -> str:
     """One memory as lines that begin with "- ": first what it replaces, oldest first, then itself."""
     said = [old for old in (one.entry.why.replaces if one.entry.why else ()) if old.text.strip()]
     replaced = sorted(said, key=lambda old: old.ts)[-MOST_REPLACED:]
@@ -119,7 +119,7 @@ def told(one: Recalled, at: datetime, *, own_agent: str, said_chars: int, beside
 
 
 def _replaced_line(one: Recalled, text: str, when: str, own_agent: str, max_chars: int) -> str:
-    line = _Line()
+    line = _PromptLine()
     quote = line.quote(text, max_chars)
     # Who said the older thing is not known: "they", whoever corrected it.
     voice = _voice(one, line, own_agent)
@@ -131,7 +131,7 @@ def _replaced_line(one: Recalled, text: str, when: str, own_agent: str, max_char
 def _line(
     one: Recalled, at: datetime, own_agent: str, said_chars: int, beside_chars: int, *, is_correction: bool
 ) -> str:
-    line = _Line()
+    line = _PromptLine()
     voice = _voice(one, line, own_agent)
     when = f" ({ago(one.entry.ts, at)})"
     source = _source(one)
@@ -152,7 +152,7 @@ def _line(
     return line.ended(f"Most recently, {_lowered(text)}" if one.is_newest else text)
 
 
-def _statement(one: Recalled, line: _Line, voice: _Voice, who: str, when: str, quote: str) -> str:
+def _statement(one: Recalled, line: _PromptLine, voice: _Voice, who: str, when: str, quote: str) -> str:
     match _source(one):
         case "they":
             return voice.heard(who, _verb(quote), when, quote)
@@ -186,13 +186,13 @@ def _source(one: Recalled) -> Source:
     return _SOURCES.get(one.role.casefold(), "data")
 
 
-def _voice(one: Recalled, line: _Line, own_agent: str) -> _Voice:
+def _voice(one: Recalled, line: _PromptLine, own_agent: str) -> _Voice:
     if one.entry.agent_id == own_agent:
         return _Voice("You", is_own=True)
     return _Voice(f"Agent {line.quote(one.entry.agent_id, NAME_CHARS)}", is_own=False)
 
 
-def _who(speaker: str | None, line: _Line) -> str:
+def _who(speaker: str | None, line: _PromptLine) -> str:
     """A name, in quotation marks unless it can be nothing but a name."""
     name = " ".join((speaker or "")[: 4 * NAME_CHARS].split())
     if not name or name.casefold() in _NOBODY:
@@ -204,10 +204,10 @@ def _who(speaker: str | None, line: _Line) -> str:
 
 def named(speaker: str | None) -> str:
     """Somebody's name, as it is told; "They" where there is none."""
-    return _who(speaker, _Line())
+    return _who(speaker, _PromptLine())
 
 
-def _where(origin: str, line: _Line) -> str:
+def _where(origin: str, line: _PromptLine) -> str:
     named = origin.strip()
     if not named or named.casefold() in _TOOL_ONLY:
         return "a tool gave"

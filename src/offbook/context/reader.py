@@ -25,9 +25,9 @@ from offbook.context.fit import (
     overhead,
     planned,
 )
-from offbook.context.handover import listed, still_told
+from offbook.context.handover import listed, not_contradicted
 from offbook.context.newest_messages import NewestMessages, aside, read_piece
-from offbook.context.pending_messages import Standings, digested, said_before
+from offbook.context.pending_messages import PendingMessages, digested, said_before
 from offbook.context.session_notes import thread_of, working_state
 from offbook.context.tail import Piece, Tail, fitting, shown, tail_of, verbatim_room
 from offbook.log.reading import LogReader
@@ -53,7 +53,7 @@ PINNED_SHARE, MOST_PINNED_CHARS = 0.1, 6_000
 ANCHORS_SHARE, MOST_ANCHORS_CHARS = 0.04, 2_000
 MOST_PINNED = 50
 PINNED_TEXT_CHARS = 500
-STRETCHES_KEPT = 32
+SPANS_KEPT = 32
 CONTEXTS_KEPT = 16
 TEXTS_KEPT = 256
 """Some 20 KB each."""
@@ -74,11 +74,13 @@ ContextKey = tuple[Scope, int, int, int, tuple[int, ...]]
 
 
 class SessionReader:
-    def __init__(self, store: Store, blobs: Blobs, settings: Settings, standings: Standings, frame_key: bytes) -> None:
+    def __init__(
+        self, store: Store, blobs: Blobs, settings: Settings, pending_messages: PendingMessages, frame_key: bytes
+    ) -> None:
         self._store = store
         self._log = LogReader(store, blobs)
         self._settings = settings
-        self._standings = standings
+        self._pending_messages = pending_messages
         self._key = frame_key
         self._kept_contexts: OrderedDict[ContextKey, KeptContext] = OrderedDict()
         self._asked: OrderedDict[Scope, dict[int, float]] = OrderedDict()
@@ -127,9 +129,9 @@ class SessionReader:
             del self._kept_contexts[key]
         for text in [text for text in self._kept_texts if text[0] == agent_id]:
             del self._kept_texts[text]
-        for stretch in [stretch for stretch in self._read_again if stretch[0].agent_id == agent_id]:
-            del self._read_again[stretch]
-        self._standings.let_go(agent_id)
+        for message_span in [message_span for message_span in self._read_again if message_span[0].agent_id == agent_id]:
+            del self._read_again[message_span]
+        self._pending_messages.let_go(agent_id)
 
     async def _built(self, scope: Scope, session: Session, max_chars: int) -> Built:
         """Reads as much of the log's end as can fit, and of the summaries."""
@@ -152,9 +154,9 @@ class SessionReader:
 
     async def ledger(self, scope: Scope, session: Session, built: Built) -> Ledger:
         """What the context keeps of the session and what it leaves out."""
-        standing = await self._standings.at_once(scope, session)
-        losses = await asyncio.to_thread(said_before, standing.stretches(), scope.session_id, built.tail_from)
-        through = min(standing.summarised_through, built.tail_from - 1)
+        pending = await self._pending_messages.at_once(scope, session)
+        losses = await asyncio.to_thread(said_before, pending.message_spans(), scope.session_id, built.tail_from)
+        through = min(pending.summarised_through, built.tail_from - 1)
         ids = [node.id for node in built.older.plan.nodes]
         if not ids and through:  # no room for any: what stands for it all the same
             levels = await self._levels(scope, through, built.context.max_chars)
@@ -181,11 +183,11 @@ class SessionReader:
         room = max_chars - tail.chars - overhead(session.last_seq, max_chars, kept)
         if before <= 1 or room < LEAST_CHARS:
             return Older(kept=kept)
-        standing = await self._standings.at_once(scope, session)
-        through, stretches, order = standing.summarised_through, standing.stretches(), None
+        pending = await self._pending_messages.at_once(scope, session)
+        through, message_spans, order = pending.summarised_through, pending.message_spans(), None
         read: list[Digested] = []
         if before - 1 > through:
-            read, order = await asyncio.to_thread(digested, stretches, before)
+            read, order = await asyncio.to_thread(digested, message_spans, before)
         levels = await self._levels(scope, min(through, before - 1), max_chars)
         if before - 1 < through:
             split = await self._split(scope, before)
@@ -197,7 +199,7 @@ class SessionReader:
         plan = planned(levels, read, summarised_through=min(through, before - 1), room=room, caps=caps)
         shown = [node.id for node, size in zip(plan.nodes, plan.sizes, strict=True) if size > len(node.brief)]
         texts = await self._texts(scope, shown) if shown else {}
-        return Older(plan, texts, read, kept, order, standing.through_seq < before - 1)
+        return Older(plan, texts, read, kept, order, pending.through_seq < before - 1)
 
     async def _texts(self, scope: Scope, ids: Sequence[str]) -> dict[str, SummaryText]:
         """Those shown before are kept in memory: the same are shown again and again."""
@@ -244,9 +246,9 @@ class SessionReader:
         key = (scope, self._store.versions.of(scope.agent_id, "erased"), node.first_seq, node.last_seq)
         digest = self._read_again.get(key)
         if digest is None:
-            stretch = await self._standings.read(scope, node.first_seq, node.last_seq)
-            digest = await asyncio.to_thread(stretch.digested)
-        keep(self._read_again, key, digest, STRETCHES_KEPT)
+            message_span = await self._pending_messages.read(scope, node.first_seq, node.last_seq)
+            digest = await asyncio.to_thread(message_span.digested)
+        keep(self._read_again, key, digest, SPANS_KEPT)
         return digest
 
     async def _kept(self, scope: Scope, before: int, max_chars: int) -> Kept:
@@ -280,7 +282,7 @@ class SessionReader:
         if sure:
             with suppress(StoreCorrupt):
                 judged = await self._store.lessons(scope.agent_id, statuses=JUDGED, limit=LESSONS_LOOKED_AT)
-        return listed(still_told(sure, judged), max_chars)
+        return listed(not_contradicted(sure, judged), max_chars)
 
     def _caps(self, agent_id: str) -> dict[int, int]:
         budget = self._settings.for_agent(agent_id).injection_budget

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from offbook.context.prompt_text import Recalled, told
+from offbook.context.prompt_text import Recalled, format_memory
 from offbook.ingest.frames import frame
 from offbook.model.turn import Intent, PartKind, TurnPart
 from offbook.models.tokens import chunk_tokens, estimate_tokens
@@ -22,7 +22,7 @@ BLOCK_SHARE = 0.25
 """Of the budget, at the most, for all that is not recalled."""
 
 
-class Line(NamedTuple):
+class ContinuityLine(NamedTuple):
     """A line of the continuity block, and why it is there."""
 
     kind: PartKind
@@ -48,7 +48,7 @@ class RecallSection(NamedTuple):
 
 
 def recall_section(
-    lines: Sequence[Line],
+    lines: Sequence[ContinuityLine],
     found: Sequence[Ranked],
     *,
     intent: Intent,
@@ -62,7 +62,7 @@ def recall_section(
 ) -> RecallSection:
     """As much as fits, never one token more by our estimate. `found` in order of time."""
     texts = {
-        one.recalled.entry.id: told(
+        one.recalled.entry.id: format_memory(
             one.recalled, at, own_agent=own_agent, said_chars=said_chars, beside_chars=beside_chars
         )
         for one in found
@@ -83,8 +83,8 @@ def recall_section(
     return RecallSection(text, tokens, shown, _parts(kept_lines, kept, texts, why))
 
 
-def _lines_within(lines: Sequence[Line], most_tokens: int) -> list[Line]:
-    kept: list[Line] = []
+def _lines_within(lines: Sequence[ContinuityLine], most_tokens: int) -> list[ContinuityLine]:
+    kept: list[ContinuityLine] = []
     for one in lines:
         tokens = estimate_tokens(one.text)
         if tokens <= most_tokens:
@@ -104,7 +104,9 @@ def _within(found: Sequence[Ranked], texts: Mapping[str, str], budget: int) -> l
     return [one for one in found if one.recalled.entry.id in kept]
 
 
-def _composed(lines: Sequence[Line], texts: Sequence[str], intent: Intent, found: Sequence[Ranked], key: bytes) -> str:
+def _composed(
+    lines: Sequence[ContinuityLine], texts: Sequence[str], intent: Intent, found: Sequence[Ranked], key: bytes
+) -> str:
     said = [one.text for one in lines]
     if texts:
         is_newest = all(one.recalled.is_newest for one in found)
@@ -112,7 +114,9 @@ def _composed(lines: Sequence[Line], texts: Sequence[str], intent: Intent, found
     return frame("\n".join(said), kind="recall", key=key) if said else ""
 
 
-def _parts(lines: Sequence[Line], kept: Sequence[Ranked], texts: Mapping[str, str], why: str) -> list[TurnPart]:
+def _parts(
+    lines: Sequence[ContinuityLine], kept: Sequence[Ranked], texts: Mapping[str, str], why: str
+) -> list[TurnPart]:
     parts = [
         TurnPart(section="recall", kind=one.kind, tokens=estimate_tokens(one.text), items=1, why=one.why, text=one.text)
         for one in lines

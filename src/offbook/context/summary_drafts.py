@@ -10,8 +10,8 @@ from datetime import datetime
 from hashlib import sha256
 from typing import NamedTuple
 
-from offbook.context.cover import Stretch
-from offbook.context.digest import Digest, Lines, Said, brief, merged, ranked, written
+from offbook.context.cover import MessageSpan
+from offbook.context.digest import Digest, SpokenMessage, SummaryLines, brief, merged, ranked, written
 from offbook.context.particulars import Particular, missing, particulars
 from offbook.model.summary import Loss, SourceSpan, Summary, SummaryDraft, Usage
 from offbook.model.types import Scope
@@ -42,8 +42,8 @@ class Source(NamedTuple):
     """A stretch of a session, read: what was said in it, in order, without noise."""
 
     scope: Scope
-    stretch: Stretch
-    said: Sequence[Said]
+    message_span: MessageSpan
+    said: Sequence[SpokenMessage]
     digest: Digest
     first_at: datetime
     last_at: datetime
@@ -62,12 +62,12 @@ def chunk_draft(source: Source, target_tokens: int, authored: Authored | None = 
         spans=[
             SourceSpan(
                 session_id=source.scope.session_id,
-                first_seq=source.stretch.first_seq,
-                last_seq=source.stretch.last_seq,
+                first_seq=source.message_span.first_seq,
+                last_seq=source.message_span.last_seq,
             )
         ],
-        source_messages=source.stretch.last_seq - source.stretch.first_seq + 1,
-        source_tokens=source.stretch.tokens,
+        source_messages=source.message_span.last_seq - source.message_span.first_seq + 1,
+        source_tokens=source.message_span.tokens,
         times=(source.first_at, source.last_at),
         account=account,
     )
@@ -102,7 +102,7 @@ class Account(NamedTuple):
     lost: int
 
 
-def account_of(said: Sequence[Said], session_id: str, text: str) -> Account:
+def account_of(said: Sequence[SpokenMessage], session_id: str, text: str) -> Account:
     found: dict[Particular, int] = {}
     for one in said:
         for particular in particulars(one.text[:MOST_READ_CHARS]):
@@ -139,7 +139,7 @@ def identifiers_of(texts: Sequence[str], most: int = 40) -> list[str]:
 
 
 def _draft(
-    lines: Lines,
+    lines: SummaryLines,
     author: Authored,
     *,
     level: int,

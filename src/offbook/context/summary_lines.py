@@ -28,14 +28,14 @@ _SPEAKER = re.compile(r"([^\s:\[\]#*-][^:\n]{0,39}): (?=\S)")
 _MARKDOWN_HEADING = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$")
 
 
-class Lines(NamedTuple):
+class SummaryLines(NamedTuple):
     text: str
     """Lines joined by line ends."""
     rank: list[int]
     """Their indexes, best first; a heading comes right before the best line under it."""
 
 
-def laid_out(one: Ranking, max_chars: int) -> Lines:
+def laid_out(one: Ranking, max_chars: int) -> SummaryLines:
     """Ranked clauses as a text to be stored."""
     pages, chosen = filled([one], max_chars, is_stored=True)
     order = {(line.seq, line.place): at for at, (_, line) in enumerate(chosen)}
@@ -43,10 +43,10 @@ def laid_out(one: Ranking, max_chars: int) -> Lines:
     best = [min([order[line.seq, line.place] for line in clauses], default=-1) for _, clauses in rows]
     by_rank = sorted((at for at, (_, clauses) in enumerate(rows) if clauses), key=best.__getitem__)
     headed = _headed([not clauses for _, clauses in rows])
-    return Lines("\n".join([text for text, _ in rows]), _with_headings(by_rank, headed))
+    return SummaryLines("\n".join([text for text, _ in rows]), _with_headings(by_rank, headed))
 
 
-def ranked(text: str) -> Lines:
+def ranked(text: str) -> SummaryLines:
     """A model's text in lines. They may end elsewhere than they did; every word stays, in its order."""
     rows = [part for row in text.splitlines() for part in _sentences(row.strip())]
     is_heading = [_is_heading(row) for row in rows]
@@ -57,10 +57,10 @@ def ranked(text: str) -> Lines:
     headed = _headed(is_heading)
     rank = _with_headings(by_rank, headed)
     left = set(rank)
-    return Lines("\n".join(rows), rank + [at for at in range(len(rows)) if at not in left])
+    return SummaryLines("\n".join(rows), rank + [at for at in range(len(rows)) if at not in left])
 
 
-def merged(texts: Sequence[str], max_chars: int) -> Lines:
+def merged(texts: Sequence[str], max_chars: int) -> SummaryLines:
     """The texts of several summaries, in order of time, as one that is no longer than `max_chars`."""
     candidates: list[Candidate] = []
     seq = 0
@@ -75,7 +75,7 @@ def merged(texts: Sequence[str], max_chars: int) -> Lines:
     return laid_out(ranking(candidates), max_chars)
 
 
-def cut(lines: Lines, max_chars: int) -> str:
+def cut(lines: SummaryLines, max_chars: int) -> str:
     """The best lines that fit, in the order of the text; where none does, the beginning of the best."""
     if len(lines.text) <= max_chars:
         return lines.text
@@ -83,7 +83,7 @@ def cut(lines: Lines, max_chars: int) -> str:
     return "\n".join([text for text, _ in _shortened(rows, lines.rank, max_chars, between_chars=1)])
 
 
-def brief(lines: Lines, max_chars: int = BRIEF_CHARS) -> str:
+def brief(lines: SummaryLines, max_chars: int = BRIEF_CHARS) -> str:
     """The best of it in one line."""
     rows = lines.text.split("\n")
     text, is_after_heading = "", True

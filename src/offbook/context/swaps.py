@@ -18,7 +18,7 @@ from offbook.model.summary import HandedContext, HandedKind, Ledger, Swap
 from offbook.model.types import EMBEDDED, Caller, CompressedContext, Mark, Message, Scope, Session, now, session_event
 
 
-class Swapping:
+class SwapService:
     def __init__(self, store: Store, settings: Settings, reader: SessionReader, slots: Slots) -> None:
         self._store = store
         self._settings = settings

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from offbook.context.cover import Stretch
-from offbook.context.pending_messages import Reading, ReadStretch, Standings
+from offbook.context.cover import MessageSpan
+from offbook.context.pending_messages import PendingMessages, ReadMessage, ReadSpan
 from offbook.context.summary_drafts import chunk_draft, merge_draft
 from offbook.forget.selection import PAGE, Selected, said_since, select, sequences
 from offbook.log.erasure import folded, saying
@@ -45,7 +45,7 @@ class Eraser:
         self._store = store
         self._blobs = blobs
         self._settings = settings
-        self._standings = Standings(store, blobs, settings)
+        self._pending_messages = PendingMessages(store, blobs, settings)
 
     async def plan(self, agent_id: str, selection: Selection) -> Plan:
         what = await select(self._store, self._blobs, agent_id, selection)
@@ -190,11 +190,11 @@ class Eraser:
     async def _chunk(self, agent_id: str, summary: Summary, gone: Mapping[str, set[int]]) -> SummaryDraft:
         span = summary.draft.spans[0]
         scope = Scope(agent_id=agent_id, session_id=span.session_id)
-        read = await self._standings.read(scope, span.first_seq, span.last_seq)
+        read = await self._pending_messages.read(scope, span.first_seq, span.last_seq)
         without = gone.get(span.session_id, set())
-        left = [one if one.seq not in without else Reading(one.seq, 0, one.at, None, None) for one in read.readings]
-        stretch = Stretch(span.first_seq, span.last_seq, sum(one.tokens for one in left))
-        source = await asyncio.to_thread(ReadStretch(stretch, left).source, scope)
+        left = [one if one.seq not in without else ReadMessage(one.seq, 0, one.at, None, None) for one in read.readings]
+        message_span = MessageSpan(span.first_seq, span.last_seq, sum(one.tokens for one in left))
+        source = await asyncio.to_thread(ReadSpan(message_span, left).source, scope)
         return await asyncio.to_thread(chunk_draft, source, self._target_tokens(agent_id))
 
     async def _merged(self, agent_id: str, summary: Summary, made: Mapping[str, SummaryDraft]) -> SummaryDraft:

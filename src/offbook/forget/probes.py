@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from offbook.log.erasure import WORD, WORDS, Stretches, Window, plain, words_of
+from offbook.log.erasure import WORD, WORDS, Window, WordRuns, plain, words_of
 from offbook.model.receipt import Probe
 
 # ── Which stretches of a long text were not looked at before: texts say the same again and aga ──
@@ -39,7 +39,7 @@ class FirstTime:
         """Where in the text what has to be looked at begins: once each, what was not seen before or was found."""
         import numpy as np
 
-        unique, places = np.unique(self._of_stretches(marks), return_index=True)
+        unique, places = np.unique(self._of_word_runs(marks), return_index=True)
         is_fresh = ~_is_among(unique, self._seen)
         if len(self._seen) + len(fresh := unique[is_fresh]) <= MOST_REMEMBERED:
             # Two runs that are each in order: a stable sort only merges them.
@@ -50,9 +50,9 @@ class FirstTime:
         """It is to be looked at wherever it is."""
         import numpy as np
 
-        self._found = np.union1d(self._found, self._of_stretches(marks[place : place + self._size]))
+        self._found = np.union1d(self._found, self._of_word_runs(marks[place : place + self._size]))
 
-    def _of_stretches(self, marks: Marks) -> Marks:
+    def _of_word_runs(self, marks: Marks) -> Marks:
         import numpy as np
 
         count = max(0, len(marks) - self._size + 1)
@@ -205,10 +205,10 @@ class Prober:
     def _heard(self, probes: Iterable[Probe], known: Iterable[Window]) -> Callable[[str], Iterator[Probe]]:
         wanted = set(probes)
         spelt = {window: probe for window in known if (probe := self._probe(window)) in wanted}
-        stretches, by_digest = Stretches(spelt), self._heard_by_digest(wanted.difference(spelt.values()))
+        word_runs, by_digest = WordRuns(spelt), self._heard_by_digest(wanted.difference(spelt.values()))
 
         def heard(text: str) -> Iterator[Probe]:
-            yield from (spelt[window] for window in stretches.found_in(text))
+            yield from (spelt[window] for window in word_runs.found_in(text))
             yield from by_digest(text)
 
         return heard

@@ -11,7 +11,7 @@ import msgspec
 
 from offbook.forget.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
 from offbook.forget.retention_rule import kept_from
-from offbook.log.erasure import Phrases, Stretches, Window, texts_of, windows_of, without_common
+from offbook.log.erasure import Phrases, Window, WordRuns, texts_of, windows_of, without_common
 from offbook.log.store import Blobs, Store
 from offbook.model.content import said_in
 from offbook.model.errors import StoreCorrupt
@@ -96,7 +96,7 @@ async def select(store: Store, blobs: Blobs, agent_id: str, selection: Selection
     by_message = await asyncio.to_thread(candidates_of, said)
     windows = {window for each in by_message for window in each}
     places = {placed.place for placed, _ in wanted}
-    sought = Stretches(windows)
+    sought = WordRuns(windows)
     async for page in pages_of(store, blobs, agent_id) if windows else _nothing():
         others = [message for placed, message in page if placed.place not in places]
         windows -= await asyncio.to_thread(_in_any, sought, others)
@@ -191,7 +191,7 @@ def _spoken(placed: PlacedMessage, message: Message) -> list[str]:
     return [text for text in said + beside if text not in (placed.session_id, message.id)]
 
 
-def _in_any(sought: Stretches, messages: Sequence[Message]) -> set[Window]:
+def _in_any(sought: WordRuns, messages: Sequence[Message]) -> set[Window]:
     return {window for message in messages for text in texts_of(message) for window in sought.found_in(text)}
 
 

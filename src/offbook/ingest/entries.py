@@ -37,8 +37,8 @@ class Prepared(msgspec.Struct, frozen=True):
 def prepare(message: Message, *, frame_key: bytes, externalise_over: int, redacts: bool = True) -> Prepared:
     checked = check(message)
     stripped, _ = strip_message(checked, frame_key)
-    told = without_the_forgotten(stripped)
-    redacted, redactions = redact_message(told) if redacts else (told, {})
+    reported = without_the_forgotten(stripped)
+    redacted, redactions = redact_message(reported) if redacts else (reported, {})
     noise = noise_kind(redacted)
     content, moved = externalise(redacted.content, externalise_over)
     kept = msgspec.structs.replace(redacted, content=content) if moved else redacted

@@ -50,14 +50,14 @@ def words_of(text: str) -> list[str]:
 
 def windows_of(text: str, size: int = WORDS) -> Iterator[Window]:
     """Every stretch of so many words."""
-    return _stretches(words_of(text), size)
+    return _word_runs(words_of(text), size)
 
 
-def _stretches(words: Sequence[str], size: int) -> Iterator[Window]:
+def _word_runs(words: Sequence[str], size: int) -> Iterator[Window]:
     return zip(*(islice(words, at, None) for at in range(size)), strict=False)
 
 
-class Stretches:
+class WordRuns:
     """Known ones, found in any text."""
 
     def __init__(self, windows: Iterable[Window]) -> None:
@@ -82,7 +82,7 @@ class Stretches:
         words = WORD.findall(letters)
         if self._longest.keys().isdisjoint(words):
             return set()
-        return {one for size, known in self._of_size.items() for one in known.intersection(_stretches(words, size))}
+        return {one for size, known in self._of_size.items() for one in known.intersection(_word_runs(words, size))}
 
     def _may_be_in(self, letters: str) -> bool:
         """Whether the words of any of them are there in a row, be it as parts of others."""
@@ -94,13 +94,13 @@ class Stretches:
 
 def saying(windows: Iterable[Window]) -> Callable[[str], bool]:
     """Tells whether a text has any of these stretches."""
-    known = Stretches(windows)
+    known = WordRuns(windows)
     return lambda text: bool(known.found_in(text))
 
 
 def without_common(windows: set[Window], texts: Iterable[str]) -> None:
     """Take away what others say, too: finding that would prove nothing."""
-    known = Stretches(windows)
+    known = WordRuns(windows)
     for text in texts:
         windows -= known.found_in(text)
 
@@ -132,7 +132,7 @@ class Phrases:
             tuple(words) for each in self._folded if " ".join(words := words_of(each)) == each
         )
         """Those that are words only. A sign (C++, 42 %) is none: the words alone are said where it is not."""
-        self._several = Stretches(window for window in self.named if len(window) > 1)
+        self._several = WordRuns(window for window in self.named if len(window) > 1)
         # As it was given, too: a folded ß is two letters.
         spellings = {each.casefold(): each for each in self._folded}
         spellings |= {each.lower(): each for each in (" ".join(one.split()) for one in wanted)}

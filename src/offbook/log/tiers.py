@@ -114,7 +114,7 @@ def to_offload(movable: Sequence[int], *, hot: int, threshold: int, keep: int) -
     return going if going == len(movable) else bisect_left(movable, movable[going])
 
 
-def stretches(arrived: NDArray[np.int64], *, known: Sequence[int] = (), through: int = 0) -> list[int]:
+def ordered_runs(arrived: NDArray[np.int64], *, known: Sequence[int] = (), through: int = 0) -> list[int]:
     """Where a stretch begins in which arrivals are in order of time: a new one wherever the clock was set back.
 
     `known` are those of the first `through` arrivals, which are not looked at again.

@@ -48,7 +48,7 @@ class StoredDetails(msgspec.Struct, frozen=True, rename="camel"):
     hash: str
 
 
-class Stretch(Value, frozen=True):
+class StoredSpan(Value, frozen=True):
     """Messages of one session that one event stored, and the hash it gave for them; None: what it stored is not
     known."""
 
@@ -69,7 +69,7 @@ async def verify(
     except StoreCorrupt as error:
         yield Fault(what=error.detail, agent_id=agent_id)
     while rows := await store.examined_audit_events(agent_id, after_seq=chain.head.seq, limit=EVENTS_AT_A_TIME):
-        stretches: list[Stretch] = []
+        stretches: list[StoredSpan] = []
         for row in rows:
             for fault in chain.take(row, stretches):
                 yield fault
@@ -83,8 +83,8 @@ async def verify(
         yield fault
 
 
-def _batches(stretches: Iterable[Stretch]) -> Iterator[list[Stretch]]:
-    batch: list[Stretch] = []
+def _batches(stretches: Iterable[StoredSpan]) -> Iterator[list[StoredSpan]]:
+    batch: list[StoredSpan] = []
     messages = 0
     for stretch in stretches:
         messages += stretch.stored.accepted if stretch.stored else 0
@@ -112,7 +112,7 @@ class _Chain:
         self._forgotten: dict[str, list[tuple[int, int]]] = {}
         """The stretches of each session that sound events say were forgotten."""
 
-    def take(self, row: AuditEvent | Fault, stretches: list[Stretch]) -> Iterator[Fault]:
+    def take(self, row: AuditEvent | Fault, stretches: list[StoredSpan]) -> Iterator[Fault]:
         if isinstance(row, Fault):
             yield row
             self._counts = None
@@ -134,7 +134,7 @@ class _Chain:
             stored = _stored(row) if is_sound else None
             if is_sound and stored is None:
                 yield self._fault("audit event does not say which messages it stored", row.seq)
-            stretches.append(Stretch(session_id=row.session_id, event_seq=row.seq, stored=stored))
+            stretches.append(StoredSpan(session_id=row.session_id, event_seq=row.seq, stored=stored))
 
     def end_faults(self) -> Iterator[Fault]:
         if self.head.seq < self.noted.seq:
@@ -216,8 +216,8 @@ class _Log:
         """Messages that say they were forgotten. The event that vouches for it comes later in the chain."""
         self._walks: dict[str, _Walk] = {}
 
-    async def compare(self, stretches: list[Stretch]) -> AsyncIterator[Fault]:
-        by_session: dict[str, list[Stretch]] = {}
+    async def compare(self, stretches: list[StoredSpan]) -> AsyncIterator[Fault]:
+        by_session: dict[str, list[StoredSpan]] = {}
         for stretch in stretches:
             by_session.setdefault(stretch.session_id, []).append(stretch)
         for session_id, of_session in by_session.items():
@@ -263,7 +263,7 @@ class _Log:
                 async for fault in self._row_faults(walk, row):
                     yield fault
         for event_seq, stored in run:
-            for fault in _stretch_faults(walk, event_seq, stored, hashes):
+            for fault in _span_faults(walk, event_seq, stored, hashes):
                 yield fault
 
     async def _rows(self, scope: Scope, first_seq: int, last_seq: int | None) -> AsyncIterator[ExaminedMessage | Fault]:
@@ -317,7 +317,7 @@ class _Log:
                 yield walk.fault(f"a large part of the message is not what it was: {error.detail}", logged.seq)
 
 
-def _order_faults(walk: _Walk, stretches: Iterable[Stretch]) -> Iterator[Fault]:
+def _order_faults(walk: _Walk, stretches: Iterable[StoredSpan]) -> Iterator[Fault]:
     """The stretches of a session follow each other without a gap."""
     for stretch in stretches:
         stored = stretch.stored
@@ -331,7 +331,7 @@ def _order_faults(walk: _Walk, stretches: Iterable[Stretch]) -> Iterator[Fault]:
         walk.vouched, walk.is_doubtful = stored.last_seq, False
 
 
-def _runs(stretches: Iterable[Stretch]) -> Iterator[list[tuple[int, StoredDetails]]]:
+def _runs(stretches: Iterable[StoredSpan]) -> Iterator[list[tuple[int, StoredDetails]]]:
     """Stretches that follow each other are read in one go."""
     run: list[tuple[int, StoredDetails]] = []
     for stretch in stretches:
@@ -345,7 +345,7 @@ def _runs(stretches: Iterable[Stretch]) -> Iterator[list[tuple[int, StoredDetail
         yield run
 
 
-def _stretch_faults(
+def _span_faults(
     walk: _Walk, event_seq: int, stored: StoredDetails, hashes: dict[int, bytes | None]
 ) -> Iterator[Fault]:
     # An event may claim any number of messages: what is walked here is what is there.

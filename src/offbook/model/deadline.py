@@ -58,11 +58,11 @@ class Deadline:
             task.result()
             return
         _LATE.add(task)
-        task.add_done_callback(_told)
+        task.add_done_callback(_log_outcome)
         self.degraded.append(f"{what}: still being written")
 
 
-def _told(task: asyncio.Future[Any]) -> None:
+def _log_outcome(task: asyncio.Future[Any]) -> None:
     """What came of it when nobody waited any more."""
     _LATE.discard(task)
     if not task.cancelled() and (error := task.exception()) is not None:

@@ -198,8 +198,8 @@ class RequestParser(_Parser):
 
     def _check_size(self, size_bytes: int) -> None:
         if size_bytes > self._max_body_bytes:
-            told = f"the request is {size_bytes:,} bytes or more, the limit is {self._max_body_bytes:,}"
-            self._refuse(TooLarge(f"{told}: {self._remedy}"))
+            detail = f"the request is {size_bytes:,} bytes or more, the limit is {self._max_body_bytes:,}"
+            self._refuse(TooLarge(f"{detail}: {self._remedy}"))
 
     def _method(self) -> bytes:
         assert isinstance(self._llhttp, httptools.HttpRequestParser)

@@ -38,7 +38,7 @@ class Quick(Protocol):
 
 
 @dataclass
-class _Asked:
+class _PendingVector:
     vector: asyncio.Future[NDArray[np.float32]]
     waiting: int = 0
 
@@ -47,7 +47,7 @@ class Queries:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="offbook-query")
         self._begun: dict[int, tuple[str, float]] = {}
-        self._asked: OrderedDict[tuple[str, bytes], _Asked] = OrderedDict()
+        self._asked: OrderedDict[tuple[str, bytes], _PendingVector] = OrderedDict()
         self._numbers = itertools.count()
         self._is_closed = False
 
@@ -78,9 +78,9 @@ class Queries:
         self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, key: tuple[str, bytes], embedder: Embedder, text: str) -> _Asked:
+    def _ask(self, key: tuple[str, bytes], embedder: Embedder, text: str) -> _PendingVector:
         running = asyncio.get_running_loop().run_in_executor(self._pool, self._embedded, embedder, text)
-        asked = self._asked[key] = _Asked(running)
+        asked = self._asked[key] = _PendingVector(running)
         while len(self._asked) > VECTORS_KEPT:
             self._asked.popitem(last=False)
 

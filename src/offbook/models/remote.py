@@ -93,17 +93,17 @@ class Remote:
         what = f"{self._called} {self.url} answered {answer.status}"
         is_passing = answer.status in (408, 429) or answer.status >= 500
         if answer.status in (401, 403):
-            told = f"{what}: put a key that it takes into the variable {self._key_variable}"
+            detail = f"{what}: put a key that it takes into the variable {self._key_variable}"
         elif is_passing:
-            told = f"{what} for model {self._model!r}: it may take it later"
+            detail = f"{what} for model {self._model!r}: it may take it later"
         elif answer.status in OF_WHAT_WAS_SENT:
-            told = (
+            detail = (
                 f"{what} for model {self._model!r}: it does not take what was sent, or is not what the settings "
                 f"{self._settings[0]} and {self._settings[1]} say; its own log tells more"
             )
         else:
-            told = f"{what} for model {self._model!r}: mend the settings {self._settings[0]} and {self._settings[1]}"
-        failure = ModelUnavailable(told, retryable=is_passing)
+            detail = f"{what} for model {self._model!r}: mend the settings {self._settings[0]} and {self._settings[1]}"
+        failure = ModelUnavailable(detail, retryable=is_passing)
         failure.__cause__ = Refused(answer)
         return failure
 

@@ -111,16 +111,16 @@ def check_permissions(config: dict[str, Any]) -> list[Finding]:
 def check_slot(config: dict[str, Any]) -> Finding:
     """Who has the context: us at hot-swap, and only then."""
     level, holder = level_of(config), value_at(config, ENGINE_SLOT)
-    told = "the host's own" if holder in (MISSING, None, "", "legacy") else repr(holder)
+    plugin_report = "the host's own" if holder in (MISSING, None, "", "legacy") else repr(holder)
     if level == "hot-swap" and holder != PLUGIN:
-        what = f"{dotted(ENGINE_SLOT)} is {told}: contexts are made without Offbook"
+        what = f"{dotted(ENGINE_SLOT)} is {plugin_report}: contexts are made without Offbook"
         return Finding(check="slot", level="fail", what=what, mend=setting(ENGINE_SLOT, PLUGIN))
     if level != "hot-swap" and holder == PLUGIN:
         mend = f"openclaw config unset {dotted(ENGINE_SLOT)}, or offbook openclaw setup --level hot-swap"
-        what = f"{dotted(ENGINE_SLOT)} is {told}, but at level {level} the plugin has no engine"
+        what = f"{dotted(ENGINE_SLOT)} is {plugin_report}, but at level {level} the plugin has no engine"
         return Finding(check="slot", level="fail", what=what, mend=mend)
     return Finding(
-        check="slot", level="ok", what="Offbook" if holder == PLUGIN else f"{told}, as level {level} wants it"
+        check="slot", level="ok", what="Offbook" if holder == PLUGIN else f"{plugin_report}, as level {level} wants it"
     )
 
 
@@ -133,8 +133,8 @@ def check_memory_slot(config: dict[str, Any], copies: list[Copy]) -> list[Findin
     allowed = _names(config["plugins"], "allow")
     faults: list[tuple[str, str]] = []
     if holder != MEMORY_PLUGIN:
-        told = "the host's own" if holder in (MISSING, None, "") else repr(holder)
-        what = f"{dotted(MEMORY_SLOT)} is {told}: memory_search and memory_get are answered without Offbook"
+        plugin_report = "the host's own" if holder in (MISSING, None, "") else repr(holder)
+        what = f"{dotted(MEMORY_SLOT)} is {plugin_report}: memory_search and memory_get are answered without Offbook"
         faults.append((what, f"{setting(MEMORY_SLOT, MEMORY_PLUGIN)}, or offbook openclaw setup … --no-memory-slot"))
     if not is_enabled:
         path = (*MEMORY_ENTRY, "enabled")

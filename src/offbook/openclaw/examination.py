@@ -15,7 +15,7 @@ from offbook.client.endpoint import Endpoint, default_token
 from offbook.client.history.fields import is_incognito
 from offbook.model.errors import NotFound, OffbookError, ProviderError, ProviderRefused, ProviderUnavailable
 from offbook.openclaw import checks, proof
-from offbook.openclaw import report as told
+from offbook.openclaw import report as plugin_report
 from offbook.openclaw.changes import ENTRY
 from offbook.openclaw.config_file import read, resolved
 from offbook.openclaw.plugin_folder import installed_copy, loaded_copies
@@ -65,13 +65,13 @@ def examine(config_path: Path, state: Path, environ: Mapping[str, str], now: dat
     sessions = [each for each in sessions if not is_incognito(each.session_key)]
     reached = _reached(seen, config, environ)
     named = commands(reached.home, reached.endpoint, state, environ) if reached is not None else Commands()
-    missing = _asked(seen, reached, named, sessions) if reached is not None else None
+    missing = _missing_messages(seen, reached, named, sessions) if reached is not None else None
     if not of_report:
         is_there = report is not None and is_alive(report.pid)
-        seen.findings += told.check_gateway(report, level, now=now, is_alive=is_there)
+        seen.findings += plugin_report.check_gateway(report, level, now=now, is_alive=is_there)
     if report is not None:
-        seen.findings.append(told.check_reached(report, reached.endpoint if reached is not None else None))
-        seen.findings += [*told.check_delivery(report, named), told.check_problems(report)]
+        seen.findings.append(plugin_report.check_reached(report, reached.endpoint if reached is not None else None))
+        seen.findings += [*plugin_report.check_delivery(report, named), plugin_report.check_problems(report)]
     if missing is not None:
         seen.sessions = proof.compared_sessions(sessions, missing)
         seen.findings += proof.check_last_turns(seen.sessions, report, named)
@@ -103,7 +103,7 @@ def _report(state: Path) -> tuple[Report | None, list[Finding]]:
         return read_report(state), []
     except (OSError, ValueError) as error:
         what = f"{state / REPORT} cannot be read: {error}"
-        return None, [Finding(check="gateway", level="fail", what=what, mend=f"{told.RESTART} makes it anew")]
+        return None, [Finding(check="gateway", level="fail", what=what, mend=f"{plugin_report.RESTART} makes it anew")]
 
 
 def reached_by(config: dict[str, Any], environ: Mapping[str, str]) -> Reached:
@@ -135,7 +135,7 @@ def _reached(seen: Examination, config: dict[str, Any], environ: Mapping[str, st
         return None
 
 
-def _asked(
+def _missing_messages(
     seen: Examination, reached: Reached, named: Commands, sessions: Sequence[Session]
 ) -> dict[str, list[str]] | None:
     """What Offbook lacks of each session, by the host's session id; None where nobody can say."""

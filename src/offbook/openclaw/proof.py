@@ -72,10 +72,10 @@ def check_history(compared: Sequence[Compared], commands: Commands = USUAL) -> l
     lacking = [each for each in compared if len(each.missing) > each.lacks_of_last_turn]
     host = sum(len(each.session.entries) for each in compared)
     stored = sum(each.stored for each in compared)
-    told = f"{stored:,} of {host:,} messages of the last {len(compared)} sessions are stored"
+    plugin_report = f"{stored:,} of {host:,} messages of the last {len(compared)} sessions are stored"
     if lacking:
-        return [Finding(check="history", level="warn", what=told, mend=commands.import_all)]
-    return [Finding(check="history", level="ok", what=told)] if compared else []
+        return [Finding(check="history", level="warn", what=plugin_report, mend=commands.import_all)]
+    return [Finding(check="history", level="ok", what=plugin_report)] if compared else []
 
 
 def check_damage(compared: Sequence[Compared], faults: Sequence[str]) -> list[Finding]:

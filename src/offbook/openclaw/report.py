@@ -18,18 +18,18 @@ from offbook.openclaw.setup import Commands
 REPORT = Path("offbook", "report.json")
 
 
-class _Told(msgspec.Struct, frozen=True, rename="camel"):
+class _ReportPart(msgspec.Struct, frozen=True, rename="camel"):
     """Every field has a default: a plugin that is older or newer than we are may leave it out."""
 
 
-class ProviderSeen(_Told, frozen=True):
+class ProviderSeen(_ReportPart, frozen=True):
     endpoint: str | None = None
     ok: bool | None = None
     checked_at: datetime | None = None
     error: str | None = None
 
 
-class Captured(_Told, frozen=True):
+class Captured(_ReportPart, frozen=True):
     messages: int = 0
     delivered: int = 0
     waiting: int = 0
@@ -42,7 +42,7 @@ class Captured(_Told, frozen=True):
     last_delivered_at: datetime | None = None
 
 
-class LastTurn(_Told, frozen=True):
+class LastTurn(_ReportPart, frozen=True):
     at: datetime | None = None
     session_key: str | None = None
     recall_chars: int = 0
@@ -51,7 +51,7 @@ class LastTurn(_Told, frozen=True):
     error: str | None = None
 
 
-class Turns(_Told, frozen=True):
+class Turns(_ReportPart, frozen=True):
     prepared: int = 0
     injected: int = 0
     late: int = 0
@@ -59,7 +59,7 @@ class Turns(_Told, frozen=True):
     last: LastTurn | None = None
 
 
-class LastAssembly(_Told, frozen=True):
+class LastAssembly(_ReportPart, frozen=True):
     at: datetime | None = None
     session_key: str | None = None
     messages_in: int = 0
@@ -68,7 +68,7 @@ class LastAssembly(_Told, frozen=True):
     reason: str | None = None
 
 
-class Engine(_Told, frozen=True):
+class Engine(_ReportPart, frozen=True):
     assembled: int = 0
     committed: int = 0
     swaps: int = 0
@@ -76,22 +76,22 @@ class Engine(_Told, frozen=True):
     last: LastAssembly | None = None
 
 
-class HostSeen(_Told, frozen=True):
+class HostSeen(_ReportPart, frozen=True):
     version: str | None = None
 
 
-class Permissions(_Told, frozen=True):
+class Permissions(_ReportPart, frozen=True):
     conversation: bool | None = None
 
 
-class Trouble(_Told, frozen=True):
+class Trouble(_ReportPart, frozen=True):
     at: datetime | None = None
     what: str = ""
     detail: str = ""
     times: int = 1
 
 
-class Report(_Told, frozen=True):
+class Report(_ReportPart, frozen=True):
     plugin: str | None = None
     pid: int | None = None
     started_at: datetime | None = None

@@ -22,7 +22,7 @@ MOST_POSTPONED = 20
 log = structlog.get_logger("offbook.slots")
 
 
-class ContextsStandingBy:
+class ContextProjection:
     name = "contexts"
 
     def __init__(self, store: Store, reader: SessionReader, slots: Slots) -> None:

@@ -15,7 +15,7 @@ from offbook.search.index.text import KnownFlags, said_by
 from offbook.search.whole_messages import LARGEST_FOUND_CHARS, is_large, read_together, whole_text
 
 if TYPE_CHECKING:
-    from offbook.search.index.rows import Rows, Said
+    from offbook.search.index.rows import IndexedMessage, Rows
 
 
 class Before:
@@ -38,11 +38,13 @@ class Before:
 class SayingReader:
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
-        self._going: dict[tuple[str, int], asyncio.Task[list[Said]]] = {}
+        self._going: dict[tuple[str, int], asyncio.Task[list[IndexedMessage]]] = {}
         """Of large messages, by agent and place: what one who waited no longer has begun, the next goes on with."""
 
-    async def said(self, agent_id: str, messages: Sequence[PlacedMessage], before: Before | None) -> list[Said]:
-        found: list[Said] = []
+    async def said(
+        self, agent_id: str, messages: Sequence[PlacedMessage], before: Before | None
+    ) -> list[IndexedMessage]:
+        found: list[IndexedMessage] = []
         for some in read_together(messages):
             flags = before.flags_of(some) if before else [None] * len(some)
             read = self._once if is_large(some[0]) else self._read
@@ -54,7 +56,9 @@ class SayingReader:
         for key in [key for key in self._going if key[0] == agent_id]:
             self._going.pop(key).cancel()
 
-    async def _once(self, agent_id: str, messages: Sequence[PlacedMessage], flags: Sequence[int | None]) -> list[Said]:
+    async def _once(
+        self, agent_id: str, messages: Sequence[PlacedMessage], flags: Sequence[int | None]
+    ) -> list[IndexedMessage]:
         key = (agent_id, messages[0].place)
         if key not in self._going:
             self._going[key] = asyncio.create_task(self._read(agent_id, messages, flags))
@@ -66,7 +70,9 @@ class SayingReader:
             if task.done():
                 self._going.pop(key, None)
 
-    async def _read(self, agent_id: str, messages: Sequence[PlacedMessage], flags: Sequence[int | None]) -> list[Said]:
+    async def _read(
+        self, agent_id: str, messages: Sequence[PlacedMessage], flags: Sequence[int | None]
+    ) -> list[IndexedMessage]:
         wholes = [
             await whole_text(self._blobs, agent_id, placed, most_chars=LARGEST_FOUND_CHARS) for placed in messages
         ]
@@ -75,5 +81,5 @@ class SayingReader:
 
 def _said_by(
     messages: Sequence[PlacedMessage], wholes: Sequence[Message | None], flags: Sequence[int | None]
-) -> list[Said]:
+) -> list[IndexedMessage]:
     return [said_by(placed, whole, flags=known) for placed, whole, known in zip(messages, wholes, flags, strict=True)]

@@ -102,7 +102,7 @@ class Lane:
     """The session that is worked on."""
     is_in_hand_woken: bool = False
     began: float = -math.inf
-    is_told_to_hang: bool = False
+    is_reported_hanging: bool = False
     is_met: bool = False
     """The agent was looked for in the store, not only heard of."""
 
@@ -148,7 +148,7 @@ class Lane:
     def settle(self, step: Step, at: float) -> None:
         """The piece in hand has ended: when is the next turn, and how is it going."""
         session_id, progress = self.in_hand, step.progress
-        self.working, self.is_told_to_hang = None, False
+        self.working, self.is_reported_hanging = None, False
         self.last_run = now()
         self.did = added(self.did, progress.did)
         self.waits = self.waits if progress.waits is None else progress.waits

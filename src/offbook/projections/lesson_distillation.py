@@ -22,9 +22,9 @@ from offbook.model.summary import Summary, summary_id
 from offbook.model.types import LoggedMessage, Scope, Value, now
 from offbook.projections.lesson_prompt import STRENGTH, grounded_in, lessons_prompt
 from offbook.projections.summary_writer import Writer
-from offbook.rules.lessons.reader import Said
+from offbook.rules.lessons.reader import LessonMention
 
-STRETCHES = "lessons-stretches"
+SPANS = "lessons-stretches"
 """The agent's note of how far it was asked."""
 MOST_OF_THE_PAST = 20
 """Where lessons begin on a memory that is there already, only the newest stretches are asked about: the rules read
@@ -41,7 +41,7 @@ MOST_MESSAGES = 1_000
 log = structlog.get_logger("offbook.projections")
 
 
-class Asked(Value, frozen=True):
+class DistillationCursor(Value, frozen=True):
     """How far a model was asked."""
 
     through: int = 0
@@ -52,11 +52,11 @@ class Asked(Value, frozen=True):
 
 class Distilled(NamedTuple):
     number: int
-    said: list[Said]
+    said: list[LessonMention]
     by: str
 
 
-class Distilling:
+class LessonDistillation:
     def __init__(self, store: Store, settings: Settings, writer: Writer) -> None:
         self._store = store
         self._settings = settings
@@ -82,19 +82,19 @@ class Distilling:
     async def done(self, agent_id: str, distilled: Distilled) -> None:
         """After what it taught was kept: who is stopped between the two asks again, and is given the answer that was
         paid for."""
-        await self._note(agent_id, Asked(through=distilled.number))
+        await self._note(agent_id, DistillationCursor(through=distilled.number))
 
-    async def _tried(self, agent_id: str, asked: Asked, number: int) -> Distilled | None:
+    async def _tried(self, agent_id: str, asked: DistillationCursor, number: int) -> Distilled | None:
         at = now()
         if asked.tried_at is not None and abs(at - asked.tried_at) < TRY_COUNTS_AFTER:
             return None
         if asked.tries + 1 >= MOST_TRIES:
             return Distilled(number, [], "")
-        await self._note(agent_id, Asked(through=asked.through, tries=asked.tries + 1, tried_at=at))
+        await self._note(agent_id, DistillationCursor(through=asked.through, tries=asked.tries + 1, tried_at=at))
         return None
 
     async def _distilled(self, agent_id: str, summary: Summary, number: int) -> Distilled:
-        said: list[Said] = []
+        said: list[LessonMention] = []
         by = ""
         for span in summary.draft.spans:
             scope = Scope(agent_id=agent_id, session_id=span.session_id)
@@ -114,13 +114,13 @@ class Distilling:
             said += await self._said(scope, answer.text, messages)
         return Distilled(number, said, by)
 
-    async def _said(self, scope: Scope, answer: str, messages: Sequence[LoggedMessage]) -> list[Said]:
+    async def _said(self, scope: Scope, answer: str, messages: Sequence[LoggedMessage]) -> list[LessonMention]:
         found = await asyncio.to_thread(grounded_in, answer, messages)
         by_seq = {one.seq: one for one in messages}
         seqs = sorted({seq for one in found for seq in one.seqs})
         places = dict(zip(seqs, await self._store.places(scope, seqs), strict=True))
         return [
-            Said(
+            LessonMention(
                 kind=one.proposed.kind,
                 text=one.proposed.text,
                 key=one.key,
@@ -154,20 +154,20 @@ class Distilling:
                 return summary
         return None
 
-    async def _asked(self, agent_id: str) -> Asked:
-        note = await self._store.agent_note(agent_id, STRETCHES)
+    async def _asked(self, agent_id: str) -> DistillationCursor:
+        note = await self._store.agent_note(agent_id, SPANS)
         try:
             if note is not None:
-                return msgspec.json.decode(note, type=Asked)
+                return msgspec.json.decode(note, type=DistillationCursor)
         except msgspec.MsgspecError:
             log.warning("note not readable", action="lessons.note", agent=agent_id)
         newest = await self._store.summaries(agent_id, level=1, limit=1)
-        asked = Asked(through=max(0, _number(newest[0]) - MOST_OF_THE_PAST) if newest else 0)
+        asked = DistillationCursor(through=max(0, _number(newest[0]) - MOST_OF_THE_PAST) if newest else 0)
         await self._note(agent_id, asked)
         return asked
 
-    async def _note(self, agent_id: str, asked: Asked) -> None:
-        await self._store.set_agent_note(agent_id, STRETCHES, msgspec.json.encode(asked).decode(), None)
+    async def _note(self, agent_id: str, asked: DistillationCursor) -> None:
+        await self._store.set_agent_note(agent_id, SPANS, msgspec.json.encode(asked).decode(), None)
 
 
 class _NobodyAnswers(Exception):

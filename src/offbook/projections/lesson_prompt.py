@@ -32,7 +32,7 @@ GROUNDED_SHARE = 0.6
 """Of the telling words of a lesson, those that its messages hold. The others say how they hang together."""
 STRENGTH = 0.7
 """As sure as a rule that reads a plain statement."""
-MOST_OF_ONE_STRETCH = 20
+MOST_OF_ONE_SPAN = 20
 NOTHING = "There is nothing here that lasts."
 _WISH = (
     f"{MANAGER} Above is a part of your conversation; each line begins with its number. List what you learnt from "
@@ -110,7 +110,7 @@ def grounded_in(answer: str, messages: Sequence[LoggedMessage]) -> list[Grounded
         kept = msgspec.structs.replace(proposed, text=text if text.endswith((".", "!", "。")) else f"{text}.")
         key = key_of(proposed.kind, text)
         found.setdefault(key, Grounded(kept, key, seqs))
-    return list(found.values())[:MOST_OF_ONE_STRETCH]
+    return list(found.values())[:MOST_OF_ONE_SPAN]
 
 
 def _is_grounded(text: str, sources: Sequence[str]) -> bool:

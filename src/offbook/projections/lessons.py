@@ -20,11 +20,11 @@ from offbook.model.settings import Settings
 from offbook.model.types import AuditDraft, Scope
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
 from offbook.projections.embedders import Embedders
-from offbook.projections.lesson_distillation import Distilling
+from offbook.projections.lesson_distillation import LessonDistillation
 from offbook.projections.summary_writer import Writer
 from offbook.rules.lessons.fold import RULES, Learnt, as_draft, folded
 from offbook.rules.lessons.meaning import joined
-from offbook.rules.lessons.reader import Said, said_in
+from offbook.rules.lessons.reader import LessonMention, said_in
 from offbook.rules.likeness import Embed
 
 THROUGH = "lessons-through"
@@ -46,7 +46,7 @@ class LessonProjection:
         self._store = store
         self._settings = settings
         self._embedders = embedders
-        self._distilling = Distilling(store, settings, writer) if writer is not None else None
+        self._distilling = LessonDistillation(store, settings, writer) if writer is not None else None
 
     async def advance(self, batch: Batch) -> Progress:
         """Learn from the next messages, and from the stretches that were summarised since."""
@@ -108,7 +108,7 @@ class LessonProjection:
                 log.error("passed over", action="lessons.damage", agent=agent_id, seq=after + 1, detail=error.detail)
                 return Arrivals(through_event=after + 1, messages=[], is_end=False)
 
-    async def _learn(self, agent_id: str, said: Sequence[Said], learnt_by: str) -> dict[str, int]:
+    async def _learn(self, agent_id: str, said: Sequence[LessonMention], learnt_by: str) -> dict[str, int]:
         known = await lessons_of(self._store, agent_id)
         embed = await self._embed()
         learnt = await asyncio.to_thread(_learnt, known, said, embed, learnt_by)
@@ -161,11 +161,11 @@ async def lessons_of(store: Store, agent_id: str) -> list[Lesson]:
 # ── in threads ──
 
 
-def _said(messages: Sequence[PlacedMessage]) -> list[Said]:
+def _said(messages: Sequence[PlacedMessage]) -> list[LessonMention]:
     return [one for placed in messages if placed.session_id != LESSONS_SESSION for one in said_in(placed)]
 
 
-def _learnt(known: Sequence[Lesson], said: Sequence[Said], embed: Embed | None, learnt_by: str) -> Learnt:
+def _learnt(known: Sequence[Lesson], said: Sequence[LessonMention], embed: Embed | None, learnt_by: str) -> Learnt:
     if embed is not None:
         try:
             said = joined(known, said, embed)

@@ -63,7 +63,7 @@ class Heard(NamedTuple):
     text: str
 
 
-class Telling(NamedTuple):
+class LinkCandidate(NamedTuple):
     """A message that states or corrects something, the kind of link it makes, and the places of what it may replace."""
 
     placed: PlacedMessage
@@ -119,12 +119,12 @@ class Linker:
     async def link(self, agent_id: str, index: AgentIndex, messages: Sequence[PlacedMessage]) -> None:
         """Note what each of the messages replaces."""
         known = {placed.place: _heard(placed) for placed in messages}
-        tellings = await asyncio.to_thread(_tellings, index, messages)
-        unknown = sorted({place for telling in tellings for place in telling.places if place not in known})
+        link_candidates = await asyncio.to_thread(_link_candidates, index, messages)
+        unknown = sorted({place for candidate in link_candidates for place in candidate.places if place not in known})
         for start in range(0, len(unknown), READ_AT_ONCE):
             piece = unknown[start : start + READ_AT_ONCE]
             known.update({placed.place: _heard(placed) for placed in await readable(self._store, agent_id, piece)})
-        for placed, links in await asyncio.to_thread(_links, tellings, known):
+        for placed, links in await asyncio.to_thread(_links, link_candidates, known):
             event = AuditDraft(
                 verb="supersede",
                 actor=LINKER,
@@ -162,8 +162,8 @@ async def relinked(store: Store, lesson: Lesson, by: Caller, written: Sequence[i
 # ── in threads: to read two hundred messages for what they state takes longer than an answer may wait ──
 
 
-def _tellings(index: AgentIndex, messages: Sequence[PlacedMessage]) -> list[Telling]:
-    found: list[Telling] = []
+def _link_candidates(index: AgentIndex, messages: Sequence[PlacedMessage]) -> list[LinkCandidate]:
+    found: list[LinkCandidate] = []
     for placed in messages:
         one = _heard(placed)
         if one is None or placed.session_id == LESSONS_SESSION:
@@ -175,8 +175,8 @@ def _tellings(index: AgentIndex, messages: Sequence[PlacedMessage]) -> list[Tell
             looked_for = [fact.about for fact in facts] + ([one.text] if restates else [])
             looked_for += [correction.target, correction.old] if correction else []
             row = int(index.rows.find([placed.place])[0])
-            places = _before_in_session(index, row) + _elsewhere(index, row, " ".join(looked_for))
-            found.append(Telling(placed, one, correction.kind if correction else RESTATED, places))
+            places = _before_in_session(index, row) + _in_other_sessions(index, row, " ".join(looked_for))
+            found.append(LinkCandidate(placed, one, correction.kind if correction else RESTATED, places))
     return found
 
 
@@ -202,27 +202,27 @@ def _heard(placed: PlacedMessage) -> Heard | None:
 
 
 def _links(
-    tellings: Sequence[Telling], known: Mapping[int, Heard | None]
+    link_candidates: Sequence[LinkCandidate], known: Mapping[int, Heard | None]
 ) -> list[tuple[PlacedMessage, list[Supersession]]]:
     """The links that each of them makes, where it makes any."""
     found = []
-    for telling in tellings:
-        others = [heard for place in telling.places if (heard := known.get(place)) is not None]
-        links = _replaced(telling, others) + _replacing(telling.said, others)
+    for candidate in link_candidates:
+        others = [heard for place in candidate.places if (heard := known.get(place)) is not None]
+        links = _replaced(candidate, others) + _replacing(candidate.said, others)
         if links:
-            found.append((telling.placed, links))
+            found.append((candidate.placed, links))
     return found
 
 
-def _replaced(telling: Telling, others: Sequence[Heard]) -> list[Supersession]:
-    new = telling.said
+def _replaced(candidate: LinkCandidate, others: Sequence[Heard]) -> list[Supersession]:
+    new = candidate.said
     before = [one for one in others if one.said_at <= new.said_at]
     replaced = superseded_by(new.text, new.role, new.speaker, [_earlier(one, new) for one in before])
     return [
         Supersession(
             old_place=before[at].place,
             new_place=new.place,
-            kind=PARTLY if telling.kind != RETRACTED and says_more(before[at].text, new.text) else telling.kind,
+            kind=PARTLY if candidate.kind != RETRACTED and says_more(before[at].text, new.text) else candidate.kind,
             at=new.said_at,
         )
         for at in replaced
@@ -251,7 +251,7 @@ def _before_in_session(index: AgentIndex, row: int) -> list[int]:
     return places
 
 
-def _elsewhere(index: AgentIndex, row: int, looked_for: str) -> list[int]:
+def _in_other_sessions(index: AgentIndex, row: int, looked_for: str) -> list[int]:
     """What shares most words with it, of what came before it in other sessions."""
     from offbook.search.candidates import by_text, known_words
 

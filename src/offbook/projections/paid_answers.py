@@ -12,7 +12,7 @@ import msgspec
 from offbook.context.summary_prompts import prompt_tokens
 from offbook.log.store import Store
 from offbook.model.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
-from offbook.model.settings.sections import Summarizer as SummarizerSettings
+from offbook.model.settings import Settings
 from offbook.model.summary import Completion, Usage
 from offbook.models.protocols import Prompt, Summarizer
 
@@ -79,8 +79,9 @@ class PaidAnswers:
             else:
                 self._unstored.pop(fingerprint, None)
 
-    async def require_means(self, summarizer: Summarizer, prompt: Prompt, caps: SummarizerSettings) -> None:
+    async def require_means(self, summarizer: Summarizer, prompt: Prompt, settings: Settings) -> None:
         """The caps of the day, over all agents, with what is not stored yet and what this call may add."""
+        caps = settings.summarizer
         may_use = Usage(input_tokens=prompt_tokens(prompt), output_tokens=prompt.max_output_tokens)
         today = self._clock().astimezone(UTC).date()
         spent = [each.usage for each in await self._store.spending(today) if each.summarizer == summarizer.name]

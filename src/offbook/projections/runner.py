@@ -309,6 +309,6 @@ class Runner:
 
     def _tell_of_hanging(self, at: float) -> None:
         for lane in self._all_lanes():
-            if lane.is_hanging(at) and not lane.is_told_to_hang:
-                lane.is_told_to_hang = True
+            if lane.is_hanging(at) and not lane.is_reported_hanging:
+                lane.is_reported_hanging = True
                 log.error("hangs", action="maintenance.hanging", **lane.named, detail=lane.hanging(at))

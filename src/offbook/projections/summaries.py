@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from offbook.context.cover import SHORTEST_REST, due, left_over, next_merge
-from offbook.context.pending_messages import Standings, warmed
+from offbook.context.pending_messages import PendingMessages, warmed
 from offbook.log.store import ExaminedMessage, Store
 from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.settings import Settings
@@ -20,8 +20,8 @@ from offbook.model.types import Scope, Session, now
 from offbook.models.tokens import CHARS_PER_TOKEN
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
 from offbook.projections.log_pages import sessions_of
-from offbook.projections.summary_drafts import Drafting
-from offbook.projections.summary_rewrites import Rewriting
+from offbook.projections.summary_drafts import SummaryDrafter
+from offbook.projections.summary_rewrites import SummaryRewriter
 from offbook.projections.summary_writer import Writer
 
 PIECE_CHARS = 200_000
@@ -34,14 +34,19 @@ class Summaries:
     name = "summaries"
 
     def __init__(
-        self, store: Store, settings: Settings, standings: Standings, writer: Writer, drafting: Drafting
+        self,
+        store: Store,
+        settings: Settings,
+        pending_messages: PendingMessages,
+        writer: Writer,
+        drafting: SummaryDrafter,
     ) -> None:
         self._store = store
         self._settings = settings
-        self._standings = standings
+        self._pending_messages = pending_messages
         self._writer = writer
         self._drafting = drafting
-        self._rewriting = Rewriting(store, standings, writer, drafting)
+        self._rewriting = SummaryRewriter(store, pending_messages, writer, drafting)
         self._settled: dict[Scope, tuple[int, bool, bool]] = {}
         """Of the sessions with nothing left to do, at which stage that was."""
 
@@ -108,7 +113,9 @@ class Summaries:
             again = await self._drafting.merge(agent_id, [source for source in read if source is not None])
         else:
             scope = Scope(agent_id=agent_id, session_id=span.session_id)
-            again = await self._drafting.chunk(scope, await self._standings.read(scope, span.first_seq, span.last_seq))
+            again = await self._drafting.chunk(
+                scope, await self._pending_messages.read(scope, span.first_seq, span.last_seq)
+            )
         session_id = span.session_id if len({each.session_id for each in draft.spans}) == 1 else None
         if again != draft:
             await self._drafting.keep(agent_id, session_id, again, replaced=summary.id)
@@ -195,24 +202,24 @@ class Summaries:
         if session is None or not session.last_seq:
             return True
         is_over = self._is_over(session)
-        async with self._standings.following(scope, session, most_chars=PIECE_CHARS) as (standing, has_all):
+        async with self._pending_messages.following(scope, session, most_chars=PIECE_CHARS) as (pending, has_all):
             if has_all and is_over:
-                standing.end(self._shortest_rest(scope.agent_id))
-            finished = standing.finished
+                pending.end(self._shortest_rest(scope.agent_id))
+            finished = pending.finished
             boundary = 0 if is_over else self._settings.for_agent(scope.agent_id).pruning_boundary_tokens
-            rest = standing.rest_tokens
+            rest = pending.rest_tokens
             # So that whoever asks for a context finds the digests made.
-            stretches = standing.stretches()
-        await asyncio.to_thread(warmed, stretches)
-        ready = finished[: due([one.stretch for one in finished], rest, boundary)]
+            message_spans = pending.message_spans()
+        await asyncio.to_thread(warmed, message_spans)
+        ready = finished[: due([one.message_span for one in finished], rest, boundary)]
         if ready:
             try:
                 draft = await self._drafting.chunk(scope, ready[0])
-                async with standing.busy:
+                async with pending.busy:
                     await self._drafting.keep(scope.agent_id, scope.session_id, draft)
-                    standing.forget_through(ready[0].stretch.last_seq)
+                    pending.forget_through(ready[0].message_span.last_seq)
             except StoreError:
-                self._standings.forget(scope)  # what it knows may be out of date: the next try reads it anew
+                self._pending_messages.forget(scope)  # what it knows may be out of date: the next try reads it anew
                 raise
         merged = await self._merge(scope.agent_id, scope.session_id)
         if has_all and is_over and len(ready) <= 1 and not merged:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 
-from offbook.context.pending_messages import ReadStretch, Standings
+from offbook.context.pending_messages import PendingMessages, ReadSpan
 from offbook.context.summary_drafts import Authored, Source, chunk_draft, identifiers_of, merge_draft
 from offbook.context.summary_prompts import (
     PROMPT_VERSION,
@@ -36,7 +36,7 @@ COMPRESSOR = "offbook"
 log = structlog.get_logger("offbook.projections")
 
 
-class Asked(NamedTuple):
+class DraftOptions(NamedTuple):
     """Who may write, and what of the past is shown."""
 
     first: int | None = None
@@ -45,31 +45,31 @@ class Asked(NamedTuple):
     """The id of the summary that is written again: its author knows what came before it, and nothing later."""
 
 
-class Drafting:
+class SummaryDrafter:
     def __init__(
-        self, store: Store, settings: Settings, standings: Standings, writer: Writer, files: SummaryFiles
+        self, store: Store, settings: Settings, pending_messages: PendingMessages, writer: Writer, files: SummaryFiles
     ) -> None:
         self._store = store
         self._settings = settings
-        self._standings = standings
+        self._pending_messages = pending_messages
         self._writer = writer
         self._files = files
 
-    async def chunk(self, scope: Scope, stretch: ReadStretch) -> SummaryDraft:
+    async def chunk(self, scope: Scope, message_span: ReadSpan) -> SummaryDraft:
         """By whoever can."""
-        source = await asyncio.to_thread(stretch.source, scope)
-        return await self._chunk_draft(source, await self._authored_chunk(source, stretch, Asked()))
+        source = await asyncio.to_thread(message_span.source, scope)
+        return await self._chunk_draft(source, await self._authored_chunk(source, message_span, DraftOptions()))
 
-    async def chunk_again(self, scope: Scope, stretch: ReadStretch, asked: Asked) -> SummaryDraft | None:
+    async def chunk_again(self, scope: Scope, message_span: ReadSpan, asked: DraftOptions) -> SummaryDraft | None:
         """By one of these models; None where none of them can."""
-        source = await asyncio.to_thread(stretch.source, scope)
-        authored = await self._authored_chunk(source, stretch, asked)
+        source = await asyncio.to_thread(message_span.source, scope)
+        authored = await self._authored_chunk(source, message_span, asked)
         return None if authored is None else await self._chunk_draft(source, authored)
 
     async def merge(self, agent_id: str, sources: Sequence[Summary]) -> SummaryDraft:
-        return await self._merge_draft(agent_id, sources, await self._authored_merge(agent_id, sources, Asked()))
+        return await self._merge_draft(agent_id, sources, await self._authored_merge(agent_id, sources, DraftOptions()))
 
-    async def merge_again(self, agent_id: str, sources: Sequence[Summary], asked: Asked) -> SummaryDraft | None:
+    async def merge_again(self, agent_id: str, sources: Sequence[Summary], asked: DraftOptions) -> SummaryDraft | None:
         authored = await self._authored_merge(agent_id, sources, asked)
         return None if authored is None else await self._merge_draft(agent_id, sources, authored)
 
@@ -107,12 +107,12 @@ class Drafting:
 
     # ── what a model writes ──
 
-    async def _authored_chunk(self, source: Source, stretch: ReadStretch, asked: Asked) -> Authored | None:
+    async def _authored_chunk(self, source: Source, message_span: ReadSpan, asked: DraftOptions) -> Authored | None:
         agent_id = source.scope.agent_id
         if not self._writer.has_models(agent_id):
             return None
         settings = self._settings.for_agent(agent_id)
-        turns = await self._standings.turns(source.scope, stretch)
+        turns = await self._pending_messages.turns(source.scope, message_span)
         identifiers = await asyncio.to_thread(identifiers_of, [one.text for one in source.said])
         memories = await self._memories(agent_id, asked.before)
 
@@ -126,7 +126,7 @@ class Drafting:
         chars = sum(len(one.text) for one in source.said)
         return await self._written(agent_id, prompt, chars, identifiers, asked.first)
 
-    async def _authored_merge(self, agent_id: str, sources: Sequence[Summary], asked: Asked) -> Authored | None:
+    async def _authored_merge(self, agent_id: str, sources: Sequence[Summary], asked: DraftOptions) -> Authored | None:
         if not self._writer.has_models(agent_id):
             return None
         settings = self._settings.for_agent(agent_id)

@@ -12,13 +12,13 @@ from pathlib import PurePath
 
 import structlog
 
-from offbook.context.pending_messages import Standings
+from offbook.context.pending_messages import PendingMessages
 from offbook.log.store import Store
 from offbook.model.errors import StoreCorrupt, StoreError, WrongShape
 from offbook.model.summary import Summary, SummaryDraft, summary_id
 from offbook.model.types import Scope
 from offbook.models.summarizers.available import EXTRACTIVE
-from offbook.projections.summary_drafts import Asked, Drafting
+from offbook.projections.summary_drafts import DraftOptions, SummaryDrafter
 from offbook.projections.summary_writer import Writer
 
 MISSES_THAT_END = 3
@@ -57,10 +57,12 @@ class Walk:
         self.misses = 0
 
 
-class Rewriting:
-    def __init__(self, store: Store, standings: Standings, writer: Writer, drafting: Drafting) -> None:
+class SummaryRewriter:
+    def __init__(
+        self, store: Store, pending_messages: PendingMessages, writer: Writer, drafting: SummaryDrafter
+    ) -> None:
         self._store = store
-        self._standings = standings
+        self._pending_messages = pending_messages
         self._writer = writer
         self._drafting = drafting
         self._walks: dict[str, dict[str | None, Walk]] = {}
@@ -170,14 +172,14 @@ class Rewriting:
         better = better_than(summary.draft.summarizer, names)
         if not is_due(better, [better_than(source.draft.summarizer, names) for source in sources]):
             return True
-        asked = Asked(first=better, before=summary.id)
+        asked = DraftOptions(first=better, before=summary.id)
         spans = summary.draft.spans
         if sources:
             draft = await self._drafting.merge_again(agent_id, sources, asked)
         else:
             scope = Scope(agent_id=agent_id, session_id=spans[0].session_id)
-            stretch = await self._standings.read(scope, spans[0].first_seq, spans[0].last_seq)
-            draft = await self._drafting.chunk_again(scope, stretch, asked)
+            message_span = await self._pending_messages.read(scope, spans[0].first_seq, spans[0].last_seq)
+            draft = await self._drafting.chunk_again(scope, message_span, asked)
         if draft is None:
             return False
         session_id = spans[0].session_id if _lies_in(draft, spans[0].session_id) else None

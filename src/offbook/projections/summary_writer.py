@@ -56,7 +56,7 @@ class Opening(Protocol):
     ) -> Summarizer | None: ...
 
 
-class Line:
+class SummarizerEntry:
     """One that may be asked: an entry of the order with its model, for one agent if it is the host's. Whether it can
     be reached is the same for all agents; what it makes of a conversation is the business of that agent alone."""
 
@@ -97,7 +97,7 @@ class Writer:
         self._host = host
         self._monotonic = monotonic
         self._opening = opening
-        self._lines: dict[tuple[str, str], Line] = {}
+        self._lines: dict[tuple[str, str], SummarizerEntry] = {}
         self._answers = PaidAnswers(store, clock)
         self._is_closed = False
         self._giving_way: Counter[str] = Counter()
@@ -206,7 +206,7 @@ class Writer:
 
     async def _written(
         self,
-        line: Line,
+        line: SummarizerEntry,
         spec: str,
         agent_id: str,
         make: PromptMaker,
@@ -227,7 +227,7 @@ class Writer:
             raise NotTaken(detail) if is_new else Unfit(detail)
         return Written(text=known.text, usage=known.usage), summarizer.name, fingerprint
 
-    async def _opened(self, line: Line, spec: str, agent_id: str) -> Summarizer:
+    async def _opened(self, line: SummarizerEntry, spec: str, agent_id: str) -> Summarizer:
         if spec == "host" and not self._host.is_present(agent_id):
             raise Unfit(f"no host asks for work of agent {agent_id!r}")
         if line.summarizer is None:
@@ -256,9 +256,9 @@ class Writer:
         return msgspec.structs.replace(prompt, max_output_tokens=min(prompt.max_output_tokens, room)), target_tokens
 
     async def _paid_for(
-        self, line: Line, agent_id: str, summarizer: Summarizer, prompt: Prompt, fingerprint: str
+        self, line: SummarizerEntry, agent_id: str, summarizer: Summarizer, prompt: Prompt, fingerprint: str
     ) -> Completion:
-        await self._answers.require_means(summarizer, prompt, self._settings.summarizer)
+        await self._answers.require_means(summarizer, prompt, self._settings)
         written = await self._called(line, agent_id, summarizer, prompt, fingerprint)
         completion = Completion(
             fingerprint=fingerprint, summarizer=summarizer.name, text=written.text, usage=written.usage
@@ -277,7 +277,7 @@ class Writer:
         return completion
 
     async def _called(
-        self, line: Line, agent_id: str, summarizer: Summarizer, prompt: Prompt, fingerprint: str
+        self, line: SummarizerEntry, agent_id: str, summarizer: Summarizer, prompt: Prompt, fingerprint: str
     ) -> Written:
         if line.left_behind is not None and not line.left_behind.done():
             raise Unfit("it is still busy with what was broken off for a forget")
@@ -307,8 +307,8 @@ class Writer:
 
     # ── what is known of them ──
 
-    def _line(self, spec: str, agent_id: str) -> Line:
-        return self._lines.setdefault(self._line_key(spec, agent_id), Line())
+    def _line(self, spec: str, agent_id: str) -> SummarizerEntry:
+        return self._lines.setdefault(self._line_key(spec, agent_id), SummarizerEntry())
 
     def _line_key(self, spec: str, agent_id: str) -> tuple[str, str]:
         """Agents share a model, its pauses and its turn; but one agent's host says nothing of another's."""

@@ -22,7 +22,7 @@ from offbook.log.tiers import (
     hot_until,
     offload_decision,
     offloaded_through,
-    stretches,
+    ordered_runs,
     tier_of,
 )
 from offbook.model.memory_entry import Hold
@@ -165,7 +165,7 @@ def _arrivals(index: AgentIndex) -> tuple[NDArray[np.int64], list[int]]:
     through, known = _stretches.get(index, (0, []))
     if through > len(arrived):  # it was made anew
         through, known = 0, []
-    starts = stretches(arrived, known=known, through=through)
+    starts = ordered_runs(arrived, known=known, through=through)
     _stretches[index] = (len(arrived), starts)
     return arrived, starts
 

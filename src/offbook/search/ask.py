@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from offbook.model.memory_entry import Hold, LeftOut, Reach
 from offbook.model.types import Scope, Value
-from offbook.search.resolve import Standing
+from offbook.search.resolve import ResolvedHit
 
 if TYPE_CHECKING:
     from offbook.search.ranking import Hit, Ranking
@@ -42,7 +42,7 @@ class Found:
     ranking: Ranking
     hits: dict[int, Hit]
     """By place."""
-    standing: list[Standing]
+    resolved: list[ResolvedHit]
     """What is to be shown, best first; some of it was not found itself but replaced what was."""
     holds: Mapping[int, Hold]
     """By place, of what stands; of others there may be none."""

@@ -52,7 +52,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Found:
+class RetrieverHits:
     """What the retrievers found, best first."""
 
     by_text: Ints
@@ -114,7 +114,7 @@ def by_meaning(
     return rows[rows < count]
 
 
-def pool(index: AgentIndex, found: Found, count: int, is_open: NDArray[np.bool_] | None) -> Pool:
+def pool(index: AgentIndex, found: RetrieverHits, count: int, is_open: NDArray[np.bool_] | None) -> Pool:
     """`is_open` says which rows may be shown (a session, a moment); None is all."""
     if is_open is not None or count <= ALL_UP_TO:
         everyone = np.arange(count) if is_open is None else np.flatnonzero(is_open)

@@ -46,7 +46,7 @@ FEATURES = (*MEASURED, *SETTING, *FACTS)
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueryFeatures:
     """What is looked for, as numbers."""
 
     words: NDArray[np.uint32]
@@ -71,7 +71,7 @@ class Evidence:
 
 
 def gather(
-    rows: Rows, vectors: VectorIndex | None, asked: Asked, candidates: Ints, members: Ints, ordinary: Setting
+    rows: Rows, vectors: VectorIndex | None, asked: QueryFeatures, candidates: Ints, members: Ints, ordinary: Setting
 ) -> Evidence:
     """Evidence for the candidates. `members` are the rows of the episodes that count as wholes; `ordinary` is what
     any message has."""
@@ -130,7 +130,7 @@ class Setting:
         self._chars = np.log1p(view["chars"][of_interest].astype(np.float64))
         self._passages = vectors.passages_of(everyone) if vectors is not None else None
 
-    def measured(self, asked: Asked, average: tuple[float, float] | None) -> Measured:
+    def measured(self, asked: QueryFeatures, average: tuple[float, float] | None) -> Measured:
         """`average` lengths are taken from these rows where none are given."""
         alone = {"length": self._chars}
         beside: dict[tuple[str, str], Floats] = {}
@@ -148,7 +148,7 @@ class Setting:
 
     def _measure_words(
         self,
-        asked: Asked,
+        asked: QueryFeatures,
         average: tuple[float, float],
         alone: dict[str, Floats],
         beside: dict[tuple[str, str], Floats],
@@ -235,7 +235,7 @@ def _at(everyone: Ints, rows: Ints) -> Ints:
     return np.where(rows == NO_ROW, NO_ROW, np.searchsorted(everyone, np.maximum(rows, 0)))
 
 
-def _facts(chosen: NDArray[Any], asked: Asked) -> dict[str, Floats]:
+def _facts(chosen: NDArray[Any], asked: QueryFeatures) -> dict[str, Floats]:
     age_days = np.maximum(asked.at_micros - chosen["ts"], 0) / DAY_MICROS
     return {
         "speaker": (

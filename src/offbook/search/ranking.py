@@ -16,8 +16,8 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from offbook.search.candidates import Found, Words, by_meaning, by_text, known_words, ordinary, pool
-from offbook.search.evidence import FEATURES, Asked, Evidence, SaidWords, gather
+from offbook.search.candidates import RetrieverHits, Words, by_meaning, by_text, known_words, ordinary, pool
+from offbook.search.evidence import FEATURES, Evidence, QueryFeatures, SaidWords, gather
 from offbook.search.index.agent_index import AgentIndex
 from offbook.search.index.rows import ASSISTANT, NO_SPEAKER, SYSTEM, USER
 from offbook.search.index.vectors import VectorIndex
@@ -35,8 +35,8 @@ from offbook.search.weights import (
     once_each,
     substantial,
     timely,
-    told_apart,
     weighed,
+    without_near_duplicates_of_other_numbers,
 )
 from offbook.search.words import entry_id, is_latin
 
@@ -142,12 +142,12 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     view = index.rows.view()[:count]
     is_open = _open_rows(view, look, leaves_out_system=look.only_said and index.rows.has_said(SYSTEM))
     words = known_words(index, look.terms, count)
-    found = _found(index, vectors, look, words, count, is_open)
+    found = _retrieved(index, vectors, look, words, count, is_open)
     spans = [*look.times, *_event_spans(index, look, count, is_open)]
     in_time = _rows_in(view, spans, is_open)
-    pooled = pool(index, Found(found.by_text, np.concatenate([found.by_meaning, in_time])), count, is_open)
+    pooled = pool(index, RetrieverHits(found.by_text, np.concatenate([found.by_meaning, in_time])), count, is_open)
     speakers, roles = _asked_for(index, look.query.names)
-    asked = Asked(
+    asked = QueryFeatures(
         words=words.numbers,
         idf=words.idf,
         vector=look.vector,
@@ -174,24 +174,24 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     order = order[relevant[order]]
     scored = _Scored(evidence, recipe, {"time": by_time, "substance": by_substance}, scores, order)
     retrieved = {"text": found.by_text, "meaning": found.by_meaning, "time": in_time}
-    return _settled(index, vectors, look, words, retrieved, scored)
+    return _best_once_each(index, vectors, look, words, retrieved, scored)
 
 
-def _found(
+def _retrieved(
     index: AgentIndex,
     vectors: VectorIndex | None,
     look: Look,
     words: Words,
     count: int,
     is_open: NDArray[np.bool_] | None,
-) -> Found:
+) -> RetrieverHits:
     """Text and meaning side by side: both leave Python's lock while they search."""
     by_words = partial(by_text, index, words, count, session=look.session, is_open=is_open)
     if vectors is None or look.vector is None or vectors.count < WORTH_A_THREAD:
-        return Found(by_text=by_words(), by_meaning=by_meaning(vectors, look.vector, count, is_open))
+        return RetrieverHits(by_text=by_words(), by_meaning=by_meaning(vectors, look.vector, count, is_open))
     other = _beside.submit(by_words)
     near = by_meaning(vectors, look.vector, count, is_open)
-    return Found(by_text=other.result(), by_meaning=near)
+    return RetrieverHits(by_text=other.result(), by_meaning=near)
 
 
 # ── how ──
@@ -244,7 +244,7 @@ def _rows_in(view: NDArray[Any], spans: Sequence[tuple[Span, bool]], is_open: ND
     return found if is_open is None else found[is_open[found]]
 
 
-def _is_relevant(evidence: Evidence, found: Found, in_time: Ints) -> NDArray[np.bool_]:
+def _is_relevant(evidence: Evidence, found: RetrieverHits, in_time: Ints) -> NDArray[np.bool_]:
     """Which may be a memory of it: those that share a word, are of the time asked for, or are at all near.
 
     None, where nothing shares a word, is of that time, or is really near.
@@ -255,7 +255,7 @@ def _is_relevant(evidence: Evidence, found: Found, in_time: Ints) -> NDArray[np.
     return is_near | np.isin(evidence.rows, found.by_text) | np.isin(evidence.rows, in_time)
 
 
-def _settled(
+def _best_once_each(
     index: AgentIndex,
     vectors: VectorIndex | None,
     look: Look,
@@ -269,7 +269,7 @@ def _settled(
     ts, places = view["ts"][rows], view["place"][rows].tolist()
     likeness = _likeness(index, vectors, rows, look.vector)
     adjusted = newer_first(scored.scores[order], ts, likeness)
-    apart = told_apart(likeness, view["numbers"][rows])
+    apart = without_near_duplicates_of_other_numbers(likeness, view["numbers"][rows])
     kept, stands_for = once_each(np.argsort(-adjusted, kind="stable"), apart, view[rows])
     ranks = {
         name: {row: place for place, row in reversed(list(enumerate(some.tolist(), 1)))}

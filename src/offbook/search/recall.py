@@ -29,8 +29,8 @@ from offbook.search.ask import Ask, Found
 from offbook.search.fresh import SEARCHED_CHARS, with_fresh
 from offbook.search.index.text import is_indexed
 from offbook.search.query import Query, as_spoken, read_query, searched_terms
-from offbook.search.resolve import LONGEST_CHAIN, Standing, settled
-from offbook.search.results import Choose, Lead, explained_by, leads_of, told
+from offbook.search.resolve import LONGEST_CHAIN, ResolvedHit, resolve_supersession
+from offbook.search.results import Choose, Lead, entries_of, explained_by, leads_of
 from offbook.search.times import QueryTimes, read_times
 from offbook.search.whole_messages import large_chars, whole_text
 from offbook.search.words import entry_id, query_terms
@@ -103,13 +103,13 @@ class Recall:
         leads: list[Lead] = []
         shown: dict[str, list[int]] = {}
         for one in found:
-            chosen = [standing for owner, standing in best if owner is one]
+            chosen = [resolved for owner, resolved in best if owner is one]
             leads += await leads_of(self._store, self._blobs, one, chosen)
-            shown[one.agent_id] = [standing.place for standing in chosen]
-        order = {(one.agent_id, standing.place): at for at, (one, standing) in enumerate(best)}
-        leads.sort(key=lambda lead: order[lead.found.agent_id, lead.standing.place])
+            shown[one.agent_id] = [resolved.place for resolved in chosen]
+        order = {(one.agent_id, resolved.place): at for at, (one, resolved) in enumerate(best)}
+        leads.sort(key=lambda lead: order[lead.found.agent_id, lead.resolved.place])
         return Recollection(
-            entries=_falling(await told(self._blobs, leads, choose, ask, self._ttl_of, asked_at)),
+            entries=_falling(await entries_of(self._blobs, leads, choose, ask, self._ttl_of, asked_at)),
             took_ms=round((time.perf_counter() - started) * 1_000, 3),
             degraded=degraded,
             explained=explained_by(ask, times, found) if ask.explain else None,
@@ -136,10 +136,10 @@ class Recall:
         holds, offloaded = await asyncio.gather(
             self._store.holds(agent_id, places), offloaded_through(self._store, agent_id)
         )
-        standing = [Standing(place, 0.0) for place in places]
-        found = Found(agent_id, NOTHING, hits={}, standing=standing, holds=holds, offloaded=offloaded)
-        leads = await leads_of(self._store, self._blobs, found, standing)
-        return await told(self._blobs, leads, choose, Ask(scope=scope, query=""), self._ttl_of, now())
+        resolved = [ResolvedHit(place, 0.0) for place in places]
+        found = Found(agent_id, NOTHING, hits={}, resolved=resolved, holds=holds, offloaded=offloaded)
+        leads = await leads_of(self._store, self._blobs, found, resolved)
+        return await entries_of(self._blobs, leads, choose, Ask(scope=scope, query=""), self._ttl_of, now())
 
     def _ttl_of(self, agent_id: str) -> Ttl:
         return self._settings.for_agent(agent_id).ttl
@@ -157,7 +157,7 @@ class Recall:
             offloaded_through(self._store, agent_id),
         )
         scores = self._with_holds(agent_id, ask, ranking, holds, offloaded, asked_at)
-        outcome = settled(
+        outcome = resolve_supersession(
             scores,
             links,
             include_superseded=ask.include_superseded,
@@ -165,7 +165,7 @@ class Recall:
             out_of_reach=await self._out_of_reach(agent_id, ask, links),
         )
         hits = {hit.place: hit for hit in ranking.hits}
-        heirs = [one.place for one in outcome.standing if one.place not in hits]
+        heirs = [one.place for one in outcome.resolved if one.place not in hits]
         left_out = [LeftOut(id=entry_id(one.place), why=one.why) for one in ranking.filtered]
         left_out += [
             LeftOut(id=entry_id(place), why=f"{link.kind}: {entry_id(link.new_place)} holds now")
@@ -175,7 +175,7 @@ class Recall:
             agent_id=agent_id,
             ranking=ranking,
             hits=hits,
-            standing=outcome.standing,
+            resolved=outcome.resolved,
             holds={**holds, **await self._store.holds(agent_id, heirs)} if heirs else holds,
             offloaded=offloaded,
             left_out=left_out,
@@ -343,19 +343,19 @@ def _span(start: datetime | None, end: datetime | None) -> tuple[float, float]:
     )
 
 
-def in_turns(found: Sequence[Found]) -> list[tuple[Found, Standing]]:
+def in_turns(found: Sequence[Found]) -> list[tuple[Found, ResolvedHit]]:
     """What several agents' memories had, as one list. A score means something among its own agent's only, so from
     each list, in its order, the one goes first that is nearer to the query by what means the same everywhere."""
-    waiting = [[(one, standing) for standing in one.standing] for one in found]
-    merged: list[tuple[Found, Standing]] = []
+    waiting = [[(one, resolved) for resolved in one.resolved] for one in found]
+    merged: list[tuple[Found, ResolvedHit]] = []
     while any(waiting):
         nearest = max((some for some in waiting if some), key=lambda some: _nearness(*some[0]))
         merged.append(nearest.pop(0))
     return merged
 
 
-def _nearness(found: Found, standing: Standing) -> float:
-    places = [standing.place, *standing.replaces]
+def _nearness(found: Found, resolved: ResolvedHit) -> float:
+    places = [resolved.place, *resolved.replaces]
     hits = [found.hits[place] for place in places if place in found.hits]
     return max(((hit.similarity or 0.0) + hit.coverage for hit in hits), default=0.0)
 

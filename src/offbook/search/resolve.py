@@ -17,7 +17,7 @@ BESIDE = 0.5
 
 
 @dataclass(frozen=True)
-class Standing:
+class ResolvedHit:
     """A place and what is to be shown of it."""
 
     place: int
@@ -27,21 +27,21 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Settled:
-    standing: list[Standing]
+class Resolution:
+    resolved: list[ResolvedHit]
     """Best first. Some may be places that were not found themselves."""
     gone: dict[int, Supersession]
     """What gave way, and to what."""
 
 
-def settled(
+def resolve_supersession(
     found: Sequence[tuple[int, float]],
     links: Sequence[Supersession],
     *,
     include_superseded: bool,
     said_then: Collection[int] = (),
     out_of_reach: Collection[int] = (),
-) -> Settled:
+) -> Resolution:
     """`found` are places with their scores, best first. What was taken back goes, and what took it back with it.
 
     What was `said_then`, at the time that is asked about, stays as what was said, unless it was taken back. What
@@ -71,8 +71,8 @@ def settled(
         heir = _heir(newest, place)
         if heir is not None:
             scores[heir] = max(score, scores.get(heir, score))
-    standing = [
-        Standing(
+    resolved = [
+        ResolvedHit(
             place=place,
             score=score,
             replaces=replaced.get(place, []),
@@ -80,7 +80,7 @@ def settled(
         )
         for place, score in scores.items()
     ]
-    return Settled(standing=sorted(standing, key=lambda one: -one.score), gone=gone)
+    return Resolution(resolved=sorted(resolved, key=lambda one: -one.score), gone=gone)
 
 
 def _heir(newest: dict[int, Supersession], place: int) -> int | None:

@@ -19,11 +19,11 @@ from offbook.model.settings.sections import Ttl
 from offbook.model.types import Message, Span
 from offbook.search.ask import Ask, Found
 from offbook.search.query import read_query
-from offbook.search.resolve import Standing
+from offbook.search.resolve import ResolvedHit
 from offbook.search.spotting import Spotter
 from offbook.search.times import QueryTimes
 from offbook.search.whole_messages import is_large, large_chars, readable, whole_text
-from offbook.search.words import entry_id, indexed_terms, stretches
+from offbook.search.words import entry_id, indexed_terms, pieces_of
 
 if TYPE_CHECKING:
     from offbook.search.ranking import Hit
@@ -132,7 +132,7 @@ def _in_long(text: str, asked: Collection[str], beginning: list[str], part: int 
     """Of a text that is too long to be read: the passage with the words that are rarest in it. None where it has none
     of them."""
     spotter = Spotter(asked)
-    pieces = [(start, end, spotter.held_in_piece(text[start:end])) for start, end in stretches(text, SEARCHED_CHARS)]
+    pieces = [(start, end, spotter.held_in_piece(text[start:end])) for start, end in pieces_of(text, SEARCHED_CHARS)]
     times = {term: sum(term in held for _, _, held in pieces) for term in spotter.terms}
     weights = {term: math.log1p(len(pieces) / count) for term, count in times.items() if count}
     if not weights:
@@ -173,7 +173,7 @@ class Lead:
     takes a while, and most leads come to nothing."""
 
     found: Found
-    standing: Standing
+    resolved: ResolvedHit
     messages: Mapping[int, PlacedMessage]
     """Its own, and those that it replaces."""
     whole: Message | None
@@ -183,12 +183,12 @@ class Lead:
 
     @property
     def placed(self) -> PlacedMessage:
-        return self.messages[self.standing.place]
+        return self.messages[self.resolved.place]
 
     @property
     def hit(self) -> Hit | None:
         """None where it was not found itself but replaced what was."""
-        return self.found.hits.get(self.standing.place)
+        return self.found.hits.get(self.resolved.place)
 
     @cached_property
     def text(self) -> str:
@@ -221,14 +221,14 @@ class Lead:
 
     @property
     def _stands_in(self) -> bool:
-        return self.hit is None or any(place in self.messages for place in self.standing.replaces)
+        return self.hit is None or any(place in self.messages for place in self.resolved.replaces)
 
 
 Choose = Callable[[Sequence[Lead]], Sequence[Lead]]
 """Of these, best first, the ones to show."""
 
 
-async def leads_of(store: Store, blobs: Blobs, found: Found, chosen: Sequence[Standing]) -> list[Lead]:
+async def leads_of(store: Store, blobs: Blobs, found: Found, chosen: Sequence[ResolvedHit]) -> list[Lead]:
     """Of what stands. What cannot be read is left out."""
     if not chosen:
         return []
@@ -239,7 +239,7 @@ async def leads_of(store: Store, blobs: Blobs, found: Found, chosen: Sequence[St
     return [Lead(found, one, messages, wholes.get(one.place)) for one in chosen if one.place in messages]
 
 
-async def told(
+async def entries_of(
     blobs: Blobs, leads: Sequence[Lead], choose: Choose, ask: Ask, ttl_of: Callable[[str], Ttl], at: datetime
 ) -> list[MemoryEntry]:
     """Those that are chosen, with their text, their tier and why they were found."""
@@ -265,7 +265,7 @@ async def _cut(blobs: Blobs, lead: Lead, chars: int) -> Lead:
 
 
 def _entry(ask: Ask, lead: Lead, ttl: Ttl, at: datetime) -> MemoryEntry:
-    found, one, placed, hit = lead.found, lead.standing, lead.placed, lead.hit
+    found, one, placed, hit = lead.found, lead.resolved, lead.placed, lead.hit
     message, arrived = placed.logged.message, placed.logged.received_at
     hold, offloaded = found.holds.get(one.place, Hold()), found.offloaded
     return MemoryEntry(
@@ -308,7 +308,7 @@ def squashed(score: float) -> float:
     return round(1 / (1 + math.exp(-max(-40.0, min(40.0, (score - MIDDLING) / SPREAD)))), 6)
 
 
-def _why(ask: Ask, one: Standing, hit: Hit | None, messages: Mapping[int, PlacedMessage]) -> Why | None:
+def _why(ask: Ask, one: ResolvedHit, hit: Hit | None, messages: Mapping[int, PlacedMessage]) -> Why | None:
     replaces = [
         Replaced(
             id=entry_id(place),

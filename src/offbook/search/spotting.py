@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 
 from offbook.search.stems import roots
-from offbook.search.words import MAX_TERM_CHARS, PIECE_CHARS, indexed_terms, plain_letters, stretches
+from offbook.search.words import MAX_TERM_CHARS, PIECE_CHARS, indexed_terms, pieces_of, plain_letters
 
 MOST_PLACES = 20_000
 """Of one root in a piece: of a text that is nothing else, the first ones tell."""
@@ -30,7 +30,7 @@ class Spotter:
         """The terms that a text of any length holds. `without`: those that need not be looked for."""
         sought = self.terms.difference(without)
         found: set[str] = set()
-        for start, end in stretches(text, PIECE_CHARS):
+        for start, end in pieces_of(text, PIECE_CHARS):
             if len(found) == len(sought):
                 break
             found |= self.held_in_piece(text[start:end], sought - found)

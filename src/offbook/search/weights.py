@@ -230,7 +230,9 @@ def newer_first(scores: Floats, ts: NDArray[Any], likeness: NDArray[np.float32])
     return moved
 
 
-def told_apart(likeness: NDArray[np.float32], numbers: NDArray[Any]) -> NDArray[np.float32]:
+def without_near_duplicates_of_other_numbers(
+    likeness: NDArray[np.float32], numbers: NDArray[Any]
+) -> NDArray[np.float32]:
     """Two weights of two days are not the same, however alike they sound."""
     return np.where(numbers[:, None] == numbers[None, :], likeness, np.minimum(likeness, SAME))
 

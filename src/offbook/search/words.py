@@ -126,7 +126,7 @@ def distinct_terms(text: str) -> list[str]:
     """Each term of a long text once, as `indexed_terms` reads it; of what looks like a hash only the whole."""
     seen: set[str] = set()
     found: dict[str, None] = {}
-    for start, end in stretches(text, PIECE_CHARS):
+    for start, end in pieces_of(text, PIECE_CHARS):
         piece = text[start:end]
         new = [token for token in dict.fromkeys(_tokens(piece)) if token not in seen]
         seen.update(new)
@@ -142,7 +142,7 @@ def distinct_terms(text: str) -> list[str]:
     return list(found)
 
 
-def stretches(text: str, chars: int) -> Iterator[tuple[int, int]]:
+def pieces_of(text: str, chars: int) -> Iterator[tuple[int, int]]:
     """Where pieces of a text of about this length begin and end: between words, or else overlapping by a word."""
     start = 0
     while start < len(text):

@@ -38,8 +38,8 @@ def folder_names(agents: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def write_folders(root: Path, form: str, agents: Sequence[AgentFolder]) -> None:
-    told = AgentFolders(format=form, agents=list(agents))
-    replace_file(root / NAME, [msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"])
+    index = AgentFolders(format=form, agents=list(agents))
+    replace_file(root / NAME, [msgspec.json.format(msgspec.json.encode(index), indent=2) + b"\n"])
 
 
 def read_folders(root: Path, form: str) -> list[tuple[str, Path]] | None:
@@ -50,16 +50,16 @@ def read_folders(root: Path, form: str) -> list[tuple[str, Path]] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        told = msgspec.json.decode(data, type=AgentFolders)
+        index = msgspec.json.decode(data, type=AgentFolders)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None  # somebody else's, of that name
-    if told.format != form:
-        raise InvalidInput(f"{root} was exported as {told.format}: use `offbook import {told.format}`")
-    named = dict(folder_names([checked_key(each.agent_id, "agentId", MAX_AGENT_BYTES) for each in told.agents]))
-    for each in told.agents:
+    if index.format != form:
+        raise InvalidInput(f"{root} was exported as {index.format}: use `offbook import {index.format}`")
+    named = dict(folder_names([checked_key(each.agent_id, "agentId", MAX_AGENT_BYTES) for each in index.agents]))
+    for each in index.agents:
         if each.folder != named[each.agent_id]:  # wherever else it leads to
             raise InvalidInput(
                 f"{root / NAME}: the folder of agent {each.agent_id!r} would be {named[each.agent_id]!r}, not "
                 f"{each.folder!r}: put it back as it was exported, or give each folder by itself, with --agent"
             )
-    return [(each.agent_id, root / each.folder) for each in told.agents if each.records]
+    return [(each.agent_id, root / each.folder) for each in index.agents if each.records]

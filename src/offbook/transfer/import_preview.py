@@ -37,7 +37,7 @@ from offbook.transfer.record_pages import checked
 
 
 @dataclass
-class _Stretch:
+class _RecordRun:
     """Records of one session in one request."""
 
     session_id: str
@@ -46,12 +46,12 @@ class _Stretch:
     is_refused: bool = False
 
 
-class Foreseeing:
+class ImportPreview:
     """An agent's memory while records are thought to go into it."""
 
     def __init__(self, held: Held) -> None:
         self._held = held
-        self._stretch: _Stretch | None = None
+        self._stretch: _RecordRun | None = None
 
     def batch(self, batch: Batch) -> list[Admission]:
         """What would become of each of its records, in their order."""
@@ -103,14 +103,14 @@ class Foreseeing:
         stretch.is_refused = admission.refused is not None
         return admission
 
-    def _begun(self, session_id: str, follows: Followed | None) -> _Stretch:
+    def _begun(self, session_id: str, follows: Followed | None) -> _RecordRun:
         session = self._held.sessions.get(session_id)
         if session is None or follows is None or follows.session_id != session_id:
-            return _Stretch(session_id)
+            return _RecordRun(session_id)
         is_same = session.was_said(follows.seq, in_utc(follows.at, "follows.at"))
-        return _Stretch(session_id, follows.seq if is_same else 0)
+        return _RecordRun(session_id, follows.seq if is_same else 0)
 
-    def _message(self, stretch: _Stretch, session: HeldSession, record: MessageRecord) -> Admission:
+    def _message(self, stretch: _RecordRun, session: HeldSession, record: MessageRecord) -> Admission:
         if record.seq > session.last_seq + 1:
             return behind_a_gap(session.last_seq)
         if record.seq <= session.last_seq:
@@ -126,7 +126,7 @@ class Foreseeing:
         stretch.through = record.seq
         return TAKEN
 
-    def _mark(self, stretch: _Stretch, session: HeldSession, record: MarkRecord) -> Admission:
+    def _mark(self, stretch: _RecordRun, session: HeldSession, record: MarkRecord) -> Admission:
         mark = mark_of(record)
         if mark in session.marks or (*mark[:3], None) in session.marks:  # without a reason here: it was forgotten
             return THERE

@@ -13,7 +13,7 @@ from offbook.client.history.conversations import Problem
 from offbook.model.errors import ProviderRefused
 from offbook.model.record import FOLLOWS_REFUSED, Imported, Record, name_of
 from offbook.transfer.held_memory import Held
-from offbook.transfer.import_preview import Foreseeing
+from offbook.transfer.import_preview import ImportPreview
 from offbook.transfer.provider_export import records
 from offbook.transfer.record_files import Batch, Source, batches, read_records
 
@@ -113,7 +113,7 @@ class RecordImport:
     def foresee(self, source: Source, agent: AgentRecords, *, is_known: bool) -> None:
         """What `take` would count and name, in the same requests. An agent that the provider does not know is not asked
         about: asking would make it known."""
-        foreseeing = Foreseeing(Held(records(self._client, agent.agent_id) if is_known else ()))
+        foreseeing = ImportPreview(Held(records(self._client, agent.agent_id) if is_known else ()))
         for batch in batches(read_records(source)):
             for record, admission in zip(batch.records, foreseeing.batch(batch), strict=True):
                 agent.taken += admission.is_taken

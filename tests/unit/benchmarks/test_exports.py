@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.exports import LOG, Kind, compared, told
+from benchmarks.exports import LOG, Kind, compared, format_difference
 
 
 def export(folder: Path, *records: tuple[str, int]) -> Path:
@@ -21,7 +21,7 @@ def test_the_same_bytes_are_the_same(tmp_path: Path) -> None:
     same = compared("twice", 2, export(tmp_path / "one", *RECORDS), export(tmp_path / "other", *RECORDS))
     assert same.is_same
     assert same.has_same_log
-    assert told(same) == "the same, 5 records"
+    assert format_difference(same) == "the same, 5 records"
 
 
 @pytest.mark.parametrize("changed", range(len(RECORDS)))
@@ -33,10 +33,10 @@ def test_what_differs_is_told_by_its_kind(tmp_path: Path, changed: int) -> None:
     assert not same.is_same
     assert same.kinds[kind] == Kind(count, count, count - 1)
     assert same.has_same_log == (kind not in LOG)
-    assert told(same) == f"differ: 1 of {count} {kind}s"
+    assert format_difference(same) == f"differ: 1 of {count} {kind}s"
 
 
 def test_another_order_is_not_the_same_bytes_though_all_records_are_there(tmp_path: Path) -> None:
     same = compared("turned", 2, export(tmp_path / "one", *RECORDS), export(tmp_path / "other", *RECORDS[::-1]))
     assert not same.is_same
-    assert told(same) == "in another order, 5 records"
+    assert format_difference(same) == "in another order, 5 records"

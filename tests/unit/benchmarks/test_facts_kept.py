@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from benchmarks.facts_kept import WAYS, Answered, Material, Told, kept_share, wanted_words
+from benchmarks.facts_kept import WAYS, Answered, Material, PlantedFact, kept_share, wanted_words
 from benchmarks.quality.data import Session, Turn
 
-TOLD = Told(
+TOLD = PlantedFact(
     id="one",
     sessions=[
         Session(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from offbook.cli import conformance
-from offbook.cli.conformance import told_in_the_end
+from offbook.cli.conformance import format_verdict
 from offbook.contrib.conformance import CHECKS, Report, Result
 from offbook.contrib.conformance.check import Outcome
 from tests.unit.cli.conftest import Run
@@ -16,9 +16,9 @@ def result(check: str, promise: int, outcome: Outcome, detail: str = "") -> Resu
 
 
 def told(*results: Result) -> list[str]:
-    return told_in_the_end(
-        Report(endpoint="http://x:1", agent_id="conformance-1", results=list(results), seconds=1.25)
-    )[1:]
+    return format_verdict(Report(endpoint="http://x:1", agent_id="conformance-1", results=list(results), seconds=1.25))[
+        1:
+    ]
 
 
 def test_all_is_well_in_one_line() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.client.placement import Asked, asked_in, placed
+from offbook.client.placement import TurnKey, placed, turn_key_of
 from offbook.context.provider_shapes import OPENING, to_anthropic, to_openai
 from offbook.ingest.frames import frame
 from offbook.model.turn import PreparedTurn, TurnTokens
@@ -158,10 +158,10 @@ def test_the_next_turn_begins_as_this_one_did() -> None:
 def test_what_is_asked_is_what_the_user_said_last() -> None:
     image = Message(role="user", content=[{"type": "image", "data": "aGk="}])
     given = [user("First.", id="1"), user("Second.", id="2"), assistant("Yes."), image]
-    assert asked_in(given, None, 3) == Asked("Second.", "2", 3)
-    assert asked_in(given, "second", 3) == Asked("second", "2", 3)
-    assert asked_in([SYSTEM, assistant("Yes.")], None, 0) is None
-    assert asked_in([SYSTEM], "Hello.", 0) == Asked("Hello.", None, 0)
+    assert turn_key_of(given, None, 3) == TurnKey("Second.", "2", 3)
+    assert turn_key_of(given, "second", 3) == TurnKey("second", "2", 3)
+    assert turn_key_of([SYSTEM, assistant("Yes.")], None, 0) is None
+    assert turn_key_of([SYSTEM], "Hello.", 0) == TurnKey("Hello.", None, 0)
 
 
 @given(HISTORIES, st.sampled_from([MEMORY, ""]), st.sampled_from([RECALL, ""]))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offbook.context.digest import Digest, Said, analyse, digest, fit, written
+from offbook.context.digest import Digest, SpokenMessage, analyse, digest, fit, written
 from offbook.context.layout import filled
 
 START = datetime(2023, 5, 8, 12, tzinfo=UTC)
@@ -19,9 +19,9 @@ texts = st.lists(st.sampled_from(WORDS.split()), max_size=40).map(" ".join) | st
 conversations = st.lists(st.tuples(st.sampled_from(["They", "I", "Ada", "tool bash"]), texts), max_size=12)
 
 
-def said(turns: Sequence[tuple[str, str]], first_seq: int = 1) -> list[Said]:
+def said(turns: Sequence[tuple[str, str]], first_seq: int = 1) -> list[SpokenMessage]:
     return [
-        Said(seq, speaker, text, START + timedelta(hours=9 * seq))
+        SpokenMessage(seq, speaker, text, START + timedelta(hours=9 * seq))
         for seq, (speaker, text) in enumerate(turns, first_seq)
     ]
 
@@ -92,7 +92,7 @@ def test_a_tool_counts_less_than_a_person_but_for_trouble() -> None:
 
 
 def test_what_the_agent_said_itself_counts_less() -> None:
-    own, told = (analyse(Said(1, speaker, "Bob paints pots in Berlin.", None)) for speaker in ("I", "They"))
+    own, told = (analyse(SpokenMessage(1, speaker, "Bob paints pots in Berlin.", None)) for speaker in ("I", "They"))
     assert own.clauses[0].factor < told.clauses[0].factor
 
 
@@ -172,7 +172,7 @@ def test_a_rank_has_every_line_once_and_headings_before_their_lines(turns: list[
 )
 def test_junk_of_any_length_takes_no_longer_than_what_is_looked_at(junk: str) -> None:
     started = time.process_time()
-    one = digest([analyse(Said(1, "They", junk, START))])
+    one = digest([analyse(SpokenMessage(1, "They", junk, START))])
     assert taken(fit([one, one], 4_000)) <= 4_000
     assert time.process_time() - started < 2
 

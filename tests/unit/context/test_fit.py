@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.context.digest import Said, analyse, digest
+from offbook.context.digest import SpokenMessage, analyse, digest
 from offbook.context.fit import Digested, Kept, composed, digest_chars, overhead, planned
 from offbook.context.tail import Piece, fitting, shown, tail_of, verbatim_room
 from offbook.context.validity import faults
@@ -48,7 +48,7 @@ def fitted(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> Compre
     if len(tail.pieces) < last_seq:
         room = verbatim_room(max_chars, sum(len(render(message)) for message in messages))
         tail = tail_of(pieces[::-1], room, max_chars, ContextBudget(), KEY)
-        said = [Said(piece.seq, "They", render(piece.message), NOON) for piece in pieces]
+        said = [SpokenMessage(piece.seq, "They", render(piece.message), NOON) for piece in pieces]
         made = digest([analyse(one) for one in said])
         digested = [Digested(1, last_seq, made, digest_chars(made))]
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offbook.context.intent import appetite_for, intent_of
+from offbook.context.intent import intent_of, retrieval_budget_for
 from offbook.model.settings.sections import ContextBudget, Search
 from offbook.model.turn import Intent
 from offbook.search.query import read_query
@@ -35,8 +35,8 @@ def test_intent(prompt: str, intent: Intent) -> None:
 
 
 def test_who_asks_gets_more_and_longer() -> None:
-    plain = appetite_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=False)
-    asked = appetite_for("recall", Search(), ContextBudget(), 0.4, is_after_compaction=False)
+    plain = retrieval_budget_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=False)
+    asked = retrieval_budget_for("recall", Search(), ContextBudget(), 0.4, is_after_compaction=False)
     assert (plain.keep, asked.keep) == (5, 10)
     assert (plain.said_chars, asked.said_chars) == (500, 1_500)
     assert plain.min_score == asked.min_score == 0.4
@@ -44,8 +44,8 @@ def test_who_asks_gets_more_and_longer() -> None:
 
 
 def test_after_a_compaction_it_is_broader() -> None:
-    plain = appetite_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=False)
-    broad = appetite_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=True)
+    plain = retrieval_budget_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=False)
+    broad = retrieval_budget_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=True)
     assert broad.keep == 2 * plain.keep
     assert broad.limit == 2 * plain.limit
     assert broad.min_score < plain.min_score

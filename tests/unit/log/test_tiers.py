@@ -22,7 +22,7 @@ from offbook.log.tiers import (
     earlier,
     hot_until,
     offload_decision,
-    stretches,
+    ordered_runs,
     tier_of,
     to_offload,
 )
@@ -251,7 +251,7 @@ def test_counting_by_age_is_looking_at_each(arrivals: list[int], ttl: Ttl, gone:
     through = None if gone is None else min(gone, at)
     count = count_by_age(
         arrived,
-        stretches(arrived),
+        ordered_runs(arrived),
         cooled=micros(cooled),
         chilled=micros(chilled),
         offloaded_through=through,
@@ -267,12 +267,12 @@ def test_counting_by_age_is_looking_at_each(arrivals: list[int], ttl: Ttl, gone:
 @given(st.lists(st.integers(min_value=-9, max_value=9), max_size=30), st.integers(min_value=0, max_value=30))
 def test_stretches_are_in_order_and_found_piece_by_piece(arrivals: list[int], through: int) -> None:
     arrived = np.array(arrivals, np.int64)
-    starts = stretches(arrived)
+    starts = ordered_runs(arrived)
     for begin, end in pairwise([*starts, len(arrivals)]):
         assert arrivals[begin:end] == sorted(arrivals[begin:end])
     assert all(arrivals[begin] < arrivals[begin - 1] for begin in starts[1:])
-    known = stretches(arrived[:through])
-    assert stretches(arrived, known=known, through=min(through, len(arrivals))) == starts
+    known = ordered_runs(arrived[:through])
+    assert ordered_runs(arrived, known=known, through=min(through, len(arrivals))) == starts
     for limit in (-10, 0, 3):
         assert sorted(after(arrived, starts, limit)) == [row for row, when in enumerate(arrivals) if when > limit]
 

@@ -10,7 +10,7 @@ import pytest
 
 from offbook.client.endpoint import Endpoint
 from offbook.openclaw import proof
-from offbook.openclaw import report as told
+from offbook.openclaw import report as plugin_report
 from offbook.openclaw.report import Report
 from offbook.openclaw.setup import Commands
 from offbook.openclaw.transcripts import Entry, Session
@@ -104,15 +104,15 @@ def test_what_cannot_be_read() -> None:
 
 
 def test_the_gateway() -> None:
-    assert told.check_gateway(report(), "hot-swap", now=TURN, is_alive=True)[0].level == "ok"
-    (found,) = told.check_gateway(None, "hot-swap", now=TURN, is_alive=False)
+    assert plugin_report.check_gateway(report(), "hot-swap", now=TURN, is_alive=True)[0].level == "ok"
+    (found,) = plugin_report.check_gateway(None, "hot-swap", now=TURN, is_alive=False)
     assert (found.level, "plugins inspect" in (found.mend or "")) == ("fail", True)
-    (found,) = told.check_gateway(report(), "recall", now=TURN, is_alive=True)
+    (found,) = plugin_report.check_gateway(report(), "recall", now=TURN, is_alive=True)
     assert (found.level, found.mend) == ("fail", "openclaw gateway restart")
     blocked = report(permissions={"conversation": False})
-    (found,) = told.check_gateway(blocked, "hot-swap", now=TURN, is_alive=True)
+    (found,) = plugin_report.check_gateway(blocked, "hot-swap", now=TURN, is_alive=True)
     assert (found.level, "allowConversationAccess true" in (found.mend or "")) == ("fail", True)
-    (found,) = told.check_gateway(report(savedAt=None), "hot-swap", now=TURN, is_alive=False)
+    (found,) = plugin_report.check_gateway(report(savedAt=None), "hot-swap", now=TURN, is_alive=False)
     assert found.level == "warn"
 
 
@@ -120,15 +120,15 @@ def test_a_gateway_that_fell_silent() -> None:
     """The number of its process may be another program's by now, and in a container it means nothing."""
     later = TURN + timedelta(seconds=121)
     for is_alive in (True, False):
-        (found,) = told.check_gateway(report(), "hot-swap", now=later, is_alive=is_alive)
+        (found,) = plugin_report.check_gateway(report(), "hot-swap", now=later, is_alive=is_alive)
         assert (found.level, "2026-01-31 12:05:00Z" in found.what) == ("warn", True)
-    (found,) = told.check_gateway(report(), "hot-swap", now=later - timedelta(seconds=1), is_alive=False)
+    (found,) = plugin_report.check_gateway(report(), "hot-swap", now=later - timedelta(seconds=1), is_alive=False)
     assert (found.level, "not seen from here" in found.what) == ("ok", True)
 
 
 def test_what_the_plugin_reaches() -> None:
-    assert told.check_reached(report()).level == "ok"
-    found = told.check_reached(report(provider={"ok": False, "error": "no such token"}))
+    assert plugin_report.check_reached(report()).level == "ok"
+    found = plugin_report.check_reached(report(provider={"ok": False, "error": "no such token"}))
     assert (found.level, "no such token" in found.what) == ("fail", True)
 
 
@@ -147,7 +147,7 @@ def test_what_the_plugin_reaches() -> None:
     ],
 )
 def test_a_plugin_that_delivers_elsewhere(endpoint: str, asked: str, level: str) -> None:
-    found = told.check_reached(report(provider={"endpoint": endpoint}), Endpoint.parse(asked))
+    found = plugin_report.check_reached(report(provider={"endpoint": endpoint}), Endpoint.parse(asked))
     assert found.level == level
     if level == "fail":
         assert endpoint in found.what
@@ -155,14 +155,14 @@ def test_a_plugin_that_delivers_elsewhere(endpoint: str, asked: str, level: str)
 
 
 def test_a_plugin_that_asked_nobody_yet() -> None:
-    found = told.check_reached(report(provider={"endpoint": "", "ok": None}), Endpoint.parse("/s"))
+    found = plugin_report.check_reached(report(provider={"endpoint": "", "ok": None}), Endpoint.parse("/s"))
     assert (found.level, found.what) == ("ok", "the plugin has asked nobody yet")
 
 
 def test_commands_name_what_is_not_usual() -> None:
     named = Commands("SERVE", "IMPORT")
     waiting = report(capture={"waiting": 1, "turnedAway": 1})
-    mends = [finding.mend or "" for finding in told.check_delivery(waiting, named)]
+    mends = [finding.mend or "" for finding in plugin_report.check_delivery(waiting, named)]
     assert ["SERVE" in mend for mend in mends] == [True, True]
     assert "IMPORT" in mends[0]
     found = [
@@ -175,15 +175,15 @@ def test_commands_name_what_is_not_usual() -> None:
 
 
 def test_delivery() -> None:
-    assert told.check_delivery(report())[0].level == "ok"
-    bad = told.check_delivery(report(capture={"refused": 1, "turnedAway": 2, "waiting": 3}))
+    assert plugin_report.check_delivery(report())[0].level == "ok"
+    bad = plugin_report.check_delivery(report(capture={"refused": 1, "turnedAway": 2, "waiting": 3}))
     assert [finding.level for finding in bad] == ["fail", "warn", "warn"]
 
 
 def test_problems() -> None:
-    assert told.check_problems(report()).level == "ok"
+    assert plugin_report.check_problems(report()).level == "ok"
     troubles = [{"at": TURN + timedelta(seconds=n), "what": f"w{n}", "detail": "d", "times": n} for n in range(1, 9)]
-    found = told.check_problems(report(problems=troubles))
+    found = plugin_report.check_problems(report(problems=troubles))
     assert found.level == "warn"
     assert found.what.splitlines()[0] == "2026-01-31 12:05:08Z w8: d (×8)"
     assert len(found.what.splitlines()) == 5

@@ -17,7 +17,13 @@ from offbook.model.summary import SourceSpan, SummaryDraft
 from offbook.model.types import AuditDraft, Message
 from offbook.projections import lesson_distillation as distilling
 from offbook.projections.base import Batch
-from offbook.projections.lesson_distillation import MOST_OF_THE_PAST, MOST_TRIES, STRETCHES, TRY_COUNTS_AFTER, Asked
+from offbook.projections.lesson_distillation import (
+    MOST_OF_THE_PAST,
+    MOST_TRIES,
+    SPANS,
+    TRY_COUNTS_AFTER,
+    DistillationCursor,
+)
 from offbook.projections.lessons import LessonProjection
 from tests.unit.projections.conftest import add
 from tests.unit.projections.test_lessons import DAY, on
@@ -63,9 +69,9 @@ class Pupil:
                 return sorted(await self.store.lessons("main"), key=lambda one: one.id)
         raise AssertionError("never done")
 
-    async def asked(self) -> Asked:
-        note = await self.store.agent_note("main", STRETCHES)
-        return msgspec.json.decode(note or "{}", type=Asked)
+    async def asked(self) -> DistillationCursor:
+        note = await self.store.agent_note("main", SPANS)
+        return msgspec.json.decode(note or "{}", type=DistillationCursor)
 
 
 @pytest.fixture
@@ -119,7 +125,7 @@ async def test_stopped_before_it_was_noted_the_answer_is_not_paid_for_again(
     model = Model("good", answer(ANNA))
     pupil = Pupil(talked, tmp_path, model)
     before = await pupil.run()
-    await talked.set_agent_note("main", STRETCHES, '{"through": 0}', None)
+    await talked.set_agent_note("main", SPANS, '{"through": 0}', None)
     assert await pupil.run() == before
     assert len(model.prompts) == 1
 
@@ -127,7 +133,7 @@ async def test_stopped_before_it_was_noted_the_answer_is_not_paid_for_again(
 async def test_nothing_found_is_an_answer(talked: SqliteStore, tmp_path: Path) -> None:
     pupil = Pupil(talked, tmp_path, Model("good", NOTHING))
     assert [one.learnt_by for one in await pupil.run()] == ["rules"]
-    assert await pupil.asked() == Asked(through=1)
+    assert await pupil.asked() == DistillationCursor(through=1)
     assert pupil.world.writer.troubles() == {}
 
 
@@ -140,10 +146,12 @@ async def test_a_model_that_cannot_be_reached_is_asked_later_and_then_let_be(
     for tries in range(1, MOST_TRIES):
         for _ in range(3):
             assert [one.learnt_by for one in await pupil.run()] == ["rules"]
-            assert await pupil.asked() == Asked(through=0, tries=tries, tried_at=at), "soon after, it does not count"
+            assert await pupil.asked() == DistillationCursor(through=0, tries=tries, tried_at=at), (
+                "soon after, it does not count"
+            )
         at += TRY_COUNTS_AFTER
     await pupil.run()
-    assert await pupil.asked() == Asked(through=1)
+    assert await pupil.asked() == DistillationCursor(through=1)
 
 
 async def test_a_model_that_comes_back_misses_nothing(talked: SqliteStore, tmp_path: Path) -> None:
@@ -157,7 +165,7 @@ async def test_a_model_that_comes_back_misses_nothing(talked: SqliteStore, tmp_p
 async def test_without_a_model_nobody_is_asked(talked: SqliteStore, tmp_path: Path) -> None:
     pupil = Pupil(talked, tmp_path)
     assert len(await pupil.run()) == 1
-    assert await talked.agent_note("main", STRETCHES) is None
+    assert await talked.agent_note("main", SPANS) is None
 
 
 async def test_of_a_long_past_only_the_newest_is_asked_about(store: SqliteStore, tmp_path: Path) -> None:
@@ -172,5 +180,5 @@ async def test_of_a_long_past_only_the_newest_is_asked_about(store: SqliteStore,
 
 async def test_a_note_that_cannot_be_read_begins_anew(talked: SqliteStore, tmp_path: Path) -> None:
     pupil = Pupil(talked, tmp_path, Model("good", answer(ANNA)))
-    await talked.set_agent_note("main", STRETCHES, "{", None)
+    await talked.set_agent_note("main", SPANS, "{", None)
     assert len(await pupil.run()) == 2

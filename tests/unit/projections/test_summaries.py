@@ -286,12 +286,12 @@ async def test_a_huge_message_is_a_stretch_of_its_own_and_still_fits(memory: Mem
 def test_a_draft_of_nothing_but_noise_is_possible(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
-    from offbook.context.cover import Stretch
+    from offbook.context.cover import MessageSpan
     from offbook.context.digest import digest
 
     noon = datetime(2026, 11, 15, 12, tzinfo=UTC)
     scope = Scope(agent_id="main", session_id="chat")
     draft = summary_drafts.chunk_draft(
-        summary_drafts.Source(scope, Stretch(1, 3, 0), [], digest([]), noon, noon), 2_000
+        summary_drafts.Source(scope, MessageSpan(1, 3, 0), [], digest([]), noon, noon), 2_000
     )
     assert (draft.text, draft.source_messages, draft.lost) == ("", 3, 0)

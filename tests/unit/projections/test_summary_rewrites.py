@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from offbook.api.memory import Memory
-from offbook.context.pending_messages import ReadStretch, Standings
+from offbook.context.pending_messages import PendingMessages, ReadSpan
 from offbook.model.errors import StoreCorrupt, WrongShape
 from offbook.model.settings.sections import SessionSilence, Summarizer
 from offbook.model.summary import SummaryView
@@ -244,14 +244,14 @@ async def test_what_cannot_be_read_any_more_does_not_keep_the_others_back(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await summarised(tmp_path, 20)
-    whole = Standings.read
+    whole = PendingMessages.read
 
-    async def damaged(self: Standings, scope: Scope, first_seq: int, last_seq: int) -> ReadStretch:
+    async def damaged(self: PendingMessages, scope: Scope, first_seq: int, last_seq: int) -> ReadSpan:
         if first_seq == 1:
             raise StoreCorrupt("message 1 is missing")
         return await whole(self, scope, first_seq, last_seq)
 
-    monkeypatch.setattr(Standings, "read", damaged)
+    monkeypatch.setattr(PendingMessages, "read", damaged)
     async with with_models(tmp_path, server, "good") as memory:
         await written_again(memory)
         by = await wrote(memory)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.context.digest import Said, analyse, digest, written
+from offbook.context.digest import SpokenMessage, analyse, digest, written
 from offbook.context.pending_messages import said_text
 from offbook.model.content import own_text, without_stand_ins
 from offbook.model.large_parts import beginning, externalise
@@ -79,7 +79,7 @@ def test_it_is_neither_in_what_a_tool_gave_nor_in_what_it_was_given() -> None:
 
 def test_it_is_in_no_digest() -> None:
     message = Message(role="user", content=outside(LONG))
-    told = written(digest([analyse(Said(1, "They", said_text(message), AT))]), 400).text
+    told = written(digest([analyse(SpokenMessage(1, "They", said_text(message), AT))]), 400).text
     assert "Ophelia Quint" in told
     assert not OUR_WORDS & set(words_of(told))
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offbook.model.memory_entry import StoredVector
-from offbook.search.evidence import Asked, Evidence, Setting, gather
+from offbook.search.evidence import Evidence, QueryFeatures, Setting, gather
 from offbook.search.index.agent_index import AgentIndex
-from offbook.search.index.rows import Said, word_numbers
+from offbook.search.index.rows import IndexedMessage, word_numbers
 from offbook.search.index.vectors import VectorIndex, quantised
 
 MODEL = "by-hand"
@@ -25,7 +25,7 @@ def unit(*numbers: float) -> NDArray[np.float32]:
 
 
 def small_index(
-    folder: Path, said: Sequence[Said], vectors: Mapping[int, NDArray[np.float32]] | None = None
+    folder: Path, said: Sequence[IndexedMessage], vectors: Mapping[int, NDArray[np.float32]] | None = None
 ) -> AgentIndex:
     """`vectors` by place; nothing is committed: all of it is the tail that is looked through."""
     index = AgentIndex(folder, silence=timedelta(hours=2))
@@ -41,8 +41,8 @@ def small_index(
 
 def asked_for(
     words: Sequence[str], idf: Sequence[float], vector: NDArray[np.float32] | None = None, *, at_micros: int = 0
-) -> Asked:
-    return Asked(
+) -> QueryFeatures:
+    return QueryFeatures(
         words=word_numbers(words),
         idf=np.array(idf, np.float64),
         vector=vector,
@@ -63,7 +63,7 @@ def members(index: AgentIndex, rows: Sequence[int]) -> NDArray[np.int64]:
     return index.rows.episode_rows(episodes, index.rows.count)
 
 
-def evidence(index: AgentIndex, asked: Asked, rows: Sequence[int], sample: Sequence[int]) -> Evidence:
+def evidence(index: AgentIndex, asked: QueryFeatures, rows: Sequence[int], sample: Sequence[int]) -> Evidence:
     candidates = np.array(rows, np.int64)
     return gather(index.rows, vectors_of(index), asked, candidates, members(index, rows), setting(index, sample))
 

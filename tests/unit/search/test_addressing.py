@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from offbook.model.types import Role
 from offbook.search.addressing import labelled_speaker, names_called
-from offbook.search.index.rows import ASSISTANT, USER, Rows, Said
+from offbook.search.index.rows import ASSISTANT, USER, IndexedMessage, Rows
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
-def said(place: int, role: Role, *, calls: list[str] | None = None, label: str = "", speaker: str = "") -> Said:
-    return Said(
+def said(
+    place: int, role: Role, *, calls: list[str] | None = None, label: str = "", speaker: str = ""
+) -> IndexedMessage:
+    return IndexedMessage(
         place=place,
         session=1,
         ts=NOON,

@@ -11,7 +11,7 @@ from offbook.search.candidates import (
     MOST_CANDIDATES,
     MOST_WORDS,
     SAMPLE,
-    Found,
+    RetrieverHits,
     by_meaning,
     by_text,
     known_words,
@@ -114,28 +114,28 @@ def test_the_nearest_first(index: AgentIndex) -> None:
 
 
 def test_of_few_all_are_looked_at(index: AgentIndex) -> None:
-    assert pool(index, Found(NOTHING, NOTHING), 6, None).candidates.tolist() == [0, 1, 2, 3, 4, 5]
+    assert pool(index, RetrieverHits(NOTHING, NOTHING), 6, None).candidates.tolist() == [0, 1, 2, 3, 4, 5]
     is_open = np.array([False, True, False, True, False, False])
-    assert pool(index, Found(NOTHING, NOTHING), 6, is_open).candidates.tolist() == [1, 3]
+    assert pool(index, RetrieverHits(NOTHING, NOTHING), 6, is_open).candidates.tolist() == [1, 3]
 
 
 def test_of_many_the_hits_and_their_episodes(long: AgentIndex) -> None:
-    pooled = pool(long, Found(by_text=np.array([101]), by_meaning=np.array([1_999, 50])), 2_000, None)
+    pooled = pool(long, RetrieverHits(by_text=np.array([101]), by_meaning=np.array([1_999, 50])), 2_000, None)
     assert pooled.candidates.tolist() == [48, 49, 50, 51, 100, 101, 102, 103, 1_996, 1_997, 1_998, 1_999]
     assert set(pooled.members.tolist()) == set(pooled.candidates.tolist())
 
 
 def test_what_is_closed_is_in_no_pool(long: AgentIndex) -> None:
     is_open = np.arange(2_000) % 2 == 0
-    pooled = pool(long, Found(by_text=np.array([100]), by_meaning=NOTHING), 2_000, is_open)
+    pooled = pool(long, RetrieverHits(by_text=np.array([100]), by_meaning=NOTHING), 2_000, is_open)
     assert pooled.candidates.tolist() == [100, 102]
     few = np.arange(2_000) < ALL_UP_TO
-    assert len(pool(long, Found(NOTHING, NOTHING), 2_000, few).candidates) == ALL_UP_TO
+    assert len(pool(long, RetrieverHits(NOTHING, NOTHING), 2_000, few).candidates) == ALL_UP_TO
 
 
 def test_a_pool_is_bounded_and_has_each_once(long: AgentIndex) -> None:
     everything = np.arange(2_000)
-    pooled = pool(long, Found(by_text=everything, by_meaning=everything[::-1]), 2_000, None)
+    pooled = pool(long, RetrieverHits(by_text=everything, by_meaning=everything[::-1]), 2_000, None)
     assert len(pooled.candidates) <= MOST_CANDIDATES
     assert len(np.unique(pooled.candidates)) == len(pooled.candidates)
     # The best of both are in it, in turns.

@@ -4,7 +4,7 @@ import pytest
 
 from offbook.model.memory_entry import PlacedMessage
 from offbook.model.types import Entry, LoggedMessage, Message
-from offbook.search import candidates
+from offbook.search import fresh
 from offbook.search.fresh import MOST_SOUGHT, READ_CHARS, with_fresh
 from offbook.search.query import read_query
 from offbook.search.ranking import NOTHING, Look
@@ -39,7 +39,7 @@ def test_large_texts_count_where_they_are_given() -> None:
 
 
 def test_how_much_is_searched_is_bounded_and_the_newest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "SEARCHED_CHARS", 6_000)
+    monkeypatch.setattr(fresh, "SEARCHED_CHARS", 6_000)
     texts = [f"{FILLER * 150}quokka" for _ in range(4)]
     assert set(found("quokka", *(placed(place, text) for place, text in enumerate(texts)))) == {2, 3}
 

@@ -9,7 +9,7 @@ import pytest
 from offbook.log.audit_chain import micros
 from offbook.search.evidence import FEATURES
 from offbook.search.index.agent_index import AgentIndex
-from offbook.search.index.rows import DENIAL, MEMORY_QUESTION, Said
+from offbook.search.index.rows import DENIAL, MEMORY_QUESTION, IndexedMessage
 from offbook.search.query import read_query
 from offbook.search.ranking import Look, Ranking, rank
 from offbook.search.weights import CHAT, DAY, NEAR_TIME
@@ -19,7 +19,7 @@ from tests.unit.search.small_index import small_index, unit, vectors_of
 
 NOON_MICROS = micros(NOON)
 
-SAID: list[Said] = [
+SAID: list[IndexedMessage] = [
     said(1, "The ferry is called Aurora.", session=1),
     said(2, "I bake bread on Sundays.", session=1, minutes=1, role="assistant"),
     said(3, "My niece was sick on the ferry.", session=2, minutes=600),
@@ -131,7 +131,7 @@ def test_an_empty_index_has_nothing(tmp_path: Path) -> None:
 
 
 def test_who_is_named_is_who_is_asked_about(tmp_path: Path) -> None:
-    talk: Sequence[Said] = [
+    talk: Sequence[IndexedMessage] = [
         said(1, "I went to the lake and swam.", speaker="Caroline"),
         said(2, "I went to the lake and slept.", minutes=1, speaker="Melanie"),
         said(3, "How nice.", minutes=2, speaker="Caroline"),

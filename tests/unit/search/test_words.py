@@ -14,8 +14,8 @@ from offbook.search.words import (
     STOP_WORDS,
     distinct_terms,
     indexed_terms,
+    pieces_of,
     query_terms,
-    stretches,
     terms,
 )
 
@@ -192,7 +192,7 @@ def test_english_is_read_fast() -> None:
 
 @given(st.text(max_size=200), st.integers(8, 60))
 def test_stretches_leave_nothing_out(text: str, chars: int) -> None:
-    cut = list(stretches(text, chars))
+    cut = list(pieces_of(text, chars))
     assert [start for start, _ in cut][:1] == [0] * bool(text)
     assert all(0 < end - start <= chars for start, end in cut)
     assert all(start <= end for (_, end), (start, _) in pairwise(cut))

@@ -77,19 +77,19 @@ async def check_port(home: Home, settings: Settings) -> Finding:
         await _ping(where, home.token.read_text().strip(), trusting=server.tls_cert)
     except ProviderRefused as error:
         if is_default:
-            return _elsewhere(f"another provider has {where}")
+            return _other_port_hint(f"another provider has {where}")
         mend = f"another provider may listen there: look with `ss -ltnp 'sport = :{server.port}'`"
         return Finding(
             check="port", level="warn", what=f"{where} refuses this folder's token: {error.detail}", mend=mend
         )
     except (ProviderError, OSError):
         if is_default:
-            return _elsewhere(f"nobody answers at {where}")
+            return _other_port_hint(f"nobody answers at {where}")
         return Finding(check="port", level="warn", what=f"nobody answers at {where}", mend=mend)
     return Finding(check="port", level="ok", what=f"answers at {where}")
 
 
-def _elsewhere(what: str) -> Finding:
+def _other_port_hint(what: str) -> Finding:
     """Nobody chose that port here: the provider was told another one, or none, in another shell."""
     return Finding(check="port", level="ok", what=f"the socket only, or another port ({what})")
 

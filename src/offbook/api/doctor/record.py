@@ -58,12 +58,12 @@ async def check_store(
             "audit": lambda: check_audit(store, BlobFiles(home.blobs), progress),
         }
     try:
-        return [await _told(name, check) for name, check in checks.items()]
+        return [await _finding_of(name, check) for name, check in checks.items()]
     finally:
         await store.close()
 
 
-async def _told(name: str, check: Check) -> Finding:
+async def _finding_of(name: str, check: Check) -> Finding:
     try:
         return await check()
     except StoreError as error:

@@ -45,7 +45,7 @@ async def check_index(home: Home, settings: Settings, *, is_answering: bool) -> 
     if not is_answering:
         return Finding(check="index", level="ok", what=what)
     try:
-        index, backlog = await _asked(home, settings)
+        index, backlog = await _index_status(home, settings)
     except ProviderError as error:
         mend = "see the provider's log; `offbook reindex` makes the index anew"
         return Finding(check="index", level="warn", what=f"the provider cannot tell of it: {error}", mend=mend)
@@ -73,7 +73,7 @@ class _Health(msgspec.Struct):
     backlog: int
 
 
-async def _asked(home: Home, settings: Settings) -> tuple[_Index | None, int]:
+async def _index_status(home: Home, settings: Settings) -> tuple[_Index | None, int]:
     """An agent exists from the first question that names it, so only one that has an index is asked about."""
     agent_id = settings.default_agent
     endpoint = Endpoint(scheme="unix", path=str(home.socket))

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from offbook.api import agent_requests, session_requests
-from offbook.api.fields import MaxChars, Positive, Reason, Request, snake, told
+from offbook.api.fields import MaxChars, Positive, Reason, Request, described, snake
 from offbook.model.errors import WrongShape
 from offbook.model.types import AgentId, MessageId, SessionId, Value
 
@@ -24,7 +24,7 @@ PLAIN = ("type", "description", "enum", "default", "minimum", "maximum", "minLen
 
 
 class Arguments(Value, frozen=True, kw_only=True):
-    agent_id: Annotated[AgentId | None, told("Whose memory; leave it out for your own.")] = None
+    agent_id: Annotated[AgentId | None, described("Whose memory; leave it out for your own.")] = None
 
 
 class Record(Arguments, frozen=True, kw_only=True):
@@ -32,10 +32,10 @@ class Record(Arguments, frozen=True, kw_only=True):
         str, Meta(min_length=1, description="What was said, word for word. Secrets in it are blanked out.")
     ]
     role: Annotated[
-        Literal["user", "assistant"], told("`user` where these are the user's own words, `assistant` where yours.")
+        Literal["user", "assistant"], described("`user` where these are the user's own words, `assistant` where yours.")
     ]
-    session_id: Annotated[SessionId | None, told("The conversation it belongs to.")] = None
-    id: Annotated[MessageId | None, told("Your own id: the same twice is stored once.")] = None
+    session_id: Annotated[SessionId | None, described("The conversation it belongs to.")] = None
+    id: Annotated[MessageId | None, described("Your own id: the same twice is stored once.")] = None
 
 
 def taken(request: type[Request], *left_out: str, **otherwise: tuple[Any, Any]) -> type[Arguments]:
@@ -61,11 +61,14 @@ def taken(request: type[Request], *left_out: str, **otherwise: tuple[Any, Any]) 
 Recall = taken(
     session_requests.Recall,
     "explain",
-    session_id=(Annotated[SessionId | None, told("The session that asks; the one searched with scope session.")], None),
+    session_id=(
+        Annotated[SessionId | None, described("The session that asks; the one searched with scope session.")],
+        None,
+    ),
 )
 Context = taken(
     session_requests.GetCompressedContext,
-    session_id=(Annotated[SessionId | None, told("Which conversation.")], None),
+    session_id=(Annotated[SessionId | None, described("Which conversation.")], None),
     max_chars=(MaxChars, DEFAULT_CONTEXT_CHARS),
 )
 Expand = taken(
@@ -73,18 +76,20 @@ Expand = taken(
     "span",
     # Not by its pattern: a model is told what an id looks like.
     summary_id=(Annotated[str, Meta(max_length=64, description="A summary, as in L1-0003.")] | None, None),
-    session_id=(Annotated[SessionId | None, told("Or a session, with firstSeq.")], None),
-    first_seq=(Annotated[Positive | None, told("First message of it.")], None),
-    last_seq=(Annotated[Positive | None, told("Last message of it; else only the first.")], None),
+    session_id=(Annotated[SessionId | None, described("Or a session, with firstSeq.")], None),
+    first_seq=(Annotated[Positive | None, described("First message of it.")], None),
+    last_seq=(Annotated[Positive | None, described("Last message of it; else only the first.")], None),
     limit=(Annotated[int, Meta(ge=1, le=MOST_EXPANDED, description="Most messages.")], 20),
 )
-Pin = taken(agent_requests.Pin, unpin=(Annotated[bool, told("Let them age again instead.")], False))
+Pin = taken(agent_requests.Pin, unpin=(Annotated[bool, described("Let them age again instead.")], False))
 Forget = taken(
     agent_requests.Forget,
     "dry_run",
-    reason=(Annotated[Reason, told("Why; kept in the record. Needed with confirm.")], ""),
+    reason=(Annotated[Reason, described("Why; kept in the record. Needed with confirm.")], ""),
     confirm=(
-        Annotated[bool, told("Erase for good. Only after the user has seen what a call without it tells, and agreed.")],
+        Annotated[
+            bool, described("Erase for good. Only after the user has seen what a call without it tells, and agreed.")
+        ],
         False,
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from offbook.api.mcp import telling
+from offbook.api.mcp import answer_text
 from offbook.api.mcp.asking import CONTEXT_CHARS, Memory
 from offbook.model.errors import NotFound, WrongShape
 
@@ -53,23 +53,25 @@ async def handed_over(name: str, given: dict[str, str], memory: Memory) -> str:
     session_id, about = given.get("sessionId"), given.get("about", "")
     asking = session_id or BEGINNING
     turn = await _turn(asking, about, memory)
-    missing = telling.missing(turn)
+    missing = answer_text.missing(turn)
     sections = [turn.get("memory", ""), turn.get("recall", "")]
     if session_id:
         going_on = memory.owned({"sessionId": session_id, "maxChars": CONTEXT_CHARS})
         context = await memory.ask("getCompressedContext", going_on)
-        sections.insert(1, await telling.context_told(context))
+        sections.insert(1, await answer_text.format_context(context))
     if missing and about.strip() and not turn.get("entries"):
         found = await memory.ask("recall", memory.owned({"sessionId": asking, "query": about}))
-        sections.append(telling.recalled(found) if found.get("entries") else "")
-    told = [*filter(None, sections)]
-    if not told:
+        sections.append(answer_text.recalled(found) if found.get("entries") else "")
+    shown = [*filter(None, sections)]
+    if not shown:
         kept = (await memory.ask("status", memory.owned({}))).get("counts", {}).get("messages", 0)
         if not kept:
             return NOTHING_YET
-        told = [f"Nothing of earlier conversations is here. Offbook keeps {telling.counted(kept, 'message')} of them."]
+        shown = [
+            f"Nothing of earlier conversations is here. Offbook keeps {answer_text.counted(kept, 'message')} of them."
+        ]
     is_all = any(sections) and not missing
-    return "\n\n".join(told if is_all else [*told, *missing, FIND_THE_REST])
+    return "\n\n".join(shown if is_all else [*shown, *missing, FIND_THE_REST])
 
 
 async def _turn(session_id: str, about: str, memory: Memory) -> dict[str, Any]:
@@ -77,11 +79,11 @@ async def _turn(session_id: str, about: str, memory: Memory) -> dict[str, Any]:
     # A preview: the section of a turn stays the same until a swap, and a client that only asks for a prompt has none.
     asked = memory.owned({"sessionId": session_id, "prompt": about, "preview": True})
     first: dict[str, Any] = await memory.ask("prepareTurn", asked)
-    if not telling.missing(first):
+    if not answer_text.missing(first):
         return first
     return min(first, await memory.ask("prepareTurn", asked), key=_lack)
 
 
 def _lack(turn: dict[str, Any]) -> tuple[bool, int]:
     # Not by the number of notes: one that says that the session was late stands for everything.
-    return bool(telling.missing(turn)), -len(turn.get("memory", "")) - len(turn.get("recall", ""))
+    return bool(answer_text.missing(turn)), -len(turn.get("memory", "")) - len(turn.get("recall", ""))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from offbook.api.mcp import telling
+from offbook.api.mcp import answer_text
 from offbook.api.mcp.asking import CONTEXT_CHARS, Memory
 from offbook.model.errors import NotFound, ProviderUnavailable
 
@@ -57,7 +57,7 @@ async def text_at(uri: str, memory: Memory) -> str:
             return await (_summary(name, memory) if name else _summaries(memory))
         if kind == "lessons" and not name:
             body = memory.owned({"status": HELD, "limit": LESSONS_SHOWN})
-            return telling.lessons(await memory.ask("lessons", body))
+            return answer_text.lessons(await memory.ask("lessons", body))
     known = ", ".join(each.address for each in (*LISTED, *TEMPLATES))
     raise NotFound(f"there is no resource {uri!r}: use one of {known}")
 
@@ -67,7 +67,7 @@ def address(kind: str, name: str) -> str:
 
 
 async def _sessions(memory: Memory) -> str:
-    return telling.sessions(await memory.ask("status", memory.owned({})))
+    return answer_text.sessions(await memory.ask("status", memory.owned({})))
 
 
 async def _session(session_id: str, memory: Memory) -> str:
@@ -75,11 +75,11 @@ async def _session(session_id: str, memory: Memory) -> str:
     answer = await memory.ask("getCompressedContext", body)
     if not answer["covers"]["lastSeq"]:
         raise NotFound(f"there is no session {session_id!r}: {SCHEME}sessions lists them")
-    return await telling.context_told(answer)
+    return await answer_text.format_context(answer)
 
 
 async def _summaries(memory: Memory) -> str:
-    return telling.summaries(await memory.ask("summaries", memory.owned({"limit": SUMMARIES_SHOWN})))
+    return answer_text.summaries(await memory.ask("summaries", memory.owned({"limit": SUMMARIES_SHOWN})))
 
 
 async def _summary(summary_id: str, memory: Memory) -> str:
@@ -88,7 +88,7 @@ async def _summary(summary_id: str, memory: Memory) -> str:
         level, number = int(match[1]), int(match[2])
         async for one in _newest_first(level, f"L{level}-{number + 1:04d}", memory):
             if one["id"] == summary_id:
-                return telling.summary(one)
+                return answer_text.summary(one)
     raise NotFound(f"there is no summary {summary_id!r}: {SCHEME}summaries lists the newest")
 
 

@@ -32,9 +32,11 @@ def build_server(ask: Ask, *, agent_id: str | None, session_id: str) -> Server[A
         return types.ListToolsResult(tools=TOOLS)
 
     async def call_tool(_context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
-        told = await tools.called(call.name, call.arguments or {}, memory)
-        text = types.TextContent(type="text", text=told.text)
-        return types.CallToolResult(content=[text], structured_content=told.structure, is_error=told.is_error)
+        tool_answer = await tools.called(call.name, call.arguments or {}, memory)
+        text = types.TextContent(type="text", text=tool_answer.text)
+        return types.CallToolResult(
+            content=[text], structured_content=tool_answer.structure, is_error=tool_answer.is_error
+        )
 
     async def list_resources(
         _context: Context, _page: types.PaginatedRequestParams | None

@@ -65,7 +65,7 @@ def conversation(answer: Json) -> str:
     """The text of a compressed context. Who speaks is written as we write it, and bracketed where a message only says
     so: that takes the messages, of which the text is made."""
     text = answer.get("text", "")
-    told: list[str] = []
+    texts: list[str] = []
     at = 0
     for each in answer.get("messages", []):
         try:
@@ -74,15 +74,15 @@ def conversation(answer: Json) -> str:
             return harmless(text)
         whole, words = shown(message), render(message)
         if text.startswith(whole, at):
-            told.append(f"{_speaker(message)}: {harmless(words)}")
+            texts.append(f"{_speaker(message)}: {harmless(words)}")
             at += len(whole)
         elif text.startswith(words, at):  # our own summary
-            told.append(harmless(words))
+            texts.append(harmless(words))
             at += len(words)
         else:
             return harmless(text)
         at += len(SEPARATOR)
-    return SEPARATOR.join(told) if at == len(text) + len(SEPARATOR) else harmless(text)
+    return SEPARATOR.join(texts) if at == len(text) + len(SEPARATOR) else harmless(text)
 
 
 def minute(moment: str) -> str:

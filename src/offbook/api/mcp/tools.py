@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from offbook.api.mcp import arguments, telling
+from offbook.api.mcp import answer_text, arguments
 from offbook.api.mcp.asking import Memory
 from offbook.api.mcp.harmless import NAMES, harmless_json
 from offbook.api.mcp.resources import SUMMARY_ID
@@ -26,7 +26,7 @@ class Request(NamedTuple):
     body: Json
 
 
-class Told(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What a tool answers: `text` for whoever reads, `structure` for whoever computes."""
 
     text: str
@@ -39,7 +39,7 @@ class Tool(NamedTuple):
     description: str
     takes: type[arguments.Arguments]
     request: Callable[[Any, Memory], Request]
-    tell: Callable[[Json, Any, Request], Told]
+    tell: Callable[[Json, Any, Request], ToolAnswer]
     is_read_only: bool = False
     is_destructive: bool = False
     is_idempotent: bool = True
@@ -114,7 +114,7 @@ TOOLS: dict[str, Tool] = {
         "may depend on something said earlier, and before saying that you do not know.",
         arguments.Recall,
         _recall,
-        lambda answer, *_: Told(telling.recalled(answer), _of_record(harmless_json(answer, NAMES))),
+        lambda answer, *_: ToolAnswer(answer_text.recalled(answer), _of_record(harmless_json(answer, NAMES))),
         is_read_only=True,
     ),
     "memory_record": Tool(
@@ -149,7 +149,7 @@ TOOLS: dict[str, Tool] = {
         "let them age again.",
         arguments.Pin,
         _pin,
-        lambda answer, given, _: Told(telling.pinned(answer, is_unpinned=given.unpin), answer),
+        lambda answer, given, _: ToolAnswer(answer_text.pinned(answer, is_unpinned=given.unpin), answer),
     ),
     "memory_forget": Tool(
         "Forget",
@@ -157,7 +157,7 @@ TOOLS: dict[str, Tool] = {
         "hold a text; exactly one of the three. Without confirm nothing is erased and the answer says what would go.",
         arguments.Forget,
         _forget,
-        lambda answer, *_: Told(telling.forgotten(answer), answer),
+        lambda answer, *_: ToolAnswer(answer_text.forgotten(answer), answer),
         is_destructive=True,
     ),
     "memory_status": Tool(
@@ -165,13 +165,13 @@ TOOLS: dict[str, Tool] = {
         "What is stored of an agent, and whether anything went missing.",
         arguments.Status,
         _status,
-        lambda answer, *_: Told(telling.status(answer), answer),
+        lambda answer, *_: ToolAnswer(answer_text.status(answer), answer),
         is_read_only=True,
     ),
 }
 
 
-async def called(name: str, given: Json, memory: Memory) -> Told:
+async def called(name: str, given: Json, memory: Memory) -> ToolAnswer:
     """What a tool answers. Whatever the provider refuses is an answer too: the model reads what to do next."""
     try:
         tool = TOOLS.get(name)
@@ -188,9 +188,9 @@ async def called(name: str, given: Json, memory: Memory) -> Told:
         return refused(error)
 
 
-def refused(error: OffbookError) -> Told:
+def refused(error: OffbookError) -> ToolAnswer:
     problem = error.document if isinstance(error, ProviderRefused) else error.problem()
-    return Told(problem.get("detail") or error.detail, problem, is_error=True)
+    return ToolAnswer(problem.get("detail") or error.detail, problem, is_error=True)
 
 
 def _of_record(answer: Json) -> Json:
@@ -199,22 +199,22 @@ def _of_record(answer: Json) -> Json:
     return {"what": A_RECORD, **answer}
 
 
-def _in_context(answer: Json) -> Told:
+def _in_context(answer: Json) -> ToolAnswer:
     said = conversation(answer)
     # The messages are the text once more.
     rest = {name: value for name, value in answer.items() if name not in ("messages", "text")}
     structure = {**harmless_json(rest, NAMES), **({"text": said} if "text" in answer else {})}
-    return Told(telling.context(answer, said), _of_record(structure))
+    return ToolAnswer(answer_text.context(answer, said), _of_record(structure))
 
 
-def _expanded(answer: Json, body: Json) -> Told:
+def _expanded(answer: Json, body: Json) -> ToolAnswer:
     lines = [spoken(line, body.get("agentId")) for line in answer.get("messages", [])]
     rest = {name: value for name, value in answer.items() if name != "messages"}
     structure = {**harmless_json(rest, NAMES), "messages": [line.structure for line in lines]}
-    return Told(telling.expanded(answer, [line.text for line in lines]), _of_record(structure))
+    return ToolAnswer(answer_text.expanded(answer, [line.text for line in lines]), _of_record(structure))
 
 
-def _recorded(answer: Json, body: Json) -> Told:
+def _recorded(answer: Json, body: Json) -> ToolAnswer:
     """Where it went: the model may want to name the session or the id again."""
     structure = {**answer, "id": body["message"]["id"], "sessionId": body["sessionId"]}
-    return Told(telling.recorded(structure), structure, is_error=bool(answer.get("conflicts")))
+    return ToolAnswer(answer_text.recorded(structure), structure, is_error=bool(answer.get("conflicts")))

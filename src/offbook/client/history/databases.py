@@ -32,5 +32,5 @@ def connected(path: Path, *, is_immutable: bool) -> apsw.Connection:
     return connection
 
 
-def told_fault(error: Exception) -> str:
+def format_fault(error: Exception) -> str:
     return "is no SQLite database" if isinstance(error, apsw.NotADBError) else f"cannot be read: {error}"

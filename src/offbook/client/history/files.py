@@ -72,7 +72,7 @@ def files_under(
         yield from (Path(here, name) for name in sorted(names))
 
 
-class Line(NamedTuple):
+class TranscriptLine(NamedTuple):
     number: int
     fields: dict[str, Any]
     where: str
@@ -89,7 +89,7 @@ def readable(files: Iterable[Path], folder: Path, report: ImportReport) -> Itera
             report.problem(name, f"cannot be read: {error}")
 
 
-def json_lines(path: Path, name: str, give: str = "") -> Iterator[Line | Damage]:
+def json_lines(path: Path, name: str, give: str = "") -> Iterator[TranscriptLine | Damage]:
     """Every object, and every line that is none. What cannot be read from some point on is one damage, and so is a file
     that is something else altogether: then `give` says what to give instead."""
     number = 0
@@ -112,12 +112,12 @@ def json_lines(path: Path, name: str, give: str = "") -> Iterator[Line | Damage]
         yield Damage(f"{name} after line {number}", f"cannot be read: {error}", is_whole=True)
 
 
-def line_of(number: int, line: bytes, where: str) -> Line | Damage:
+def line_of(number: int, line: bytes, where: str) -> TranscriptLine | Damage:
     try:
         fields = decoded(line.removeprefix(b"\xef\xbb\xbf"))
     except (ValueError, RecursionError) as error:
         return Damage(where, f"not JSON: {error}")
-    return Line(number, fields, where) if isinstance(fields, dict) else Damage(where, "not a JSON object")
+    return TranscriptLine(number, fields, where) if isinstance(fields, dict) else Damage(where, "not a JSON object")
 
 
 def _pass_over_the_rest(source: IO[bytes]) -> None:

@@ -32,7 +32,7 @@ ODD = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, Recu
 
 
 @dataclass
-class Importing:
+class HistoryImport:
     """`client` None: nobody is asked, as in a dry run without a provider."""
 
     client: Client | None
@@ -49,27 +49,27 @@ class Importing:
             self.report.unreadable += damage.is_whole
             self.report.problem(damage.where, damage.reason)
 
-        telling = _Telling(conversation)
+        session_import = _SessionImport(conversation)
         for batch in batches(_read(conversation, damaged)):
             wanted = [ready for ready in batch if not self._is_before(ready)]
             agent.messages += len(batch)
             agent.before_since += len(batch) - len(wanted)
             if wanted:
-                self._batch(telling, wanted, agent)
+                self._batch(session_import, wanted, agent)
             step = min(left, sum(ready.size_bytes for ready in batch))
             self.advance(step)
             left -= step
         self.advance(left)
         agent.sessions += agent.messages > count
-        if telling.late:
-            late = Late(agent_id=conversation.agent_id, session_id=conversation.key, messages=telling.late)
+        if session_import.late:
+            late = Late(agent_id=conversation.agent_id, session_id=conversation.key, messages=session_import.late)
             self.report.came_after_newer.append(late)
 
     def _is_before(self, ready: Ready) -> bool:
         return self.since is not None and (ready.at is None or ready.at < self.since)
 
-    def _batch(self, telling: _Telling, batch: list[Ready], agent: AgentReport) -> None:
-        missing = self._missing(telling.conversation, batch)
+    def _batch(self, session_import: _SessionImport, batch: list[Ready], agent: AgentReport) -> None:
+        missing = self._missing(session_import.conversation, batch)
         if missing is not None:
             agent.already_there += len(batch) - len(missing)
             batch = missing
@@ -78,10 +78,10 @@ class Importing:
         if self.client is None or (missing is None and self.report.is_dry_run):
             agent.unknown += len(batch)
             return
-        older = telling.older_than_newest(self.client, batch)
-        accepted = len(batch) if self.report.is_dry_run else self._send(telling.conversation, batch, agent)
+        older = session_import.older_than_newest(self.client, batch)
+        accepted = len(batch) if self.report.is_dry_run else self._send(session_import.conversation, batch, agent)
         agent.new += accepted
-        telling.late += min(accepted, older)
+        session_import.late += min(accepted, older)
 
     def _missing(self, conversation: Conversation, batch: Sequence[Ready]) -> list[Ready] | None:
         """Those that the provider does not have. None: it cannot say, and counts duplicates when they come."""
@@ -145,7 +145,7 @@ def _read(conversation: Conversation, damaged: Damaged) -> Iterator[Ready]:
 
 
 @dataclass
-class _Telling:
+class _SessionImport:
     """A session on its way, and how its messages stand to what the provider had of it before."""
 
     conversation: Conversation

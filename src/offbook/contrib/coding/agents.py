@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from offbook.client.history.conversations import Damage, Ready
 from offbook.client.history.fields import decoded, text_or_none
-from offbook.client.history.files import Line
+from offbook.client.history.files import TranscriptLine
 from offbook.contrib.importers import claude_code, codex
 from offbook.contrib.importers.claude_code import Skipped
 from offbook.model.errors import InvalidInput
@@ -81,7 +81,7 @@ class Session(NamedTuple):
 
     key: str
     transcript: Path | None = None
-    told: Callable[[Line], Ready | Skipped | Damage] | None = None
+    read_line: Callable[[TranscriptLine], Ready | Skipped | Damage] | None = None
     is_sub_agent: bool = False
     """Somebody else's errand: what comes of it stands in the session that asked for it."""
 

@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 
 from offbook.client.clients import Client
 from offbook.client.history.conversations import Damage, Ready
-from offbook.client.history.files import LONGEST_EVENT_BYTES, Line, line_of
+from offbook.client.history.files import LONGEST_EVENT_BYTES, TranscriptLine, line_of
 from offbook.contrib.coding.agents import Session
 from offbook.model.errors import OffbookError
 from offbook.model.home import make_private, write_private
@@ -128,7 +128,7 @@ _BLOCK_BYTES = 65_536
 """Also the most of a line's end that is looked at to know it again."""
 
 
-def lines_behind(path: Path, place: Place, limit_bytes: int) -> Iterator[tuple[Line | Damage | None, Place]]:
+def lines_behind(path: Path, place: Place, limit_bytes: int) -> Iterator[tuple[TranscriptLine | Damage | None, Place]]:
     """Each line and the place behind it; None for an empty one. A line that is not finished is left for the next time.
 
     Claude Code takes lines back: it cuts the end off and writes it anew, and by the next hook the file may be longer
@@ -214,18 +214,18 @@ def capture(
     patience_seconds: float = 0.2,
 ) -> Captured:
     """Raises ReadByAnother, OSError."""
-    if session.transcript is None or session.told is None:
+    if session.transcript is None or session.read_line is None:
         return Captured()
     with places.held(session.transcript, patience_seconds=patience_seconds):
         begun = place = places.of(session.transcript)
         messages = damaged = 0
         for line, behind in lines_behind(session.transcript, begun, limit_bytes):
             place = behind
-            told = line if line is None or isinstance(line, Damage) else session.told(line)
-            if isinstance(told, Ready):
-                client.record(session.key, told.wire)
+            read_line = line if line is None or isinstance(line, Damage) else session.read_line(line)
+            if isinstance(read_line, Ready):
+                client.record(session.key, read_line.wire)
                 messages += 1
-            damaged += isinstance(told, Damage)
+            damaged += isinstance(read_line, Damage)
         is_kept = not messages or _is_kept(client, messages)
         if is_kept and place != begun:
             places.keep(session.transcript, place)

@@ -18,7 +18,7 @@ import msgspec
 from offbook.client.clients import Client
 from offbook.client.courier import concerns_messages
 from offbook.client.endpoint import Endpoint
-from offbook.client.outboxes import folders_that_wait, is_meant_for, waiting_in
+from offbook.client.outboxes import folders_that_wait, is_addressed_to, waiting_in
 from offbook.client.recorder import encoded
 from offbook.model.errors import ProviderError, ProviderRefused
 from offbook.model.home import make_private, write_private
@@ -62,20 +62,20 @@ class Ends:
     ) -> int:
         """How many the provider has heard of. With `endpoint` (and `own`, its other names) only what is meant for it;
         none while messages wait behind which they would have to come. Raises OSError."""
-        until, told = time.monotonic() + seconds, 0
+        until, delivered = time.monotonic() + seconds, 0
         for path, end in self._waiting(endpoint, own):
             if time.monotonic() > until:
                 break
             try:
                 client.call("hooks/session-end", end.body)
-                told += 1
+                delivered += 1
             except ProviderRefused as refusal:
                 if not concerns_messages(refusal):
                     continue  # it may be for an agent that this token is not for
             except ProviderError:
                 break
             path.unlink(missing_ok=True)
-        return told
+        return delivered
 
     def _waiting(self, endpoint: Endpoint | None, own: Collection[str]) -> Iterator[tuple[Path, End]]:
         paths = sorted(self._folder.glob(f"*{_SUFFIX}"))
@@ -84,7 +84,7 @@ class Ends:
         for path in paths:
             with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):  # such a file goes with its age
                 end = msgspec.json.decode(path.read_bytes(), type=End)
-                if endpoint is None or is_meant_for(endpoint, end.endpoint, own):
+                if endpoint is None or is_addressed_to(endpoint, end.endpoint, own):
                     yield path, end
 
     def _file(self, client: Client, session_id: str) -> Path:

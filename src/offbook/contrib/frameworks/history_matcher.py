@@ -21,7 +21,7 @@ from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.model.content import render
 from offbook.model.types import Message
 
-LATELY = 256
+COMPARED_MESSAGES = 256
 """How many messages are compared, of those that were recorded, here and by all, and of those that are given, the newest
 of each: what a turn costs does not grow with its session."""
 LEAST_ALIKE = 2
@@ -29,7 +29,7 @@ LEAST_ALIKE = 2
 nothing."""
 
 
-class Told(NamedTuple):
+class KnownMessage(NamedTuple):
     """A message that was recorded, or one that is given. `fingerprint` is None where it is known without."""
 
     id: str
@@ -37,7 +37,7 @@ class Told(NamedTuple):
     role: str = ""
 
 
-class Laid(NamedTuple):
+class Alignment(NamedTuple):
     names: dict[int, str]
     """Of what is given under an id of its own: the id that it was recorded under."""
     older: int = 0
@@ -51,11 +51,11 @@ class Taken(NamedTuple):
     """Ids of the host's of what was recorded too long ago to be looked for."""
 
 
-class Lately:
+class HistoryMatcher:
     """Of one session, for any thread. It does not hold the session: it is let go with it."""
 
     def __init__(self) -> None:
-        self._told: deque[Told] = deque(maxlen=LATELY)
+        self._known: deque[KnownMessage] = deque(maxlen=COMPARED_MESSAGES)
         self._has_asked = False
         self._names: dict[str, str] = {}
         self._older: frozenset[str] = frozenset()
@@ -88,7 +88,7 @@ class Lately:
             return Taken(self._names, self._older)
 
     def ids(self) -> frozenset[str]:
-        return frozenset(one.id for one in self._told)
+        return frozenset(one.id for one in self._known)
 
     def _laid(
         self,
@@ -96,7 +96,7 @@ class Lately:
         known: Sequence[str | None],
         unknown: Sequence[int],
         message_at: Callable[[int], Message],
-    ) -> Laid:
+    ) -> Alignment:
         """Nothing where all that is unknown is new. What is asked last always is: who says the same again, says it
         twice."""
         end = len(known)
@@ -104,68 +104,71 @@ class Lately:
             end -= 1
         unknown = [at for at in unknown if at < end]
         if not unknown:
-            return Laid({})
+            return Alignment({})
         newest = known[unknown[0] - 1] if unknown[0] and not any(known[unknown[0] :]) else None
         if self._ends_with(newest):
-            return Laid({})
+            return Alignment({})
         is_first = not self._has_asked
         if is_first:
             self._look_back(session)
-            if not self._told or self._ends_with(newest):
-                return Laid({})
-        first = end - LATELY  # what comes before is not looked at, but counted
+            if not self._known or self._ends_with(newest):
+                return Alignment({})
+        first = end - COMPARED_MESSAGES  # what comes before is not looked at, but counted
         compared = {at for at in unknown if at >= first}
-        given = [_told(message_at(at)) if at in compared else Told(name or "") for at, name in enumerate(known[:end])]
-        laid = laid_beside(given, list(self._told))
+        given = [
+            _known_message(message_at(at)) if at in compared else KnownMessage(name or "")
+            for at, name in enumerate(known[:end])
+        ]
+        laid = aligned(given, list(self._known))
         if not is_first and any(at >= laid.older and at not in laid.names for at in unknown):
             self._look_back(session)  # before it is taken for new: another process may have answered the last turn
-            laid = laid_beside(given, list(self._told))
+            laid = aligned(given, list(self._known))
         return laid
 
     def _ends_with(self, message_id: str | None) -> bool:
-        return message_id is not None and bool(self._told) and self._told[-1].id == message_id
+        return message_id is not None and bool(self._known) and self._known[-1].id == message_id
 
     def _look_back(self, session: BlockingHotSwapSession) -> None:
         """What the provider has: of a host that was started again, or of another process."""
         self._has_asked = True
-        log = [_told(one) for one in session.recorded(LATELY) if one.id is not None]
-        together = brought_together(log, list(self._told)[-LATELY:])
+        log = [_known_message(one) for one in session.recorded(COMPARED_MESSAGES) if one.id is not None]
+        together = merged_history(log, list(self._known)[-COMPARED_MESSAGES:])
         # Room for all of both: they may have nothing in common, and nobody can tell which of them are newer.
-        self._told = deque(together, maxlen=max(LATELY, len(together)))
+        self._known = deque(together, maxlen=max(COMPARED_MESSAGES, len(together)))
 
     def _record(self, session: BlockingHotSwapSession, message: Message) -> None:
         is_new = message.id is None or not session.knows(message.id)
         said = session.add(message)
         if is_new and said.id is not None:
-            self._told.append(_told(said))
+            self._known.append(_known_message(said))
 
 
-class Latelies:
+class HistoryMatchers:
     """Of all sessions that are in use. For any thread."""
 
     def __init__(self) -> None:
-        self._held: WeakKeyDictionary[BlockingHotSwapSession, Lately] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[BlockingHotSwapSession, HistoryMatcher] = WeakKeyDictionary()
         self._changing = threading.Lock()
 
-    def of(self, session: BlockingHotSwapSession) -> Lately:
+    def of(self, session: BlockingHotSwapSession) -> HistoryMatcher:
         with self._changing:
-            return self._held.setdefault(session, Lately())
+            return self._held.setdefault(session, HistoryMatcher())
 
 
-def _told(message: Message) -> Told:
+def _known_message(message: Message) -> KnownMessage:
     """Who said what, in whatever blocks."""
     said = f"{message.role}\n{render(message)}".encode("utf-8", "surrogatepass")
-    return Told(message.id or "", blake2b(said, digest_size=16).digest(), message.role)
+    return KnownMessage(message.id or "", blake2b(said, digest_size=16).digest(), message.role)
 
 
-def brought_together(log: Sequence[Told], own: Sequence[Told]) -> list[Told]:
+def merged_history(log: Sequence[KnownMessage], own: Sequence[KnownMessage]) -> list[KnownMessage]:
     """The log's messages in its order, which is that of all processes, and those of ours that it has not: behind what
     they stood behind, and the newest, which are still on their way, at the end.
 
     Ours are as they were said: of what was redacted the log has other words.
     """
     there, said = {one.id for one in log}, {one.id: one for one in own}
-    behind: defaultdict[str, list[Told]] = defaultdict(list)
+    behind: defaultdict[str, list[KnownMessage]] = defaultdict(list)
     last = ""
     for one in own:
         if one.id in there:
@@ -179,23 +182,23 @@ def brought_together(log: Sequence[Told], own: Sequence[Told]) -> list[Told]:
     return together + newest
 
 
-def laid_beside(given: Sequence[Told], recorded: Sequence[Told]) -> Laid:
+def aligned(given: Sequence[KnownMessage], recorded: Sequence[KnownMessage]) -> Alignment:
     """Which of the messages given, of those that are not known, were recorded under which id.
 
     In their order, as many as can be; what stands behind the last of them is new. What stands before it may have been
     recorded late, and is looked for wherever it is.
     """
-    first = max(0, len(given) - LATELY)
+    first = max(0, len(given) - COMPARED_MESSAGES)
     claimed = {one.id for one in given[first:] if one.fingerprint is None}
     theirs = [one.id if one.id in claimed else one.fingerprint for one in recorded]
     ours = [one.fingerprint or one.id for one in given[first:]]
     pairs = [(at + first, there) for at, there in in_order(ours, theirs)]
     if not pairs:
-        return Laid({})
+        return Alignment({})
     names = {at: recorded[there].id for at, there in pairs if given[at].fingerprint is not None}
     begins, ends = pairs[0][0], pairs[-1][0]
     is_made_anew = begins in names
-    is_cut = is_made_anew and len(names) >= LEAST_ALIKE and len(recorded) >= LATELY
+    is_cut = is_made_anew and len(names) >= LEAST_ALIKE and len(recorded) >= COMPARED_MESSAGES
     if is_made_anew:
         names |= _changed(given, recorded, pairs)
     taken = claimed.union(names.values())
@@ -207,10 +210,12 @@ def laid_beside(given: Sequence[Told], recorded: Sequence[Told]) -> Laid:
         alike = left.get(given[at].fingerprint) if given[at].fingerprint is not None and at not in names else None
         if alike:
             names[at] = alike.pop(0)
-    return Laid(names, begins if is_cut else 0)
+    return Alignment(names, begins if is_cut else 0)
 
 
-def _changed(given: Sequence[Told], recorded: Sequence[Told], pairs: Sequence[tuple[int, int]]) -> dict[int, str]:
+def _changed(
+    given: Sequence[KnownMessage], recorded: Sequence[KnownMessage], pairs: Sequence[tuple[int, int]]
+) -> dict[int, str]:
     """What stands between the same messages in both and reads otherwise: of what was redacted, or kept outside the
     log, the provider has other words."""
     names: dict[int, str] = {}

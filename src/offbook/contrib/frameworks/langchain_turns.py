@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.client.model_shapes import OPENING
-from offbook.contrib.frameworks.history_matcher import Lately, Taken
+from offbook.contrib.frameworks.history_matcher import HistoryMatcher, Taken
 from offbook.contrib.frameworks.langchain_messages import ids_in, langchain_of, message_of_langchain
 from offbook.contrib.frameworks.sessions import Sessions
 from offbook.model.content import tool_calls
@@ -33,7 +33,7 @@ class _Thread:
     def __init__(self) -> None:
         self.seen: dict[str, Message] = {}
         self.taken = Taken({}, frozenset())
-        self.lately = Lately()
+        self.matcher = HistoryMatcher()
         self.changing = threading.Lock()
 
     def by_id(self, messages: Sequence[BaseMessage]) -> ById:
@@ -91,7 +91,7 @@ class Turns:
 
         new = []
         with thread.changing:
-            thread.taken = names, older = thread.lately.take(session, ids, message_at)
+            thread.taken = names, older = thread.matcher.take(session, ids, message_at)
             for at, own in enumerate(ids):
                 name = names.get(own, own)
                 if own not in older and name not in thread.seen:
@@ -108,9 +108,9 @@ class Turns:
         seen, here = thread.seen, thread.by_id(shown)
         # What the host took out (`RemoveMessage`) is not shown to the model again; the log keeps it. What is too old to
         # be known again in a history that was made anew is none of that.
-        compared: Container[str | None] = thread.lately.ids() if thread.taken.older else seen
-        told = [one for one in session.turn_messages() if one.id not in compared or one.id in here]
-        given = in_their_order([(one.id, _as_it_is(one, seen, here)) for one in told], here)
+        compared: Container[str | None] = thread.matcher.ids() if thread.taken.older else seen
+        sent = [one for one in session.turn_messages() if one.id not in compared or one.id in here]
+        given = in_their_order([(one.id, _as_it_is(one, seen, here)) for one in sent], here)
         placed = with_unrecorded(given, here, seen)
         opening = [HumanMessage(OPENING)] if placed and isinstance(placed[0], AIMessage) else []
         return [*_instructions(shown), *opening, *placed]
@@ -163,28 +163,28 @@ def _instructions(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return list(messages[:said])
 
 
-def _as_it_is(told: Message, seen: Mapping[str, Message], here: ById) -> BaseMessage:
+def _as_it_is(sent: Message, seen: Mapping[str, Message], here: ById) -> BaseMessage:
     """The host's own object where nothing was changed in it: with all that only LangChain knows of it."""
-    own, before = here.get(told.id), seen.get(told.id or "")
+    own, before = here.get(sent.id), seen.get(sent.id or "")
     if own is None or before is None:
-        return langchain_of(told)
-    changed = langchain_of(told)
-    if told.role != before.role or tool_calls(told) != tool_calls(before) or type(changed) is not type(own):
+        return langchain_of(sent)
+    changed = langchain_of(sent)
+    if sent.role != before.role or tool_calls(sent) != tool_calls(before) or type(changed) is not type(own):
         return changed
-    if told.content == before.content:
+    if sent.content == before.content:
         return own
-    added, now = _added(before.content, told.content), message_of_langchain(own).content
+    added, now = _added(before.content, sent.content), message_of_langchain(own).content
     if added and now != before.content:  # the host changed what it says since, and shows it so
-        changed = langchain_of(msgspec.structs.replace(told, content=[*_blocks(now), *added]))
+        changed = langchain_of(msgspec.structs.replace(sent, content=[*_blocks(now), *added]))
     return own.model_copy(update={"content": changed.content})
 
 
-def _added(before: Content, told: Content) -> list[Block]:
+def _added(before: Content, sent: Content) -> list[Block]:
     """What was put behind it for this request. Nothing where it was changed otherwise."""
-    if isinstance(before, str) and isinstance(told, str):
-        return _blocks(told.removeprefix(before).strip()) if told.startswith(before) else []
+    if isinstance(before, str) and isinstance(sent, str):
+        return _blocks(sent.removeprefix(before).strip()) if sent.startswith(before) else []
     first = _blocks(before)
-    return _blocks(told)[len(first) :] if _blocks(told)[: len(first)] == first else []
+    return _blocks(sent)[len(first) :] if _blocks(sent)[: len(first)] == first else []
 
 
 def _blocks(content: Content) -> list[Block]:

@@ -55,12 +55,12 @@ PIECE_CHARS = 32_000
 
 def message_of_value(namespace: tuple[str, ...], key: str, value: dict[str, Any]) -> Message:
     """Raises WrongShape where the value is not JSON: it could not be given back."""
-    told = f"Noted as {key} of {', '.join(namespace)}:"
+    heading = f"Noted as {key} of {', '.join(namespace)}:"
     try:
         text = encoded(value).decode()
     except (TypeError, ValueError, RecursionError) as error:
         raise WrongShape(f"the value of {key!r} is not JSON: {error}") from None
-    pieces = [told, *(text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS))]
+    pieces = [heading, *(text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS))]
     blocks = [{"type": "text", "text": piece} for piece in pieces]
     return message_of({"role": "assistant", "content": blocks, "meta": {MARK: {"key": key}}})
 

@@ -23,7 +23,7 @@ from offbook.client.async_client import AsyncClient
 from offbook.client.hot_swap import DEADLINE_SECONDS, HotSwapSession
 from offbook.client.messages import message_of
 from offbook.client.model_shapes import THOUGHT, is_framed
-from offbook.client.placement import Asked, asked_in, held, placed
+from offbook.client.placement import TurnKey, held, placed, turn_key_of
 from offbook.client.slot import Slot
 from offbook.client.swap_question import Outcome, Questions, SwapStats
 from offbook.contrib.frameworks.sessions import missing
@@ -146,7 +146,7 @@ class OffbookSession(Session):
         self._agent_id = agent_id
         self._options = {**options, "context_window": context_window, "deadline_seconds": deadline_seconds}
         self._questions = Questions(memory, session_id, agent_id, Slot)
-        self._last_turn: tuple[Asked, PreparedTurn] | None = None
+        self._last_turn: tuple[TurnKey, PreparedTurn] | None = None
         self._rest_until = 0.0
         self._given_items: int | None = None  # what the run has that is going on, where all of it is the session's
         self._given_after = 0
@@ -249,7 +249,7 @@ class OffbookSession(Session):
             current = await self._current(given)
             # Where it stands tells two messages of the same words apart.
             messages = [_numbered(message_of_item(cast("Item", item)), at) for at, item in enumerate(current.input)]
-            asked = asked_in(messages, None, self._swap.stats.generation)
+            asked = turn_key_of(messages, None, self._swap.stats.generation)
             turn = None if asked is None else await self._turn(asked)
             if turn is None:
                 return current
@@ -269,7 +269,7 @@ class OffbookSession(Session):
                 return ModelInputData(input=[*_as_given(items_of(kept)), *beyond], instructions=given.instructions)
         return given
 
-    async def _turn(self, asked: Asked) -> PreparedTurn | None:
+    async def _turn(self, asked: TurnKey) -> PreparedTurn | None:
         """Once for each message of the user's: were it another one after a tool's result, nothing would be cached."""
         if self._last_turn is not None and self._last_turn[0] == asked:
             return self._last_turn[1]

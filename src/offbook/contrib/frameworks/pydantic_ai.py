@@ -27,7 +27,7 @@ from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.client.messages import message_of
 from offbook.client.model_shapes import OPENING, THOUGHT
-from offbook.contrib.frameworks.history_matcher import Latelies
+from offbook.contrib.frameworks.history_matcher import HistoryMatchers
 from offbook.contrib.frameworks.sessions import Sessions, missing
 from offbook.model.content import render, tool_calls, tool_results
 from offbook.model.errors import InvalidInput
@@ -72,19 +72,19 @@ _TO_URL_SAFE = str.maketrans("+/", "-_")
 _canonical = msgspec.json.Encoder(order="deterministic")
 
 
-class Said(NamedTuple):
+class RecordedPart(NamedTuple):
     """A part that was said: the message of ours, and where it stands."""
 
     message: Message
     message_at: int
     part_at: int
 
-    def named(self, message_id: str) -> Said:
+    def named(self, message_id: str) -> RecordedPart:
         is_same = self.message.id == message_id
         return self if is_same else self._replace(message=msgspec.structs.replace(self.message, id=message_id))
 
 
-def said_in(messages: Sequence[ModelMessage]) -> list[Said]:
+def recorded_parts(messages: Sequence[ModelMessage]) -> list[RecordedPart]:
     """Every part that somebody said, under an id that is the same each time it is given, and after a restart."""
     times: Counter[str] = Counter()
     found = []
@@ -97,7 +97,7 @@ def said_in(messages: Sequence[ModelMessage]) -> list[Said]:
             digest = hashlib.sha256(_canonical.encode([dumped["kind"], when, part])).hexdigest()[:32]
             times[digest] += 1
             name = f"pydantic-ai:{digest}" + (f":{times[digest]}" if times[digest] > 1 else "")
-            found.append(Said(_message_of(part, name, dumped), at, part_at))
+            found.append(RecordedPart(_message_of(part, name, dumped), at, part_at))
     return found
 
 
@@ -231,7 +231,7 @@ class HotSwap(AbstractCapability[Any]):
 
     def __init__(self, memory: Client, *, context_window: int, session_id: str | None = None, **options: Any) -> None:
         self._sessions = Sessions(memory, {**options, "context_window": context_window})
-        self._latelies = Latelies()
+        self._latelies = HistoryMatchers()
         self._session_id = session_id
 
     @classmethod
@@ -278,27 +278,29 @@ class HotSwap(AbstractCapability[Any]):
 
     def _answered(self, session_id: str, response: ModelResponse) -> None:
         session = self._sessions.of(session_id)
-        lately = self._latelies.of(session)
-        for said in said_in([response]):
-            lately.add(session, said.message)
+        matcher = self._latelies.of(session)
+        for said in recorded_parts([response]):
+            matcher.add(session, said.message)
         session.report_usage(response.usage.input_tokens)
 
     def _given(self, session_id: str, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
         session = self._sessions.of(session_id)
-        said = said_in(messages)
+        said = recorded_parts(messages)
         ids = [one.message.id or "" for one in said]
         names = self._latelies.of(session).take(session, ids, lambda at: said[at].message).names
         recorded = [one.named(names.get(own, own)) for one, own in zip(said, ids, strict=True)]
         return assembled(messages, recorded, session.turn_messages())
 
 
-def assembled(messages: Sequence[ModelMessage], said: Sequence[Said], told: Sequence[Message]) -> list[ModelMessage]:
+def assembled(
+    messages: Sequence[ModelMessage], said: Sequence[RecordedPart], sent: Sequence[Message]
+) -> list[ModelMessage]:
     """`told` as Pydantic AI has it: its own messages where they are whole, the rest made. Instructions that it would
     lose with the messages they stand in come first, and the request that is to be answered comes last."""
     places = {one.message.id: one.message_at for one in said}
     given: list[ModelMessage] = []
     kept: set[int] = set()
-    for at, group in groupby(_sendable(told), key=lambda one: places.get(one.id)):
+    for at, group in groupby(_sendable(sent), key=lambda one: places.get(one.id)):
         if at is None:
             given += made(list(group))
         else:
@@ -314,17 +316,17 @@ def assembled(messages: Sequence[ModelMessage], said: Sequence[Said], told: Sequ
     return [*opening(lost, is_answered=bool(given) and isinstance(given[0], ModelResponse)), *given]
 
 
-def _sendable(told: Sequence[Message]) -> list[Message]:
+def _sendable(sent: Sequence[Message]) -> list[Message]:
     """Without calls that were never answered: of a run that failed, or of an answer that was rejected. Models refuse
     them, and nobody is at work on them when a model is asked."""
-    answered = {call_id for one in told for call_id in tool_results(one)}
-    return [one for one in told if is_readable(one) and answered.issuperset(tool_calls(one))]
+    answered = {call_id for one in sent for call_id in tool_results(one)}
+    return [one for one in sent if is_readable(one) and answered.issuperset(tool_calls(one))]
 
 
-def _with_parts(own: ModelMessage, said: Sequence[Said], told: Sequence[Message]) -> ModelMessage:
+def _with_parts(own: ModelMessage, said: Sequence[RecordedPart], sent: Sequence[Message]) -> ModelMessage:
     """The host's own object where all that was said in it is told as it was."""
     before = {one.part_at: one.message for one in said}
-    now = {message.id: message for message in told}
+    now = {message.id: message for message in sent}
     parts: list[Any] = []
     for at, part in enumerate(own.parts):
         if at not in before:

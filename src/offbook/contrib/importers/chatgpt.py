@@ -26,7 +26,7 @@ from offbook.client.history.fields import (
     time_of,
 )
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.contrib.importers.documents import Element, found, heads
+from offbook.contrib.importers.documents import Element, find_elements, heads
 
 # ── The content of a message of ChatGPT, by its `content_type`, as text or as blocks ──
 
@@ -114,7 +114,7 @@ class _Tree(NamedTuple):
 
 
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
-    elements, others = found(path, DOCUMENTS, report, give=GIVE)
+    elements, others = find_elements(path, DOCUMENTS, report, give=GIVE)
     images = sum(bool(re.search(r"\.(?:png|jpe?g|webp|gif|dat|wav|mp4|pdf)$", name, re.IGNORECASE)) for name in others)
     if images:
         report.leave("pictures, recordings and files beside the conversations", BESIDE, images)

@@ -24,7 +24,7 @@ from offbook.client.history.fields import (
     time_of,
     without_blanks,
 )
-from offbook.client.history.files import Line, files_under, json_lines, readable
+from offbook.client.history.files import TranscriptLine, files_under, json_lines, readable
 from offbook.client.history.formats import FORMATS, Owner
 
 # ── One line of a Claude Code session: something that was said, or the reason why it is none ──
@@ -36,7 +36,7 @@ _COMMANDS = ("<command-", "<local-command-", "<bash-")
 """How a line begins that holds a command of the program and what it printed, under the user's name."""
 
 
-class Said(NamedTuple):
+class TranscriptMessage(NamedTuple):
     role: str
     content: str | list[dict[str, Any]]
     labels: dict[str, Any]
@@ -48,7 +48,7 @@ class Skipped(NamedTuple):
     why: str
 
 
-def read(fields: dict[str, Any]) -> Said | Skipped:
+def read(fields: dict[str, Any]) -> TranscriptMessage | Skipped:
     """ValueError for a message that has no content."""
     kind = fields.get("type")
     if kind == "summary":
@@ -69,10 +69,10 @@ def read(fields: dict[str, Any]) -> Said | Skipped:
         raise ValueError("it has no content")
     if kind == "assistant":
         return _reply(fields, message, content)
-    return _told(fields, content)
+    return _message_in(fields, content)
 
 
-def _queued(attachment: dict[str, Any]) -> Said | Skipped:
+def _queued(attachment: dict[str, Any]) -> TranscriptMessage | Skipped:
     prompt, mode = attachment.get("prompt"), attachment.get("commandMode", "prompt")
     is_typed = mode == "prompt" and dictionary(attachment.get("origin")).get("kind", "human") == "human"
     if attachment.get("type") != "queued_command" or not is_typed:
@@ -80,20 +80,20 @@ def _queued(attachment: dict[str, Any]) -> Said | Skipped:
     content = prompt if isinstance(prompt, str) else without_blanks(_blocks(prompt))
     if not content:
         return Skipped("empty messages", "nothing is said in them")
-    return Said("user", content, {}, {"isQueued": True})
+    return TranscriptMessage("user", content, {}, {"isQueued": True})
 
 
-def _reply(fields: dict[str, Any], message: dict[str, Any], content: str | list[Any]) -> Said | Skipped:
+def _reply(fields: dict[str, Any], message: dict[str, Any], content: str | list[Any]) -> TranscriptMessage | Skipped:
     model = text_or_none(message.get("model"))
     if model == NO_MODEL or fields.get("isApiErrorMessage") is True:
         return Skipped("notices of errors", OWN_WORDS)
     kept = content if isinstance(content, str) else without_blanks(_blocks(content))
     if not kept:
         return Skipped("empty messages", "nothing is said in them, or their thoughts are sealed")
-    return Said("assistant", kept, {"model": model}, {"messageId": text_or_none(message.get("id"))})
+    return TranscriptMessage("assistant", kept, {"model": model}, {"messageId": text_or_none(message.get("id"))})
 
 
-def _told(fields: dict[str, Any], content: str | list[Any]) -> Said | Skipped:
+def _message_in(fields: dict[str, Any], content: str | list[Any]) -> TranscriptMessage | Skipped:
     blocks = [] if isinstance(content, str) else _blocks(content)
     kept = content if isinstance(content, str) else without_blanks(blocks)
     if not kept:
@@ -101,13 +101,13 @@ def _told(fields: dict[str, Any], content: str | list[Any]) -> Said | Skipped:
     results = [block for block in blocks if block.get("type") == "tool_result"]
     if results and len(results) == len(blocks):
         call_id = results[0].get("tool_use_id") if len(results) == 1 else None
-        return Said("tool", kept, {"toolCallId": call_id}, {})
+        return TranscriptMessage("tool", kept, {"toolCallId": call_id}, {})
     by = text_or_none(dictionary(fields.get("origin")).get("kind"))
     if by not in (None, "human"):
-        return Said("user", kept, {"origin": f"claude-code:{by}"}, {})
+        return TranscriptMessage("user", kept, {"origin": f"claude-code:{by}"}, {})
     if isinstance(kept, str) and kept.lstrip().startswith(_COMMANDS):
-        return Said("user", kept, {"origin": "claude-code:command"}, {})
-    return Said("user", kept, {}, {})
+        return TranscriptMessage("user", kept, {"origin": "claude-code:command"}, {})
+    return TranscriptMessage("user", kept, {}, {})
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
@@ -166,15 +166,15 @@ def _messages(
                 return
             continue
         has_types = has_types or isinstance(found.fields.get("type"), str)
-        told = message_of(found, path.stem, imported, first)
-        if isinstance(told, Damage):
-            damaged(told)
-        elif isinstance(told, Skipped):
-            report.leave(*told)
-        elif told.wire["id"] not in seen:
-            seen.add(told.wire["id"])
-            report.note_time(found.fields.get("timestamp"), told.at)
-            yield told
+        outcome = message_of(found, path.stem, imported, first)
+        if isinstance(outcome, Damage):
+            damaged(outcome)
+        elif isinstance(outcome, Skipped):
+            report.leave(*outcome)
+        elif outcome.wire["id"] not in seen:
+            seen.add(outcome.wire["id"])
+            report.note_time(found.fields.get("timestamp"), outcome.at)
+            yield outcome
             first = {}
     if number and not has_types:
         damaged(
@@ -187,7 +187,7 @@ def _messages(
 
 
 def message_of(
-    line: Line, session_id: str, imported: Container[str], more: dict[str, Any] | None = None
+    line: TranscriptLine, session_id: str, imported: Container[str], more: dict[str, Any] | None = None
 ) -> Ready | Skipped | Damage:
     """What a line of a session comes to, the same whoever reads it. `imported`: the sessions that are read themselves;
     `more` goes into the message's meta."""

@@ -27,7 +27,7 @@ from offbook.client.history.fields import (
     without_blanks,
 )
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.contrib.importers.documents import Element, found, heads
+from offbook.contrib.importers.documents import Element, find_elements, heads
 
 DOCUMENTS = re.compile(r"conversations(?:-\d+)?\.json")
 ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -48,7 +48,7 @@ _KEPT_FIELDS = ("type", "text", "thinking", "id", "name", "input", "tool_use_id"
 
 
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
-    elements, others = found(path, DOCUMENTS, report, give=GIVE)
+    elements, others = find_elements(path, DOCUMENTS, report, give=GIVE)
     for name in others:
         report.leave(*NOT_TAKEN.get(name, ("other files of the export", "only conversations are taken from it")))
     taken: dict[str, tuple[datetime | None, Conversation]] = {}
@@ -115,12 +115,12 @@ def _messages(element: Element, key: str, report: ImportReport, damaged: Damaged
         if role is None:
             damaged(Damage(where, f"its sender is {message.get('sender')!r}"))
             continue
-        for one in _told(message_id, role, message, at, where, first, report):
+        for one in _messages_in(message_id, role, message, at, where, first, report):
             yield one
             first = {}
 
 
-def _told(
+def _messages_in(
     message_id: str,
     role: str,
     message: dict[str, Any],

@@ -19,9 +19,9 @@ from uuid import UUID
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
 from offbook.client.history.fields import bounded, dictionary, digest_of, ready, text_or_none, time_of
-from offbook.client.history.files import Line, files_under, json_lines, readable
+from offbook.client.history.files import TranscriptLine, files_under, json_lines, readable
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.contrib.importers.claude_code import COPIED, Said, Skipped
+from offbook.contrib.importers.claude_code import COPIED, Skipped, TranscriptMessage
 from offbook.contrib.importers.codex_lines import ITEMS, read
 
 # ── What a forked session of Codex took over from the one that it was forked from ──
@@ -35,14 +35,14 @@ class Copies:
     """Asked of each line in turn. `before` gives what the other session held at that time, and is asked once, when a
     line may be a copy: of a fork that goes on, nothing is read but its own."""
 
-    def __init__(self, forked: datetime, written: datetime, before: Callable[[], Iterable[Said]]) -> None:
+    def __init__(self, forked: datetime, written: datetime, before: Callable[[], Iterable[TranscriptMessage]]) -> None:
         self._forked = forked
         self._latest = written + timedelta(seconds=WRITTEN_SECONDS)
         self._before = before
         self._left: Counter[bytes] | None = None
         self._is_over = False
 
-    def has(self, kind: Any, payload: dict[str, Any], at: datetime | None, said: Said | Skipped) -> bool:
+    def has(self, kind: Any, payload: dict[str, Any], at: datetime | None, said: TranscriptMessage | Skipped) -> bool:
         if not self._is_over:
             self._is_over = at is None or at > self._latest or _begins_turn(kind, payload, self._forked)
         if self._is_over or isinstance(said, Skipped):
@@ -67,12 +67,12 @@ def _begins_turn(kind: Any, payload: dict[str, Any], forked: datetime) -> bool:
     return turn.version == 7 and turn.int >> 80 >= forked.timestamp() * 1000
 
 
-def _digest(said: Said) -> bytes | None:
+def _digest(said: TranscriptMessage) -> bytes | None:
     try:
-        told = json.dumps([said.role, said.content, said.labels], sort_keys=True)  # also of half a character
+        outcome = json.dumps([said.role, said.content, said.labels], sort_keys=True)  # also of half a character
     except RecursionError:
         return None
-    return blake2b(told.encode(), digest_size=16).digest()
+    return blake2b(outcome.encode(), digest_size=16).digest()
 
 
 SUB_AGENT = "what a sub-agent did; what it answered stands in the session that asked it"
@@ -162,7 +162,7 @@ def copies_of(head: Head, file_of: FileOf) -> Copies | None:
     return Copies(forked, written, partial(_said_until, head.forked_from, forked, file_of))
 
 
-def _said_until(session_id: str, until: datetime, file_of: FileOf) -> Iterator[Said]:
+def _said_until(session_id: str, until: datetime, file_of: FileOf) -> Iterator[TranscriptMessage]:
     path = file_of(session_id)
     for found in json_lines(path, path.name) if path else ():
         if isinstance(found, Damage):
@@ -174,7 +174,7 @@ def _said_until(session_id: str, until: datetime, file_of: FileOf) -> Iterator[S
             said = read(*_envelope(found))
         except ValueError:
             continue
-        if isinstance(said, Said):
+        if isinstance(said, TranscriptMessage):
             yield said
 
 
@@ -192,15 +192,15 @@ def _messages(
                 return
             continue
         is_known = is_known or _envelope(found)[0] in ("session_meta", "response_item", "event_msg")
-        told = message_of(found, head, copies)
-        if isinstance(told, Damage):
-            damaged(told)
-        elif isinstance(told, Skipped):
-            report.leave(*told)
-        elif told.wire["id"] not in seen:
-            seen.add(told.wire["id"])
-            report.note_time(_said_at(found, head), told.at)
-            yield told
+        outcome = message_of(found, head, copies)
+        if isinstance(outcome, Damage):
+            damaged(outcome)
+        elif isinstance(outcome, Skipped):
+            report.leave(*outcome)
+        elif outcome.wire["id"] not in seen:
+            seen.add(outcome.wire["id"])
+            report.note_time(_said_at(found, head), outcome.at)
+            yield outcome
     if number and not is_known:
         damaged(
             Damage(
@@ -211,7 +211,7 @@ def _messages(
         )
 
 
-def message_of(line: Line, head: Head, copies: Copies | None = None) -> Ready | Skipped | Damage:
+def message_of(line: TranscriptLine, head: Head, copies: Copies | None = None) -> Ready | Skipped | Damage:
     """What a line of a session comes to, the same whoever reads it. `copies`: of a fork, asked of line after line."""
     kind, payload = _envelope(line)
     try:
@@ -228,11 +228,11 @@ def message_of(line: Line, head: Head, copies: Copies | None = None) -> Ready | 
     return ready(message_id, said.role, said.content, at=at, where=line.where, labels=said.labels, meta=meta)
 
 
-def _said_at(line: Line, head: Head) -> Any:
+def _said_at(line: TranscriptLine, head: Head) -> Any:
     return line.fields.get("timestamp") or head.started
 
 
-def _envelope(line: Line) -> tuple[Any, dict[str, Any]]:
+def _envelope(line: TranscriptLine) -> tuple[Any, dict[str, Any]]:
     kind, payload = line.fields.get("type"), line.fields.get("payload")
     if isinstance(kind, str) and kind in ITEMS and payload is None:
         return "response_item", line.fields

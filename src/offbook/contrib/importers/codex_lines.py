@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from offbook.client.history.fields import decoded, dictionaries, dictionary, text_or_none, without_blanks
-from offbook.contrib.importers.claude_code import Said, Skipped
+from offbook.contrib.importers.claude_code import Skipped, TranscriptMessage
 
 OWN_WORDS = "Codex wrote it to itself"
 _NOTHING_SAID = "nothing is said in them, or their thoughts are sealed"
@@ -44,7 +44,7 @@ ITEMS = frozenset({"message", "reasoning", *_CALLS, *_RESULTS, *_LEFT_OUT})
 """What an item may be. The first versions wrote items without an envelope."""
 
 
-def read(kind: Any, payload: dict[str, Any]) -> Said | Skipped:
+def read(kind: Any, payload: dict[str, Any]) -> TranscriptMessage | Skipped:
     """Of a line's type and payload. ValueError for a message that has no content."""
     if kind != "response_item":
         return Skipped(f"lines of kind {str(kind)[:60]}", "bookkeeping of Codex")
@@ -60,7 +60,7 @@ def read(kind: Any, payload: dict[str, Any]) -> Said | Skipped:
     return _LEFT_OUT.get(str(item)) or Skipped(f"items of kind {str(item)[:60]}", "bookkeeping of Codex")
 
 
-def _message(payload: dict[str, Any]) -> Said | Skipped:
+def _message(payload: dict[str, Any]) -> TranscriptMessage | Skipped:
     role, content = payload.get("role"), payload.get("content")
     if role not in ("user", "assistant"):
         return Skipped("instructions", OWN_WORDS)
@@ -72,13 +72,13 @@ def _message(payload: dict[str, Any]) -> Said | Skipped:
     meta = {"phase": text_or_none(payload.get("phase"))}
     if role == "assistant":
         said = without_blanks(blocks)
-        return Said("assistant", said, {}, meta) if said else Skipped("empty messages", _NOTHING_SAID)
+        return TranscriptMessage("assistant", said, {}, meta) if said else Skipped("empty messages", _NOTHING_SAID)
     typed = [block for block in blocks if not _is_of_the_program(block)]
     said = without_blanks(typed)
     if not said:
         return Skipped("context that Codex adds" if len(typed) < len(blocks) else "empty messages", OWN_WORDS)
     is_command = isinstance(said, str) and _is_between(said, _COMMAND)
-    return Said("user", said, {"origin": "codex:command"} if is_command else {}, meta)
+    return TranscriptMessage("user", said, {"origin": "codex:command"} if is_command else {}, meta)
 
 
 def _plain(block: dict[str, Any]) -> dict[str, Any]:
@@ -100,15 +100,15 @@ def _is_between(text: str, marks: tuple[str, str]) -> bool:
     return trimmed[: len(begins)].lower() == begins and trimmed[-len(ends) :].lower() == ends
 
 
-def _thought(payload: dict[str, Any]) -> Said | Skipped:
+def _thought(payload: dict[str, Any]) -> TranscriptMessage | Skipped:
     parts = dictionaries(payload.get("summary")) + dictionaries(payload.get("content"))
     text = "\n\n".join(part["text"] for part in parts if text_or_none(part.get("text")))
     if not text:
         return Skipped("empty messages", _NOTHING_SAID)
-    return Said("assistant", [{"type": "thinking", "thinking": text}], {}, {})
+    return TranscriptMessage("assistant", [{"type": "thinking", "thinking": text}], {}, {})
 
 
-def _call(item: str, payload: dict[str, Any]) -> Said:
+def _call(item: str, payload: dict[str, Any]) -> TranscriptMessage:
     given = payload.get(_CALLS[item])
     called = {
         "type": "tool-call",
@@ -116,7 +116,7 @@ def _call(item: str, payload: dict[str, Any]) -> Said:
         "name": text_or_none(payload.get("name")) or item,
         "arguments": _arguments(given) if item == "function_call" else given,
     }
-    return Said("assistant", [called], {}, {})
+    return TranscriptMessage("assistant", [called], {}, {})
 
 
 def _arguments(given: Any) -> Any:
@@ -125,15 +125,15 @@ def _arguments(given: Any) -> Any:
     return value if isinstance(value, dict) else given
 
 
-def _result(payload: dict[str, Any]) -> Said:
+def _result(payload: dict[str, Any]) -> TranscriptMessage:
     output = payload.get("output")
     if isinstance(output, dict):  # of older versions
         output = output.get("content", output.get("content_items"))
-    told = dictionary(_decoded_or_none(output)).get("output")  # the shell's, beside its exit code
-    if isinstance(told, str):
-        output = told
+    shell_output = dictionary(_decoded_or_none(output)).get("output")  # the shell's, beside its exit code
+    if isinstance(shell_output, str):
+        output = shell_output
     content = output if isinstance(output, str) else without_blanks([_plain(each) for each in dictionaries(output)])
-    return Said("tool", content, {"toolCallId": text_or_none(payload.get("call_id"))}, {})
+    return TranscriptMessage("tool", content, {"toolCallId": text_or_none(payload.get("call_id"))}, {})
 
 
 def _decoded_or_none(value: Any) -> Any:

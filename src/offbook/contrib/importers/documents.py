@@ -43,13 +43,13 @@ class Element(NamedTuple):
     raw: msgspec.Raw | bytes
 
 
-class Found(NamedTuple):
+class FoundElements(NamedTuple):
     elements: list[Element]
     others: list[str]
     """The names of the files beside them."""
 
 
-def found(path: Path, wanted: re.Pattern[str], report: ImportReport, *, give: str) -> Found:
+def find_elements(path: Path, wanted: re.Pattern[str], report: ImportReport, *, give: str) -> FoundElements:
     """Every element of every document whose name is wanted. A file that is named itself is taken whatever its name.
     `give` says what to give where there is no such document."""
     elements: list[Element] = []
@@ -85,7 +85,7 @@ def found(path: Path, wanted: re.Pattern[str], report: ImportReport, *, give: st
         _unreadable(report, str(path), f"{DAMAGED} ({error})")
     except FAULTS as error:
         _unreadable(report, str(path), f"cannot be read: {error}")
-    return Found(elements, names)
+    return FoundElements(elements, names)
 
 
 def heads(
@@ -201,8 +201,8 @@ def _salvaged(data: bytes, where: str, report: ImportReport) -> list[Element]:
         try:
             value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            told = f"not JSON from character {position:,} on, damaged or cut off: {error}; copy or export it again"
-            _unreadable(report, f"{where} after #{len(elements)}", told)
+            detail = f"not JSON from character {position:,} on, damaged or cut off: {error}; copy or export it again"
+            _unreadable(report, f"{where} after #{len(elements)}", detail)
             return elements
         elements.append(Element(f"{where} #{len(elements) + 1}", encoded(value)))
         if not is_list:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
-from offbook.client.history.databases import FAULTS, connected, is_in_use, told_fault
+from offbook.client.history.databases import FAULTS, connected, format_fault, is_in_use
 from offbook.client.history.fields import (
     bounded,
     decoded,
@@ -85,13 +85,13 @@ NAME = "lcm.db"
 ROWS_AT_A_TIME = 500
 NEEDED = frozenset({"conversations", "messages"})
 _PART_COLUMNS = ("part_type", "text_content", "tool_call_id", "tool_name", "tool_input", "tool_output", "metadata")
-_TOLD_OF = {
+_REPORTED = {
     "summaries": ("summaries", "Offbook makes its own from the messages"),
     "large_files": ("large files beside the database", "the message says in their place what they were"),
 }
 
 
-class _Stretch(NamedTuple):
+class _Conversation(NamedTuple):
     """One conversation of the database: a session key has several, one for each time it was begun anew."""
 
     conversation_id: int
@@ -112,18 +112,18 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         finally:
             connection.close()
     except FAULTS as error:
-        _unreadable(report, file, f"{told_fault(error)}: {FORMATS['lcm'].give}")
+        _unreadable(report, file, f"{format_fault(error)}: {FORMATS['lcm'].give}")
         return []
-    total = sum(stretch.messages for stretches in sessions.values() for stretch in stretches)
+    total = sum(conversation.messages for by_key in sessions.values() for conversation in by_key)
     size = file.stat().st_size
     return [
         Conversation(
             owner(key),
             key,
-            size * sum(each.messages for each in stretches) // max(1, total),
-            partial(_messages, file, stretches, report),
+            size * sum(each.messages for each in by_key) // max(1, total),
+            partial(_messages, file, by_key, report),
         )
-        for key, stretches in sessions.items()
+        for key, by_key in sessions.items()
     ]
 
 
@@ -132,11 +132,11 @@ def _unreadable(report: ImportReport, file: Path, reason: str) -> None:
     report.problem(str(file), reason)
 
 
-def _sessions(connection: apsw.Connection, report: ImportReport) -> dict[str, list[_Stretch]]:
+def _sessions(connection: apsw.Connection, report: ImportReport) -> dict[str, list[_Conversation]]:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables >= NEEDED:
         raise OSError("it has no tables of conversations and messages")
-    for table, (what, why) in _TOLD_OF.items():
+    for table, (what, why) in _REPORTED.items():
         if table in tables:
             [(count,)] = connection.execute(f"SELECT count(*) FROM {table}")  # noqa: S608 one of two names
             if count:
@@ -144,17 +144,17 @@ def _sessions(connection: apsw.Connection, report: ImportReport) -> dict[str, li
     columns = _columns(connection, "conversations")
     key = "c.session_key" if "session_key" in columns else "NULL"
     title = "c.title" if "title" in columns else "NULL"
-    sessions: dict[str, list[_Stretch]] = {}
+    sessions: dict[str, list[_Conversation]] = {}
     for session_key, *fields in connection.execute(
         f"SELECT {key}, c.conversation_id, c.session_id, {title}, "  # noqa: S608 names from above
         "(SELECT count(*) FROM messages m WHERE m.conversation_id = c.conversation_id) "
         "FROM conversations c ORDER BY c.conversation_id"
     ):
-        stretch = _Stretch(fields[0], str(fields[1]), text_or_none(fields[2]), fields[3])
+        conversation = _Conversation(fields[0], str(fields[1]), text_or_none(fields[2]), fields[3])
         if session_key and is_incognito(str(session_key)):
             report.leave("incognito conversations", "nobody wants these recorded")
-        elif stretch.messages:
-            sessions.setdefault(_key(session_key, stretch.session_id), []).append(stretch)
+        elif conversation.messages:
+            sessions.setdefault(_key(session_key, conversation.session_id), []).append(conversation)
     return sessions
 
 
@@ -168,7 +168,7 @@ def _columns(connection: apsw.Connection, table: str) -> frozenset[str]:
     return frozenset(name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
 
 
-def _messages(file: Path, stretches: list[_Stretch], report: ImportReport, damaged: Damaged) -> Iterator[Ready]:
+def _messages(file: Path, by_key: list[_Conversation], report: ImportReport, damaged: Damaged) -> Iterator[Ready]:
     place = file.name
     try:
         connection = connected(file, is_immutable=not is_in_use(file))
@@ -177,18 +177,18 @@ def _messages(file: Path, stretches: list[_Stretch], report: ImportReport, damag
         return
     seen: set[str] = set()
     try:
-        for stretch in stretches:
-            place = f"{file.name} conversation {stretch.conversation_id}"
-            yield from _of_stretch(connection, stretch, place, seen, report, damaged)
+        for conversation in by_key:
+            place = f"{file.name} conversation {conversation.conversation_id}"
+            yield from _of_conversation(connection, conversation, place, seen, report, damaged)
     except FAULTS as error:
         damaged(Damage(place, f"cannot be read to its end: {error}", is_whole=True))
     finally:
         connection.close()
 
 
-def _of_stretch(
+def _of_conversation(
     connection: apsw.Connection,
-    stretch: _Stretch,
+    conversation: _Conversation,
     place: str,
     seen: set[str],
     report: ImportReport,
@@ -197,12 +197,12 @@ def _of_stretch(
     has_entries = "transcript_entry_id" in _columns(connection, "messages")
     has_parts = _columns(connection, "message_parts") >= {*_PART_COLUMNS, "ordinal", "message_id"}
     entry_id = "transcript_entry_id" if has_entries else "NULL"
-    title, last, count = stretch.title, None, ROWS_AT_A_TIME
+    title, last, count = conversation.title, None, ROWS_AT_A_TIME
     while count == ROWS_AT_A_TIME:
         rows = connection.execute(
             f"SELECT seq, message_id, role, content, created_at, {entry_id} FROM messages "  # noqa: S608 one of two
             "WHERE conversation_id = ? AND (? IS NULL OR seq > ?) ORDER BY seq LIMIT ?",
-            (stretch.conversation_id, last, last, ROWS_AT_A_TIME),
+            (conversation.conversation_id, last, last, ROWS_AT_A_TIME),
         )
         count = 0
         for seq, message_id, role, text, created_at, entry in rows:
@@ -216,9 +216,9 @@ def _of_stretch(
             # Some entries are anchored wrongly: a second message under one entry goes under a name of its own.
             own_id = text_or_none(entry) if text_or_none(entry) not in seen else None
             # The time is in it because another database may have other words at the same place.
-            own_id = own_id or f"lcm:{stretch.conversation_id}:{seq}:{created_at}"
+            own_id = own_id or f"lcm:{conversation.conversation_id}:{seq}:{created_at}"
             seen.add(own_id)
-            meta |= {"title": title, "hostSessionId": stretch.session_id, "lcmMessageId": message_id}
+            meta |= {"title": title, "hostSessionId": conversation.session_id, "lcmMessageId": message_id}
             at = time_of(created_at)
             report.note_time(created_at, at)
             yield ready(own_id, role, content, at=at, where=where, labels=labels, meta=meta)

@@ -109,10 +109,10 @@ def _messages(path: Path, name: str, report: ImportReport, damaged: Damaged) -> 
         seen.add(message_id)
         at = _noted_at(note, name) or time_of(changed_at)
         where = f"{name} line {note.line}"
-        yield ready(message_id, "user", _told(note), at=at, where=where, labels={"origin": ORIGIN}, meta=meta)
+        yield ready(message_id, "user", _format_note(note), at=at, where=where, labels={"origin": ORIGIN}, meta=meta)
 
 
-def _told(note: Note) -> str:
+def _format_note(note: Note) -> str:
     """A note that is found alone must still say what it is about."""
     if not note.headings:
         return note.text

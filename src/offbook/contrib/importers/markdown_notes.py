@@ -43,7 +43,7 @@ def notes(text: str, leave: Callable[[str], None] = lambda what: None) -> Iterat
     reading = _Reading(last_end, second_mark, leave)
     for number, line in enumerate(lines[begin:], begin + 1):
         yield from reading.line(number, line)
-    yield from reading.told()
+    yield from reading.finished_block()
 
 
 class _Reading:
@@ -60,7 +60,7 @@ class _Reading:
         self._begun = 0
         self._fence = ""
 
-    def told(self) -> Iterator[Note]:
+    def finished_block(self) -> Iterator[Note]:
         """The block that ends here, if it is a note."""
         body = _body(self._block)
         self._block = []
@@ -98,18 +98,18 @@ class _Reading:
             _put(self._headings, 1 if under[1][0] == "=" else 2, self._block[0].strip())
             self._block = []
         elif (heading := _HEADING.fullmatch(line)) and not (self._block and _is_indented(line)):
-            yield from self.told()
+            yield from self.finished_block()
             _put(self._headings, len(heading[1]), (heading[2] or "").strip())
         elif _RULE.fullmatch(line):
-            yield from self.told()
+            yield from self.finished_block()
         elif line.strip():
             if self._is_next(line):
-                yield from self.told()
+                yield from self.finished_block()
             self._add(number, line)
         elif self._in_item():
             self._block.append("")  # what follows indented is still of this item
         else:
-            yield from self.told()
+            yield from self.finished_block()
 
     def _may_be_heading(self, number: int) -> bool:
         """Whether the block is one if this line underlines it."""

@@ -9,7 +9,7 @@ from offbook.contrib.proxy.fingerprints import ID_PREFIX, Known
 from offbook.model.types import Message
 
 CONVERSATION = "conversation/"
-MOST_UNTOLD = 4_096
+MOST_UNSENT = 4_096
 """Messages that may wait for a name."""
 
 
@@ -26,7 +26,7 @@ class Conversation:
         """Nodes of answers of which the client chooses one: the one that comes back is the first."""
         self.ends: dict[str, str] = {}
         """The node that stands last, by what a request says it follows."""
-        self.untold: dict[str, Message] = {}
+        self.unsent: dict[str, Message] = {}
         """What was said while it has no name yet, by id."""
         self.answered_tip: str | None = None
         """The end of the request that was answered last while it had none."""
@@ -41,9 +41,9 @@ class Conversation:
     def tell_later(self, message_id: str, message: Message) -> None:
         if message_id in self.recorded:
             return
-        self.untold[message_id] = message
-        if len(self.untold) > MOST_UNTOLD:
-            del self.untold[next(iter(self.untold))]
+        self.unsent[message_id] = message
+        if len(self.unsent) > MOST_UNSENT:
+            del self.unsent[next(iter(self.unsent))]
 
 
 class Turn:
@@ -143,7 +143,7 @@ class Owners:
                 del self._by_key[key]
 
 
-def meant(owners: Sequence[Conversation], chain: Sequence[Known], at: int) -> Conversation | None:
+def continued_by(owners: Sequence[Conversation], chain: Sequence[Known], at: int) -> Conversation | None:
     """Which of them a request goes on with that has their answer at `at`. None where that cannot be told: then it is
     one of its own, since nobody may be shown what somebody else said."""
     if len(owners) == 1:

@@ -24,7 +24,7 @@ from offbook.contrib.proxy.conversation import (
     Turn,
     answered_alone,
     behind_response,
-    meant,
+    continued_by,
     named,
 )
 from offbook.contrib.proxy.fingerprints import (
@@ -226,7 +226,7 @@ class Conversations:
         for at in range(len(chain) - 1, -1, -1):
             owners = self._owners.of(chain[at].node)
             if owners:
-                conversation = meant(owners, chain, at)
+                conversation = continued_by(owners, chain, at)
                 return conversation, None if conversation is None else at
         return None, None
 

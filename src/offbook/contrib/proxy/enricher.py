@@ -19,7 +19,7 @@ import structlog
 
 from offbook.client.clients import AsyncClient
 from offbook.client.messages import message_of
-from offbook.client.placement import asked_in, held
+from offbook.client.placement import held, turn_key_of
 from offbook.contrib.proxy.answers import Answer
 from offbook.contrib.proxy.backoff import Refusals, Rest
 from offbook.contrib.proxy.contexts import size_tokens
@@ -195,7 +195,7 @@ class Enricher:
             conversation.tell_later(place.id, message_of({**said, "model": answer.model}))
         if conversation.session_id is None and places:
             self._name_soon(turn, request, places[0])
-        self._naming.tell_untold(conversation)
+        self._naming.send_unsent(conversation)
 
     def _name_soon(self, turn: Turn, request: Request, answer: Known) -> None:
         _tell_later(turn, request)
@@ -266,7 +266,7 @@ class Enricher:
         self, items: Sequence[Item], turn: Turn, context: Context, used_tokens: int, until: float
     ) -> PreparedTurn | None:
         """Once a question: were it another one after a tool's result, nothing from the question on would be cached."""
-        asked = asked_in([item.message for item in items], None, context.generation)
+        asked = turn_key_of([item.message for item in items], None, context.generation)
         if asked is None:
             return None
         asked = asked._replace(message_id=_question_id(items))

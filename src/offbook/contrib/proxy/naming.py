@@ -54,15 +54,15 @@ class Naming:
             if not missing and conversation.session_id is None:
                 self._conversations.adopt(turn, known.id, known, said)
 
-    def tell_untold(self, conversation: Conversation) -> None:
+    def send_unsent(self, conversation: Conversation) -> None:
         """What waited for the name, where there is one now."""
         if conversation.session_id is None:
             return
-        for message_id, message in conversation.untold.items():
+        for message_id, message in conversation.unsent.items():
             if message_id not in conversation.recorded:
                 conversation.recorded.add(message_id)
                 self.keep(conversation.session_id, message_id, message)
-        conversation.untold.clear()
+        conversation.unsent.clear()
 
     def keep(self, session_id: str, message_id: str, message: Message) -> None:
         self._memory.record(session_id, msgspec.structs.replace(message, id=message_id))
@@ -85,7 +85,7 @@ class Naming:
         finally:
             if not is_anothers:
                 self._conversations.name(conversation, answer)
-            self.tell_untold(conversation)
+            self.send_unsent(conversation)
 
     async def _is_known(self, answer: Known) -> bool:
         """While nobody can say, it is not: only with a name is what was said safe in the outbox."""

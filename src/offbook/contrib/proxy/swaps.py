@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from offbook.client.clients import AsyncClient
 from offbook.client.messages import counted
-from offbook.client.placement import Asked
-from offbook.client.swap_question import Meter, told
+from offbook.client.placement import TurnKey
+from offbook.client.swap_question import Meter, notify
 from offbook.contrib.proxy.contexts import Base, NotUsed, base_of, has_open_calls, shown_by_id, size_tokens, with_base
 from offbook.contrib.proxy.conversation import Turn
 from offbook.contrib.proxy.requests import Item
@@ -32,7 +32,7 @@ class Limits(NamedTuple):
     """Share of the window at which a swap is asked for."""
 
 
-class _Asked(NamedTuple):
+class _PendingSwap(NamedTuple):
     swap: Swap
     newest_id: str | None
     asked_at: float
@@ -45,7 +45,7 @@ class Context:
         self.base: Base | None = None
         self.meter = Meter()
         self.sizes: dict[str, int] = {}
-        self.last_turn: tuple[Asked, PreparedTurn] | None = None
+        self.last_turn: tuple[TurnKey, PreparedTurn] | None = None
         self.forgets: int | None = None
         self.has_memory_at_api = False
         """Whether it stands in the history that the API keeps: there it is not put in again."""
@@ -53,9 +53,9 @@ class Context:
         self._base_asked_at = 0.0
         self._counted_at = 0.0
         self._counting: asyncio.Task[None] | None = None
-        self._asking: asyncio.Task[_Asked] | None = None
+        self._asking: asyncio.Task[_PendingSwap] | None = None
         self._ask_again_tokens = 0
-        self._telling: set[asyncio.Task[None]] = set()
+        self._notifications: set[asyncio.Task[None]] = set()
 
     @property
     def generation(self) -> int:
@@ -123,7 +123,13 @@ class Context:
         return self._take(memory, session_id, answer, items, turn, limits)
 
     def _take(
-        self, memory: AsyncClient, session_id: str, answer: _Asked, items: Sequence[Item], turn: Turn, limits: Limits
+        self,
+        memory: AsyncClient,
+        session_id: str,
+        answer: _PendingSwap,
+        items: Sequence[Item],
+        turn: Turn,
+        limits: Limits,
     ) -> str | None:
         before, size_before = self.base, self.estimate(items)
         shown = shown_by_id(items)
@@ -150,20 +156,20 @@ class Context:
         return None
 
     def _tell(self, memory: AsyncClient, session_id: str, wrong: str) -> None:
-        task = asyncio.create_task(told(memory.post_compaction(session_id, {"kept": wrong}), None))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        task = asyncio.create_task(notify(memory.post_compaction(session_id, {"kept": wrong}), None))
+        self._notifications.add(task)
+        task.add_done_callback(self._notifications.discard)
 
     def close(self) -> None:
-        for task in (self._asking, self._counting, *self._telling):
+        for task in (self._asking, self._counting, *self._notifications):
             if task is not None:
                 task.cancel()
 
 
 async def _question(
     memory: AsyncClient, session_id: str, used_tokens: int, window_tokens: int, newest_id: str | None
-) -> _Asked:
+) -> _PendingSwap:
     has_arrived = await memory.settle(SETTLE_SECONDS)
     asked_at = time.monotonic()
     swap = await memory.swap(session_id, used_tokens, window_tokens)
-    return _Asked(swap, newest_id if has_arrived else None, asked_at)
+    return _PendingSwap(swap, newest_id if has_arrived else None, asked_at)

@@ -195,7 +195,7 @@ FROM lessons WHERE agent = ?
 """
 
 
-class _Said(NamedTuple):
+class _SourceRow(NamedTuple):
     """A message that says it."""
 
     place: int
@@ -260,7 +260,7 @@ class AdmitLessonLedger:
                 known[kind, msgspec.json.decode(key, type=str)] = number
         return taken, known
 
-    def _said(self, agent_id: str, source: LessonSource) -> _Said | None:
+    def _said(self, agent_id: str, source: LessonSource) -> _SourceRow | None:
         """None where it was not said here."""
         scope = Scope(agent_id=agent_id, session_id=source.session_id)
         session = reads.session_number(self._connection, scope)
@@ -268,7 +268,7 @@ class AdmitLessonLedger:
             return None
         place = place_of(session, source.seq)
         row = self._connection.execute(_SAID_THERE, (place, micros(source.at))).fetchone()
-        return None if row is None else _Said(place, row[0] == FORGOTTEN)
+        return None if row is None else _SourceRow(place, row[0] == FORGOTTEN)
 
     def _add(self, agent: AgentRow, lesson: Lesson, number: int, places: Sequence[int], named: dict[str, str]) -> None:
         kept = msgspec.structs.replace(

@@ -120,7 +120,7 @@ def _cut_agent(tables: Tables, unknown: list[str]) -> AgentCut:
     _cut_chain(tables)
     after = tables.counted()
     gone = {kind: before[kind] - after[kind] for kind in before}
-    return _told(tables, gone, pins or 0, is_gone=False)
+    return _agent_cut(tables, gone, pins or 0, is_gone=False)
 
 
 def _cut_chain(tables: Tables) -> None:
@@ -159,10 +159,10 @@ def _remove_agent(tables: Tables) -> AgentCut:
     before = tables.counted()
     pins = tables.pinned()
     tables.remove_all()
-    return _told(tables, before, pins, is_gone=True)
+    return _agent_cut(tables, before, pins, is_gone=True)
 
 
-def _told(tables: Tables, gone: dict[str, int], pins: int, *, is_gone: bool) -> AgentCut:
+def _agent_cut(tables: Tables, gone: dict[str, int], pins: int, *, is_gone: bool) -> AgentCut:
     return AgentCut(
         agent_id=tables.name,
         messages=gone["messages"],

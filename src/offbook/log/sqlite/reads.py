@@ -51,12 +51,12 @@ _blobs = msgspec.json.Decoder(list[BlobRef])
 
 def messages(connection: apsw.Connection, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
     number = session_number(connection, scope)
-    return stretch(connection, scope, number, after_seq + 1, MOST_MESSAGES, "ASC", limit)
+    return span_of(connection, scope, number, after_seq + 1, MOST_MESSAGES, "ASC", limit)
 
 
 def messages_before(connection: apsw.Connection, scope: Scope, before_seq: int, limit: int) -> list[LoggedMessage]:
     number = session_number(connection, scope)
-    return stretch(connection, scope, number, 1, min(before_seq - 1, MOST_MESSAGES), "DESC", limit)
+    return span_of(connection, scope, number, 1, min(before_seq - 1, MOST_MESSAGES), "DESC", limit)
 
 
 def missing(connection: apsw.Connection, scope: Scope, ids: Sequence[str]) -> list[str]:
@@ -68,7 +68,7 @@ def missing(connection: apsw.Connection, scope: Scope, ids: Sequence[str]) -> li
     return [id_ for id_ in asked if id_ not in known]
 
 
-def stretch(
+def span_of(
     connection: apsw.Connection, scope: Scope, number: int | None, first_seq: int, last_seq: int, order: str, limit: int
 ) -> list[LoggedMessage]:
     """Of the session with this number; nothing where there is none."""

@@ -48,7 +48,7 @@ class _StoredDetails(msgspec.Struct, rename="camel"):
     last_seq: int = 0
 
 
-class _Stretch(NamedTuple):
+class _EventSpan(NamedTuple):
     """What one event stored, or several of one session."""
 
     session_id: str
@@ -65,7 +65,7 @@ _details = msgspec.json.Decoder(_StoredDetails)
 def arrivals(connection: apsw.Connection, agent_id: str, after_event: int, limit: int) -> Arrivals:
     limit = max(limit, 1)
     most_events = EVENTS_FOR_EACH_MESSAGE * limit
-    stretches: list[_Stretch] = []
+    stretches: list[_EventSpan] = []
     through, taken, is_end = after_event, 0, True
     # A reading that is left open would keep the write-ahead log from being moved into the file.
     with closing(_events(connection, agent_id, after_event, most_events + 1)) as events:
@@ -75,7 +75,7 @@ def arrivals(connection: apsw.Connection, agent_id: str, after_event: int, limit
                 break
             through, taken = seq, taken + stored.accepted
             if stored.accepted and session_id is not None:
-                stretches.append(_Stretch(session_id, stored.first_seq, stored.last_seq))
+                stretches.append(_EventSpan(session_id, stored.first_seq, stored.last_seq))
     return Arrivals(through_event=through, messages=_arrived(connection, agent_id, stretches), is_end=is_end)
 
 
@@ -124,13 +124,13 @@ def _events(
             yield seq, session_id, _details.decode(details)
 
 
-def _arrived(connection: apsw.Connection, agent_id: str, stretches: Sequence[_Stretch]) -> list[PlacedMessage]:
+def _arrived(connection: apsw.Connection, agent_id: str, stretches: Sequence[_EventSpan]) -> list[PlacedMessage]:
     """The messages of a session were numbered as they arrived, so those of all its events are read in one go."""
-    whole: dict[str, _Stretch] = {}
+    whole: dict[str, _EventSpan] = {}
     for session_id, first_seq, last_seq in stretches:
         known = whole.get(session_id)
-        whole[session_id] = _Stretch(session_id, known.first_seq if known else first_seq, last_seq)
-    queues = {session_id: deque(_stretch(connection, agent_id, each)) for session_id, each in whole.items()}
+        whole[session_id] = _EventSpan(session_id, known.first_seq if known else first_seq, last_seq)
+    queues = {session_id: deque(_messages_of(connection, agent_id, each)) for session_id, each in whole.items()}
     arrived: list[PlacedMessage] = []
     for session_id, _, last_seq in stretches:
         queue = queues[session_id]
@@ -139,14 +139,14 @@ def _arrived(connection: apsw.Connection, agent_id: str, stretches: Sequence[_St
     return arrived
 
 
-def _stretch(connection: apsw.Connection, agent_id: str, stretch: _Stretch) -> Iterator[PlacedMessage]:
+def _messages_of(connection: apsw.Connection, agent_id: str, stretch: _EventSpan) -> Iterator[PlacedMessage]:
     scope = Scope(agent_id=agent_id, session_id=stretch.session_id)
     number = reads.session_number(connection, scope)
     if number is None:
         return
     # Whatever an event says: beyond these numbers lies another session, of any agent.
     first, last = max(stretch.first_seq, 1), min(stretch.last_seq, MOST_MESSAGES)
-    for logged in reads.stretch(connection, scope, number, first, last, "ASC", ALL):
+    for logged in reads.span_of(connection, scope, number, first, last, "ASC", ALL):
         yield _placed(place_of(number, logged.seq), scope, logged)
 
 

@@ -49,7 +49,7 @@ ON CONFLICT (day, agent, summarizer) DO UPDATE SET
 """
 
 
-class _Stretch(NamedTuple):
+class _SessionSpan(NamedTuple):
     """A span, by the number of its session."""
 
     session: int
@@ -84,7 +84,7 @@ class CompressionLedger:
         return self._replace(known, draft, data, event)
 
     def _add(
-        self, agent_id: str, draft: SummaryDraft, data: str, stretches: Sequence[_Stretch], event: AuditDraft
+        self, agent_id: str, draft: SummaryDraft, data: str, stretches: Sequence[_SessionSpan], event: AuditDraft
     ) -> Summary:
         sources = self._sources(agent_id, draft.sources)
         agent, at = self._agent(agent_id), now()
@@ -131,7 +131,7 @@ class CompressionLedger:
         self._chain(agent, _with_id(event, known.id), at)
         return msgspec.structs.replace(known, made_at=at, draft=draft)
 
-    def _stretches(self, agent_id: str, spans: Sequence[SourceSpan]) -> list[_Stretch]:
+    def _stretches(self, agent_id: str, spans: Sequence[SourceSpan]) -> list[_SessionSpan]:
         if not spans:
             raise StoreError("a summary stands for at least one span: name it")
         stretches = [self._stretch(agent_id, span) for span in spans]
@@ -141,7 +141,7 @@ class CompressionLedger:
                 raise StoreError(f"two spans of a summary overlap at message {other.first_seq}: make them one")
         return stretches
 
-    def _stretch(self, agent_id: str, span: SourceSpan) -> _Stretch:
+    def _stretch(self, agent_id: str, span: SourceSpan) -> _SessionSpan:
         scope = Scope(agent_id=agent_id, session_id=span.session_id)
         session = reads.session(self._connection, scope)
         number = reads.session_number(self._connection, scope)
@@ -152,9 +152,9 @@ class CompressionLedger:
                 f"{span.first_seq} to {span.last_seq} is no stretch of session {span.session_id!r}, "
                 f"which has messages 1 to {session.last_seq}"
             )
-        return _Stretch(number, span.first_seq, span.last_seq)
+        return _SessionSpan(number, span.first_seq, span.last_seq)
 
-    def _known(self, agent_id: str, draft: SummaryDraft, stretches: Sequence[_Stretch]) -> Summary | None:
+    def _known(self, agent_id: str, draft: SummaryDraft, stretches: Sequence[_SessionSpan]) -> Summary | None:
         """The summary of the same level and spans. One that shares only some of them is an error."""
         for stretch in stretches:
             row = self._connection.execute(_ENDS_NEXT, (stretch.session, draft.level, stretch.first_seq)).fetchone()

@@ -259,11 +259,11 @@ def _contradictions(settings: Settings, overall: Reading, own: Reading | None = 
             continue  # already told of the settings that all agents share
         if any(name in reading.refused for reading in readings for name in (one, other)):
             continue  # what was meant is not known
-        told = " and ".join(_told(name, settings, readings) for name in (one, other))
-        yield f"{readings[0].prefix}{one} {rule} {other}: {told}"
+        names = " and ".join(_format_setting(name, settings, readings) for name in (one, other))
+        yield f"{readings[0].prefix}{one} {rule} {other}: {names}"
 
 
-def _told(name: str, settings: Settings, readings: Iterable[Reading]) -> str:
+def _format_setting(name: str, settings: Settings, readings: Iterable[Reading]) -> str:
     setting = catalogue().find(name.split("."))
     assert setting is not None
     origin = next((reading.given[name].origin for reading in readings if name in reading.given), "default")

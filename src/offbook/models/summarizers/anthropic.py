@@ -79,14 +79,14 @@ class Anthropic(RemoteSummarizer):
     def _question(self, prompt: Prompt) -> dict[str, Any]:
         return {"model": self._model, "max_tokens": prompt.max_output_tokens, "messages": _messages(prompt)}
 
-    def _used(self, told: Any, prompt: Prompt, text: str) -> tuple[Usage, float]:
+    def _used(self, reported: Any, prompt: Prompt, text: str) -> tuple[Usage, float]:
         """It counts what was read anew, what was written to the cache and what was read from it apart."""
-        counts = told if isinstance(told, dict) else {}
+        counts = reported if isinstance(reported, dict) else {}
         created, cached = (
             count if isinstance(count := counts.get(name), int) and count > 0 else 0
             for name in ("cache_creation_input_tokens", "cache_read_input_tokens")
         )
-        usage = usage_of(told, ("input_tokens", "output_tokens"), prompt, text)
+        usage = usage_of(reported, ("input_tokens", "output_tokens"), prompt, text)
         if created or cached:
             usage = msgspec.structs.replace(usage, input_tokens=usage.input_tokens + created + cached)
         usage = with_cached(usage, cached)

@@ -195,8 +195,8 @@ class Llama:
     def _why_not(self, said: bytes) -> str:
         if self._is_closed:
             return "the local model is closed"
-        told = said.decode(errors="replace").strip() or f"its process ended, or said nothing in {LOADING_SECONDS:g} s"
-        return f"the local model {self._path} could not be loaded ({told}): try it with llama.cpp, or use another"
+        output = said.decode(errors="replace").strip() or f"its process ended, or said nothing in {LOADING_SECONDS:g} s"
+        return f"the local model {self._path} could not be loaded ({output}): try it with llama.cpp, or use another"
 
     def _stop(self) -> None:
         if self._chat is not None:

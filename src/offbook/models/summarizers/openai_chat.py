@@ -16,13 +16,13 @@ ENDPOINT_SETTING = "summarizer.endpoint"
 KEY_SETTING = "summarizer.apiKeyVariable"
 
 
-class Said(msgspec.Struct, frozen=True):
+class ChoiceMessage(msgspec.Struct, frozen=True):
     content: str | None = None
     refusal: str | None = None
 
 
 class Choice(msgspec.Struct, frozen=True):
-    message: Said
+    message: ChoiceMessage
     finish_reason: str | None = None
 
 

@@ -74,8 +74,8 @@ def tidied(text: str, *, is_cut: bool) -> str:
 
 def usage_of(found: Any, names: tuple[str, str], prompt: Prompt, text: str) -> Usage:
     """The tokens read and written that the answer tells under these names; where it tells none, an estimate."""
-    told = found if isinstance(found, dict) else {}
-    read, written = (_count(told.get(name)) for name in names)
+    reported = found if isinstance(found, dict) else {}
+    read, written = (_count(reported.get(name)) for name in names)
     return Usage(
         input_tokens=read or sum(estimate_tokens(text_of(message)) for message in prompt.messages),
         output_tokens=written or estimate_tokens(text),

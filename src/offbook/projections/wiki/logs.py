@@ -15,7 +15,7 @@ from offbook.model.types import Fault, LoggedMessage, Message, Scope
 from offbook.projections.threads import to_the_end
 from offbook.projections.wiki.day_page import LARGEST_INLINE_BYTES, UNREADABLE_TEXT, Shown, day_page, log_file, shown
 from offbook.projections.wiki.files import AgentFolder, written
-from offbook.projections.wiki.state import Stretch, WikiState
+from offbook.projections.wiki.state import PageSpan, WikiState
 
 MESSAGES_AT_A_TIME = 500
 READINGS_AT_A_TIME = 10
@@ -74,7 +74,7 @@ class LogPages:
     async def shown(self, agent_id: str, session: int, session_id: str, logged: LoggedMessage) -> Shown:
         return shown(session, session_id, logged, await self._whole(agent_id, logged))
 
-    async def _messages(self, state: WikiState, stretch: Stretch) -> AsyncIterator[Shown]:
+    async def _messages(self, state: WikiState, stretch: PageSpan) -> AsyncIterator[Shown]:
         session_id = state.sessions[stretch.session].session_id
         scope = Scope(agent_id=state.agent_id, session_id=session_id)
         seq = stretch.first_seq - 1

@@ -34,7 +34,7 @@ FORMAT = 1
 """Of the pages, too: where they are written otherwise, they are all written again."""
 
 
-class Stretch(msgspec.Struct, array_like=True):
+class PageSpan(msgspec.Struct, array_like=True):
     """Messages of a session that lie in one page."""
 
     session: int
@@ -47,7 +47,7 @@ class Part(msgspec.Struct, rename="camel"):
 
     messages: int = 0
     bytes: int = 0
-    stretches: list[Stretch] = msgspec.field(default_factory=list)
+    stretches: list[PageSpan] = msgspec.field(default_factory=list)
     """By session, each in order."""
 
 
@@ -200,11 +200,11 @@ def _is_full(part: Part, size: int) -> bool:
     return part.messages >= MOST_MESSAGES_OF_A_PAGE or part.bytes + size > MOST_BYTES_OF_A_PAGE
 
 
-def _join(stretches: list[Stretch], session: int, seq: int) -> None:
+def _join(stretches: list[PageSpan], session: int, seq: int) -> None:
     """The messages of a session arrive in order, so at most its last stretch grows."""
     at = bisect_right(stretches, (session, seq), key=lambda each: (each.session, each.first_seq))
     before = stretches[at - 1] if at else None
     if before is not None and before.session == session and before.last_seq == seq - 1:
         before.last_seq = seq
     else:
-        stretches.insert(at, Stretch(session, seq, seq))
+        stretches.insert(at, PageSpan(session, seq, seq))

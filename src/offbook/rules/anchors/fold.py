@@ -58,7 +58,7 @@ class KeptAnchor(Value, frozen=True):
     words: list[str] = msgspec.field(default_factory=list)
 
 
-class Settled(Value, frozen=True):
+class ResolvedTension(Value, frozen=True):
     """Something they said is settled: other sessions may hold it as a tension."""
 
     words: list[str]
@@ -70,7 +70,7 @@ class AnchorState(Value, frozen=True):
 
     through_seq: int = 0
     kept: list[KeptAnchor] = msgspec.field(default_factory=list)
-    settled: list[Settled] = msgspec.field(default_factory=list)
+    settled: list[ResolvedTension] = msgspec.field(default_factory=list)
 
 
 def advanced(state: AnchorState, turns: Sequence[Turn], settings: Anchors, embed: Embed | None = None) -> AnchorState:
@@ -131,7 +131,7 @@ def _heard(state: AnchorState, turn: Turn, settings: Anchors, embed: Embed | Non
         for part in settled_in(sentence):
             words = subject_of(part)
             kept = _without_settled(kept, words)
-            settled = [*settled, Settled(words=words, at=turn.at)][-MAX_SETTLED:] if words else settled
+            settled = [*settled, ResolvedTension(words=words, at=turn.at)][-MAX_SETTLED:] if words else settled
         if retracted := _retracted(sentence):
             # What they want forgotten; who says so repeats it.
             kept = [one for one in kept if shared(retracted, words_of(one.text)) < len(retracted)]

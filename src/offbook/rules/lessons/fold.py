@@ -14,7 +14,7 @@ from typing import NamedTuple
 from offbook.model.lesson import LESSONS_SESSION, Lesson, LessonDraft, LessonStatus
 from offbook.model.settings.sections import Lessons
 from offbook.rules.lessons.changes import Frame, frame_of, groups_of, takes_place_of
-from offbook.rules.lessons.reader import Said
+from offbook.rules.lessons.reader import LessonMention
 from offbook.rules.lessons.voice import cannot_both_hold, parted
 from offbook.rules.supersession.facts import CHANGE
 
@@ -57,11 +57,11 @@ class Learnt(NamedTuple):
     again: int
 
 
-def folded(known: Iterable[Lesson], said: Sequence[Said], learnt_by: str = RULES) -> Learnt:
+def folded(known: Iterable[Lesson], said: Sequence[LessonMention], learnt_by: str = RULES) -> Learnt:
     by_key: dict[str, Lesson] = {}
     for lesson in sorted(known, key=lambda one: one.id):
         by_key.setdefault(lesson.key, lesson)
-    sayings: dict[str, list[Said]] = {}
+    sayings: dict[str, list[LessonMention]] = {}
     for one in sorted(said, key=lambda one: (one.at, one.place)):
         there = by_key.get(one.key)
         if there is None or not _is_known(there, one):
@@ -106,11 +106,11 @@ def spoken_against(lessons: Sequence[Lesson]) -> set[str]:
     }
 
 
-def _is_known(lesson: Lesson, one: Said) -> bool:
+def _is_known(lesson: Lesson, one: LessonMention) -> bool:
     return any((source.session_id, source.seq) == (one.session_id, one.seq) for source in lesson.sources)
 
 
-def _draft(lesson: Lesson | None, sayings: Sequence[Said], learnt_by: str) -> LessonDraft:
+def _draft(lesson: Lesson | None, sayings: Sequence[LessonMention], learnt_by: str) -> LessonDraft:
     last = sayings[-1]
     times = len({(one.session_id, one.seq) for one in sayings})
     strengths = [one.strength for one in sayings]
@@ -165,7 +165,7 @@ def as_draft(lesson: Lesson) -> LessonDraft:
     )
 
 
-class _Standing(NamedTuple):
+class _LessonCandidate(NamedTuple):
     key: str
     last_seen: datetime
     said: list[tuple[datetime, str, Frame | None]]
@@ -175,16 +175,16 @@ class _Standing(NamedTuple):
 
 
 def _links(
-    by_key: Mapping[str, Lesson], drafts: Mapping[str, LessonDraft], sayings: Mapping[str, Sequence[Said]]
+    by_key: Mapping[str, Lesson], drafts: Mapping[str, LessonDraft], sayings: Mapping[str, Sequence[LessonMention]]
 ) -> dict[str, str]:
     """For each key of a subject that was just spoken of: the newest that took its place, if any did."""
-    alike: dict[str, list[_Standing]] = {}
+    alike: dict[str, list[_LessonCandidate]] = {}
     spoken_of: set[str] = set()
-    for one in _standing(by_key, drafts, sayings):
+    for one in _candidates(by_key, drafts, sayings):
         for group in _groups(one):
             alike.setdefault(group, []).append(one)
             spoken_of |= {group} if one.is_new else set()
-    found: dict[str, _Standing] = {}
+    found: dict[str, _LessonCandidate] = {}
     for group in sorted(spoken_of):
         newest_first = sorted(alike[group], key=_age, reverse=True)
         for at, old in enumerate(newest_first):
@@ -195,9 +195,9 @@ def _links(
     return {old: new.key for old, new in found.items()}
 
 
-def _standing(
-    by_key: Mapping[str, Lesson], drafts: Mapping[str, LessonDraft], sayings: Mapping[str, Sequence[Said]]
-) -> Iterator[_Standing]:
+def _candidates(
+    by_key: Mapping[str, Lesson], drafts: Mapping[str, LessonDraft], sayings: Mapping[str, Sequence[LessonMention]]
+) -> Iterator[_LessonCandidate]:
     """All that is known and all that was just said. What a person rejected takes no place of anything."""
     for key in (*(key for key in by_key if key not in drafts), *drafts):
         lesson, draft = by_key.get(key), drafts.get(key)
@@ -207,17 +207,17 @@ def _standing(
         said += [(one.at, one.text) for one in sayings.get(key, ())]
         if one := draft or lesson:
             read = [(at, text, frame_of(one.kind, text)) for at, text in sorted(said)]
-            yield _Standing(key, one.last_seen, read, is_new=draft is not None)
+            yield _LessonCandidate(key, one.last_seen, read, is_new=draft is not None)
 
 
-def _groups(one: _Standing) -> set[str]:
+def _groups(one: _LessonCandidate) -> set[str]:
     """Only those of one group can take each other's place: of one subject, or of one make."""
     subject = parted(one.key)[0]
     makes = (groups_of(frame) for _, _, frame in one.said if frame is not None)
     return ({subject} if subject != one.key else set()).union(*makes)
 
 
-def _takes_place(new: _Standing, old: _Standing) -> bool:
+def _takes_place(new: _LessonCandidate, old: _LessonCandidate) -> bool:
     if new.last_seen <= old.last_seen:
         return False
     since = [(text, frame) for at, text, frame in new.said if at > old.last_seen]
@@ -229,7 +229,7 @@ def _takes_place(new: _Standing, old: _Standing) -> bool:
     return before is not None and any(frame is not None and takes_place_of(frame, before) for _, frame in since)
 
 
-def _age(one: _Standing) -> tuple[datetime, str]:
+def _age(one: _LessonCandidate) -> tuple[datetime, str]:
     return one.last_seen, one.key
 
 

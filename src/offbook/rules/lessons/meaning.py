@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from offbook.model.lesson import Lesson
 from offbook.rules.anchors.prototypes import denies, names_in
-from offbook.rules.lessons.reader import Said, changed
+from offbook.rules.lessons.reader import LessonMention, changed
 from offbook.rules.lessons.voice import parted
 from offbook.rules.likeness import Embed, vectors_of
 
@@ -27,11 +27,11 @@ class _Known(NamedTuple):
     text: str
 
 
-def joined(known: Sequence[Lesson], said: Sequence[Said], embed: Embed) -> list[Said]:
+def joined(known: Sequence[Lesson], said: Sequence[LessonMention], embed: Embed) -> list[LessonMention]:
     """What was said, under the key of what means the same: of what is known, else of what was said before it. Names,
     numbers and denials must agree, as they do not show in a vector; what has a value is known by that."""
     keys = {one.key for one in known}
-    found: list[Said] = []
+    found: list[LessonMention] = []
     for kind in dict.fromkeys(one.kind for one in said):
         lessons = sorted((one for one in known if one.kind == kind), key=lambda one: one.last_seen)[-MOST_COMPARED:]
         there = [_Known(one.key, _group(one.key), one.learnt_text or one.text) for one in lessons]
@@ -54,7 +54,7 @@ def _group(key: str) -> str:
     return f"{holder}|{first} {value}" if first in ("like", "rule") else key if value else ""
 
 
-def _nearest(one: Said, there: Sequence[_Known], embed: Embed) -> str | None:
+def _nearest(one: LessonMention, there: Sequence[_Known], embed: Embed) -> str | None:
     names, is_denied, group = names_in(one.text), denies(one.text), _group(one.key)
     alike = [
         other

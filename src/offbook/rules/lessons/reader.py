@@ -17,7 +17,7 @@ from offbook.rules.lessons.facts import fact_in
 from offbook.rules.lessons.own_words import LONGEST_READ_CHARS, is_made_up, is_note, is_read, is_unreal, own_sentences
 from offbook.rules.lessons.preferences import ASKED, preference_in
 from offbook.rules.lessons.procedures import procedure_in, steps_in
-from offbook.rules.lessons.voice import POINTING, Taught, by_words, told
+from offbook.rules.lessons.voice import POINTING, Taught, by_words, format_lesson
 from offbook.rules.state.records import words_of
 from offbook.rules.supersession.facts import NOBODY, owner_of
 from offbook.rules.supersession.statements import CLAUSE, LEAD_ONLY
@@ -73,7 +73,7 @@ _OF_US = tuple(
 )
 
 
-class Said(Value, frozen=True):
+class LessonMention(Value, frozen=True):
     """Something that was taught, once, at one place."""
 
     kind: LessonKind
@@ -87,7 +87,7 @@ class Said(Value, frozen=True):
     about: str | None = None
 
 
-def said_in(placed: PlacedMessage) -> list[Said]:
+def said_in(placed: PlacedMessage) -> list[LessonMention]:
     """What a message teaches. Nothing where it is noise, or nobody's own words."""
     logged = placed.logged
     message = logged.message
@@ -96,13 +96,15 @@ def said_in(placed: PlacedMessage) -> list[Said]:
     speaker = message.name or "" if message.role == "user" and owner_of(message.name or "") != NOBODY else ""
     # A clock that is ahead of ours does not make it later than its arrival.
     at = min(message.ts or logged.received_at, logged.received_at)
-    found: dict[str, Said] = {}
+    found: dict[str, LessonMention] = {}
     for taught in taught_by(message):
-        text = told(taught.clause, speaker=speaker, is_order=taught.is_order, is_correction=taught.kind == "correction")
+        text = format_lesson(
+            taught.clause, speaker=speaker, is_order=taught.is_order, is_correction=taught.kind == "correction"
+        )
         if text:
             found.setdefault(
                 taught.key,
-                Said(
+                LessonMention(
                     kind=taught.kind,
                     text=text,
                     key=taught.key,
@@ -203,6 +205,6 @@ def key_of(kind: LessonKind, text: str) -> str:
     return taught[0].key if len(taught) == 1 else by_words(kind, text)
 
 
-def changed(said: Said, key: str) -> Said:
+def changed(said: LessonMention, key: str) -> LessonMention:
     """The same thing under the key it is known by."""
     return msgspec.structs.replace(said, key=key)

@@ -17,7 +17,7 @@ from offbook.model.lesson import LESSONS_SESSION, Lesson, LessonDraft, LessonSta
 from offbook.model.memory_entry import PlacedMessage
 from offbook.model.receipt import FORGOTTEN, FORGOTTEN_TEXT
 from offbook.rules.lessons.fold import RULES, folded
-from offbook.rules.lessons.reader import Said, changed, said_in
+from offbook.rules.lessons.reader import LessonMention, changed, said_in
 from offbook.rules.supersession.lesson_links import adds_to, claim_of, takes_back
 from offbook.search.words import terms
 
@@ -62,7 +62,7 @@ def remains_of(
 
 def _taught(lesson: Lesson, said: Sequence[PlacedMessage]) -> LessonDraft | None:
     """As it would be learnt from these alone, by rules."""
-    found: list[Said] = []
+    found: list[LessonMention] = []
     for placed in said:
         all_of_it = said_in(placed)
         same = [one for one in all_of_it if one.key == lesson.key]

@@ -53,7 +53,7 @@ _TURNED = (
 _THEY = [(re.compile(pattern), word) for pattern, word in _TURNED]
 
 
-def told(clause: str, *, speaker: str = "", is_order: bool = False, is_correction: bool = False) -> str:
+def format_lesson(clause: str, *, speaker: str = "", is_order: bool = False, is_correction: bool = False) -> str:
     """A sentence of the agent's that holds what the clause says. "" where it does not fit into a lesson."""
     said = _sentence(clause)
     is_turned = not (speaker or is_order or is_correction or _TO_THE_AGENT.search(said)) and _is_english(said)

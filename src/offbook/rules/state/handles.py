@@ -113,7 +113,7 @@ def may_tell(text: str) -> bool:
     return any(word in lower for word in _STARTED_WORDS) and ("://" in text or bool(_NAMED.search(text)))
 
 
-def told(sentence: str, turn: Turn) -> Kept | None:
+def running_handle(sentence: str, turn: Turn) -> Kept | None:
     """What the agent says is running."""
     if not STARTED.search(sentence) or ENDED.search(sentence) or _NOT_ENDED.search(sentence):
         return None

@@ -221,7 +221,7 @@ class _Fold:
         for one in sentences:
             if may_end:
                 self.handles = handles.without_ended(self.handles, one.text)
-            if may_tell and not one.is_asking and (running := handles.told(one.text, turn)):
+            if may_tell and not one.is_asking and (running := handles.running_handle(one.text, turn)):
                 self.handles = handles.with_handle(self.handles, running)
             self._promise(one, turn, is_final=is_final)
         for one in [one for one in sentences if is_final and asks_user(one)][-MAX_QUESTIONS:]:

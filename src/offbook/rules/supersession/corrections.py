@@ -32,7 +32,7 @@ class Correction(Value, frozen=True):
 Names = Literal["words", "statement", "attribute"]
 
 
-class Found(NamedTuple):
+class FoundCorrection(NamedTuple):
     correction: Correction
     said: str
     """The sentence that corrects, for the value it gives."""
@@ -184,7 +184,7 @@ def correction_in(text: str, role: str) -> Correction | None:
     return found.correction if found else None
 
 
-def correction_found(text: str, role: str) -> Found | None:
+def correction_found(text: str, role: str) -> FoundCorrection | None:
     if role != "user":
         return None
     for sentence in _opening(straight(text[:READ_CHARS])):
@@ -207,7 +207,7 @@ def _opening(said: str) -> list[str]:
     return joined[:SENTENCES_READ]
 
 
-def _retraction(sentence: str) -> Found | None:
+def _retraction(sentence: str) -> FoundCorrection | None:
     for pattern, is_explicit in _RETRACTIONS:
         if match := pattern.match(sentence):
             groups = match.groupdict()
@@ -216,20 +216,24 @@ def _retraction(sentence: str) -> Found | None:
             if (not target and _is_long(raw)) or (pattern is _DELETE and not _is_of_a_person(target)):
                 return None
             correction = Correction(kind="retract", target=target, old="")
-            return Found(correction, sentence, is_explicit and bool(target), _NAMES.get(pattern, "words"))
+            return FoundCorrection(correction, sentence, is_explicit and bool(target), _NAMES.get(pattern, "words"))
     if match := _CHINESE_RETRACT.match(sentence):
-        return Found(Correction(kind="retract", target=match["target"], old=""), sentence, bool(match["target"]))
+        return FoundCorrection(
+            Correction(kind="retract", target=match["target"], old=""), sentence, bool(match["target"])
+        )
     return None
 
 
-def _correction(sentence: str) -> Found | None:
+def _correction(sentence: str) -> FoundCorrection | None:
     if match := _SCRATCH.match(sentence):
-        return Found(Correction(kind="correct" if match["rest"] else "retract", target="", old=""), sentence, False)
+        return FoundCorrection(
+            Correction(kind="correct" if match["rest"] else "retract", target="", old=""), sentence, False
+        )
     if match := _CORRECTION.match(sentence):
         inner = _valued(match["rest"])
-        return Found(inner or Correction(kind="correct", target="", old=""), sentence, False)
+        return FoundCorrection(inner or Correction(kind="correct", target="", old=""), sentence, False)
     correction = _valued(sentence)
-    return Found(correction, sentence, False) if correction else None
+    return FoundCorrection(correction, sentence, False) if correction else None
 
 
 def _valued(sentence: str) -> Correction | None:

@@ -12,7 +12,13 @@ from collections.abc import Sequence, Set
 from functools import lru_cache
 
 from offbook.model.types import Value
-from offbook.rules.supersession.corrections import Correction, Found, attribute_of, correction_found, correction_in
+from offbook.rules.supersession.corrections import (
+    Correction,
+    FoundCorrection,
+    attribute_of,
+    correction_found,
+    correction_in,
+)
 from offbook.rules.supersession.facts import (
     CHANGE,
     UNREAL,
@@ -192,7 +198,7 @@ def _value_kinds(words: Set[str], text: str) -> set[str]:
 # ── a correction or retraction ────────────────────────────────────────────────────────────────
 
 
-def _by_correction(found: Found, owner: str, earlier: Sequence[Earlier], own: list[int]) -> list[int]:
+def _by_correction(found: FoundCorrection, owner: str, earlier: Sequence[Earlier], own: list[int]) -> list[int]:
     correction = found.correction
     if found.names == "attribute":
         return _of_attribute(correction.target, owner, earlier, own)
@@ -250,7 +256,7 @@ def _stating(target: str, owner: str, earlier: Sequence[Earlier], own: list[int]
     return taken_back
 
 
-def _named(found: Found, earlier: Sequence[Earlier], own: list[int], near: list[int]) -> list[int]:
+def _named(found: FoundCorrection, earlier: Sequence[Earlier], own: list[int], near: list[int]) -> list[int]:
     """Messages that hold the old value and most words of the target. One common word finds only what is near."""
     target, old = set(terms(found.correction.target)), set(terms(found.correction.old))
     is_telling = any(len(term) >= TELLING_TERM_CHARS or _NUMBER.search(term) or not term.isascii() for term in target)
@@ -266,7 +272,7 @@ def _named(found: Found, earlier: Sequence[Earlier], own: list[int], near: list[
     return newest_first[:MAX_NAMED]
 
 
-def _is_corrected(found: Found, one: Earlier) -> bool:
+def _is_corrected(found: FoundCorrection, one: Earlier) -> bool:
     """Whether the new value could stand in the earlier message: it speaks of the same, or gives a value of "
     "that kind."""
     said = set(terms(found.said)) - _SMALL

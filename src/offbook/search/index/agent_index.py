@@ -23,7 +23,7 @@ import numpy as np
 
 from offbook.model.memory_entry import StoredVector
 from offbook.model.types import Value
-from offbook.search.index.rows import NO_ROW, Rows, Said
+from offbook.search.index.rows import NO_ROW, IndexedMessage, Rows
 from offbook.search.index.text import TextIndex
 from offbook.search.index.vectors import VectorIndex, is_sound
 
@@ -111,7 +111,7 @@ class AgentIndex:
 
     # ── taking ──
 
-    def take(self, said: Sequence[Said], through_event: int) -> None:
+    def take(self, said: Sequence[IndexedMessage], through_event: int) -> None:
         if said:
             first = self._rows.count
             self._rows.append(said)

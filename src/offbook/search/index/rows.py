@@ -59,7 +59,7 @@ SORTED_AGAIN, MOST_UNSORTED = 1.1, 1_000
 """Places are put in order again when a tenth more have come, and so many besides."""
 
 
-class Said(Value, frozen=True):
+class IndexedMessage(Value, frozen=True):
     """A message as it is indexed."""
 
     place: int
@@ -128,8 +128,10 @@ class Rows:
         self._next = Growing(np.full(rows, NO_ROW, np.int32))
         self._note_next(view, 0)
         self._episode_first = Growing(_firsts(view["episode"]))
-        told = np.flatnonzero(view["role"] != SYSTEM)
-        self._session_last = {session: int(told[at]) for session, at in _lasts(view["session"][told]).items()}
+        not_system = np.flatnonzero(view["role"] != SYSTEM)
+        self._session_last = {
+            session: int(not_system[at]) for session, at in _lasts(view["session"][not_system]).items()
+        }
         # One value, since another thread may be reading: the places in order, and the row of each.
         self._by_place: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.empty(0, np.int64), np.empty(0, np.int64))
         self._newer = _Newer(0, 0, *self._by_place)
@@ -224,7 +226,7 @@ class Rows:
 
     # ── appending ──
 
-    def append(self, said: Sequence[Said]) -> None:
+    def append(self, said: Sequence[IndexedMessage]) -> None:
         rows = np.zeros(len(said), ROW)
         words = [word_numbers(chain(one.terms, one.further)) for one in said]
         words_at = self._words.count
@@ -299,7 +301,7 @@ class Rows:
             self.labels[label] = self.labels.get(label, 0) + 1
         return label if self.labels.get(label, 0) >= LEAST_TIMES else ""
 
-    def _note_names(self, one: Said) -> None:
+    def _note_names(self, one: IndexedMessage) -> None:
         if one.role not in ("user", "assistant") or one.speaker or one.label:
             return
         for name in one.calls:

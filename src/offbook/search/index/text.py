@@ -18,7 +18,7 @@ from offbook.model.content import render, without_stand_ins
 from offbook.model.memory_entry import PlacedMessage
 from offbook.model.types import Message
 from offbook.search.addressing import labelled_speaker, names_called
-from offbook.search.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, Rows, Said
+from offbook.search.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, IndexedMessage, Rows
 from offbook.search.substance import is_boilerplate, is_denial, is_memory_question, is_question
 from offbook.search.words import MAX_TERM_CHARS, distinct_terms, indexed_terms
 
@@ -45,7 +45,7 @@ class TextIndex:
 
     # ── writing ──
 
-    def add(self, first_row: int, said: Sequence[Said]) -> None:
+    def add(self, first_row: int, said: Sequence[IndexedMessage]) -> None:
         writer = self._open_writer()
         for row, one in enumerate(said, first_row):
             document = tantivy.Document()
@@ -164,14 +164,14 @@ class KnownFlags:
         return [flags if known else None for flags, known in zip(self._flags[at].tolist(), is_there, strict=True)]
 
 
-def said_by(placed: PlacedMessage, whole: Message | None = None, *, flags: int | None = None) -> Said:
+def said_by(placed: PlacedMessage, whole: Message | None = None, *, flags: int | None = None) -> IndexedMessage:
     """`whole`: the message with its large parts back in their places. `flags`: where they are known."""
     logged = placed.logged
     message = whole or logged.message
     everything = without_stand_ins(render(message))
     text, terms = everything[:INDEXED_CHARS], indexed_terms(everything[:INDEXED_CHARS])
     label, said = labelled_speaker(text) if message.role != "system" else ("", text)
-    return Said(
+    return IndexedMessage(
         place=placed.place,
         session=placed.session,
         ts=logged.message.ts or logged.received_at,

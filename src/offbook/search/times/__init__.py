@@ -20,7 +20,7 @@ from datetime import UTC, datetime, tzinfo
 
 from offbook.search.times import english_calendar, english_relative, other_languages
 from offbook.search.times.periods import Asking
-from offbook.search.times.relations import Found, FoundBound, find_bounds, relate
+from offbook.search.times.relations import FoundBound, FoundPeriod, find_bounds, relate
 from offbook.search.times.values import EventBound, QueryTimes, Text, TimeRange, find
 
 __all__ = ["EventBound", "QueryTimes", "TimeRange", "read_times", "without_times"]
@@ -44,16 +44,16 @@ def read_times(query: str, asked_at: datetime, zone: tzinfo = UTC) -> QueryTimes
     return QueryTimes(ranges=tuple(filter(None, ranges)), bounds=tuple(one.bound for one in bounds))
 
 
-def _apart(found: list[Found]) -> list[Found]:
+def _apart(found: list[FoundPeriod]) -> list[FoundPeriod]:
     """Those that share no words with an earlier one."""
-    apart: list[Found] = []
+    apart: list[FoundPeriod] = []
     for one in found:
         if not apart or one.first >= apart[-1].last:
             apart.append(one)
     return apart
 
 
-def _opened(found: Found, bounds: list[FoundBound], text: Text) -> Found:
+def _opened(found: FoundPeriod, bounds: list[FoundBound], text: Text) -> FoundPeriod:
     """The date is the event's: "before the trip in May" may be long before May."""
     if found.start is None or found.end is None:
         return found

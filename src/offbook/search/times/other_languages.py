@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 
 from offbook.search.times.english_relative import RECENT_DAYS
 from offbook.search.times.periods import Asking, InYear, Unit, days, months, part_of_day, years
-from offbook.search.times.relations import Found
+from offbook.search.times.relations import FoundPeriod
 from offbook.search.times.values import Date, Rule, Text, find
 from offbook.search.times.words import any_of
 
@@ -238,11 +238,11 @@ _FROM_ITS_END = re.compile("以后|之后|以後|之後|이후")
 _FROM_ITS_BEGINNING = re.compile("以来|以來|以降|から|부터")
 
 
-def find_ranges(asking: Asking, text: Text) -> list[Found]:
+def find_ranges(asking: Asking, text: Text) -> list[FoundPeriod]:
     return [_bound(date, text) for date in find(RULES, asking, text)]
 
 
-def _bound(date: Date, text: Text) -> Found:
+def _bound(date: Date, text: Text) -> FoundPeriod:
     """In these languages "before" and "after" stand behind the date."""
     start: datetime | None = date.period.start
     end: datetime | None = date.period.end
@@ -253,4 +253,4 @@ def _bound(date: Date, text: Text) -> Found:
         start, end, last = end, None, after.end()
     elif after := _FROM_ITS_BEGINNING.match(text.plain, last):
         end, last = None, after.end()
-    return Found(date.first, last, start, end, date.is_exact)
+    return FoundPeriod(date.first, last, start, end, date.is_exact)

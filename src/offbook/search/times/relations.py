@@ -56,7 +56,7 @@ _SHARED = frozenset({"in", "on", "during"})
 _VAGUE = frozenset({"around", "circa", "sometime", "sometime in"})
 
 
-class Found(NamedTuple):
+class FoundPeriod(NamedTuple):
     """A stretch of time in local terms; None is open."""
 
     first: int
@@ -84,9 +84,9 @@ class _Cued(NamedTuple):
     first: int
 
 
-def relate(dates: Sequence[Date], asking: Asking, text: Text) -> list[Found]:
+def relate(dates: Sequence[Date], asking: Asking, text: Text) -> list[FoundPeriod]:
     """Every date with what stands around it. A date that lacks its cue is none."""
-    found: list[Found] = []
+    found: list[FoundPeriod] = []
     index, cue = 0, ""
     while index < len(dates):
         cued = _with_cue(dates[index], text)
@@ -145,7 +145,7 @@ def _is_date(cued: _Cued, text: Text) -> bool:
     return date.cues is None or cued.cue in date.cues - {"between"}
 
 
-def _bound(cued: _Cued, text: Text) -> Found:
+def _bound(cued: _Cued, text: Text) -> FoundPeriod:
     date, cue, first = cued
     period, last, is_exact = date.period, date.last, date.is_exact
     if cue == "from" and (onward := _ONWARD.match(text.plain, last)):
@@ -163,10 +163,10 @@ def _bound(cued: _Cued, text: Text) -> Found:
         start, end = period.start if date.is_possessive else period.end, None
     elif cue in ("since", "ever since"):
         end = None
-    return Found(first, last, start, end, is_exact)
+    return FoundPeriod(first, last, start, end, is_exact)
 
 
-def _pair(cued: _Cued, following: Date, text: Text) -> Found | None:
+def _pair(cued: _Cued, following: Date, text: Text) -> FoundPeriod | None:
     """Two dates as the ends of one range; both belong to it."""
     date = cued.date
     between = text.plain[date.last : following.first]
@@ -180,7 +180,7 @@ def _pair(cued: _Cued, following: Date, text: Text) -> Found | None:
         return None
     start, end = _in_order(date, following)
     is_exact = date.is_exact and following.is_exact
-    return Found(cued.first, following.last, start.start, end.end, is_exact)
+    return FoundPeriod(cued.first, following.last, start.start, end.end, is_exact)
 
 
 def _in_order(date: Date, following: Date) -> tuple[Period, Period]:
@@ -213,7 +213,7 @@ class FoundBound(NamedTuple):
     bound: EventBound
 
 
-def find_bounds(text: Text, ranges: Sequence[Found]) -> list[FoundBound]:
+def find_bounds(text: Text, ranges: Sequence[FoundPeriod]) -> list[FoundBound]:
     """Every bound outside the dates. An event ends where a date begins."""
     is_date = bytearray(len(text.plain) + 1)
     for found in ranges:

@@ -129,7 +129,7 @@ async def write_backup(home: Home, destination: Path, *, progress: Progress = si
         with disk_errors(destination), working_folder(destination) as folder:
             copy, unfinished = Path(folder, DATABASE), Path(folder, destination.name)
             with progress("copying", None):
-                await _settled(_copy(home.database, copy))
+                await _finished(_copy(home.database, copy))
             forgets = await asyncio.to_thread(_forgets, copy)
             try:
                 manifest = await _packed(home, copy, unfinished, progress)
@@ -155,7 +155,7 @@ async def _packed(home: Home, copy: Path, unfinished: Path, progress: Progress) 
     with progress("packing", manifest.total_bytes) as advance:
         await in_thread(partial(pack, unfinished, manifest, copy, home.folder), advance)
     with progress("checking", manifest.total_bytes) as advance:
-        await in_thread(lambda told: check_archive(unfinished, advance=told), advance)
+        await in_thread(lambda copied: check_archive(unfinished, advance=copied), advance)
     return manifest
 
 
@@ -205,15 +205,15 @@ async def in_thread(work: Callable[[Advance], object], advance: Advance = lambda
     """To its end: whoever is cancelled waits until it has noticed."""
     is_over = threading.Event()
 
-    def told(steps: int) -> None:
+    def copied(steps: int) -> None:
         if is_over.is_set():
             raise asyncio.CancelledError
         advance(steps)
 
-    await _settled(asyncio.to_thread(work, told), is_over.set)
+    await _finished(asyncio.to_thread(work, copied), is_over.set)
 
 
-async def _settled(work: Coroutine[Any, Any, object], stop: Callable[[], None] = lambda: None) -> None:
+async def _finished(work: Coroutine[Any, Any, object], stop: Callable[[], None] = lambda: None) -> None:
     """Whoever is cancelled removes the folder that `work` writes in, so it must have ended by then."""
     running = asyncio.ensure_future(work)
     try:

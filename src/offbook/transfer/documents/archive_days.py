@@ -20,8 +20,8 @@ import msgspec
 
 from offbook.client.history.fields import iso
 from offbook.transfer.documents.archive_days_reader import FOLDER
-from offbook.transfer.documents.exchange_ids import AGENT, USER, Said, exchange_ids
-from offbook.transfer.documents.spoken import Leaving, id_of, spoken
+from offbook.transfer.documents.exchange_ids import AGENT, USER, ExchangeKey, exchange_ids
+from offbook.transfer.documents.spoken import LeftOutCounts, id_of, spoken
 from offbook.transfer.provider_export import Exported, ExportedMessage, Written
 
 # ── Files written for others: at once or not at all, and the same bytes each time ──
@@ -85,7 +85,7 @@ _decoder = msgspec.json.Decoder(_Record)
 
 def write(exported: Exported, folder: Path) -> Written:
     """`folder/archive/2026-05-10.json` and so on."""
-    leaving = Leaving()
+    leaving = LeftOutCounts()
     unnamed = f"archive:{exported.agent_id}"
     files = 0
     with closing(Spool(folder)) as spool:
@@ -100,7 +100,7 @@ def write(exported: Exported, folder: Path) -> Written:
             text = json.dumps(document, ensure_ascii=False, indent=2)
             replace_file(folder / FOLDER / f"{day}.json", [text.encode()])
             files += 1
-        return Written(files=files, records=len(spool), left_out=leaving.told())
+        return Written(files=files, records=len(spool), left_out=leaving.described())
 
 
 def _record(agent_id: str, each: ExportedMessage, text: str) -> _Record:
@@ -114,7 +114,7 @@ def _decoded(spool: Spool) -> Iterator[_Record]:
 
 
 def _document(day: str, records: Sequence[_Record], unnamed: str) -> dict[str, Any]:
-    own_ids = exchange_ids([Said(record.at, record.sender, record.session) for record in records])
+    own_ids = exchange_ids([ExchangeKey(record.at, record.sender, record.session) for record in records])
     messages = []
     for record, own_id in zip(records, own_ids, strict=True):
         message = {

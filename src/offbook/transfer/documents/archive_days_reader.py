@@ -13,7 +13,7 @@ from offbook.client.history.conversations import Conversation, Damage, Damaged, 
 from offbook.client.history.fields import decoded, iso, key_of, moment_of, owner_in
 from offbook.client.history.files import kind_of_file
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.transfer.documents.exchange_ids import AGENT, USER, Said, bases, exchange_ids
+from offbook.transfer.documents.exchange_ids import AGENT, USER, ExchangeKey, bases, exchange_ids
 
 FOLDER = "archive"
 DAY_FILE = re.compile(r"(\d{4}-\d{2}-\d{2})\.json")
@@ -55,7 +55,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
             report.unreadable += 1
             report.problem(day.where, day.reason)
             continue
-        _tell(day, report, owner(unnamed))
+        _report_damage(day, report, owner(unnamed))
         for message in day.messages:
             holding = found.setdefault(message.session, [])
             if not holding or holding[-1] != file:
@@ -88,7 +88,7 @@ def read_day(file: Path, unnamed: str) -> Day | Damage:
     try:
         document = decoded(file.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        return Damage(str(file), f"{_told(file, error)}: {FORMATS['archive'].give}", is_whole=True)
+        return Damage(str(file), f"{_damage_of(file, error)}: {FORMATS['archive'].give}", is_whole=True)
     messages = document.get("messages") if isinstance(document, dict) else None
     if not isinstance(messages, list):
         return Damage(
@@ -99,14 +99,14 @@ def read_day(file: Path, unnamed: str) -> Day | Damage:
     return _day_of(messages, file, unnamed)
 
 
-def _told(file: Path, error: Exception) -> str:
+def _damage_of(file: Path, error: Exception) -> str:
     kind = kind_of_file(file)
     return f"is {kind}, and no archive of a day" if kind else f"cannot be read: {error}"
 
 
 def _day_of(records: Sequence[Any], file: Path, unnamed: str) -> Day:
     damages, without_text, unknown_times = [], 0, 0
-    rows: list[tuple[Said, datetime, dict[str, Any], str]] = []
+    rows: list[tuple[ExchangeKey, datetime, dict[str, Any], str]] = []
     last = _midnight(file)
     for number, record in enumerate(records, start=1):
         where = f"{file} message {number}"
@@ -118,7 +118,7 @@ def _day_of(records: Sequence[Any], file: Path, unnamed: str) -> Day:
         unknown_times += is_unknown_time(record.get("timestamp"), at)
         last = at or last
         session = key_of(record.get("sessionId")) or unnamed
-        rows.append((Said(iso(last), SENDERS[record["sender"]], session), last, record, where))
+        rows.append((ExchangeKey(iso(last), SENDERS[record["sender"]], session), last, record, where))
         without_text += not record["text"]
     day = [said for said, _, _, _ in rows]  # those without text too: the plugin pairs them
     messages = [
@@ -146,7 +146,7 @@ def _midnight(file: Path) -> datetime:
         return datetime.fromtimestamp(file.stat().st_mtime, UTC)
 
 
-def _tell(day: Day, report: ImportReport, agent_id: str) -> None:
+def _report_damage(day: Day, report: ImportReport, agent_id: str) -> None:
     for damage in day.damages:
         report.agent(agent_id).skipped += 1
         report.problem(damage.where, damage.reason)

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import apsw
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
-from offbook.client.history.databases import FAULTS, connected, is_in_use, told_fault
+from offbook.client.history.databases import FAULTS, connected, format_fault, is_in_use
 from offbook.client.history.fields import decoded, dictionary, iso, moment_of, owner_in
 from offbook.client.history.formats import FORMATS, Owner
 from offbook.transfer.documents.archive_days_reader import FOLDER, ROLES, DayMessage, read_day, unnamed_session
-from offbook.transfer.documents.exchange_ids import AGENT, USER, Numbering, base
+from offbook.transfer.documents.exchange_ids import AGENT, USER, ExchangeNumbers, base
 
 NAME = "continuity.db"
 COLUMNS = ("id", "date", "exchange_index", "user_text", "agent_text", "metadata", "topic_tags", "thread_id")
@@ -36,7 +36,7 @@ NOT_TAKEN = {
 """By table. The first is the only part of the table of vectors that can be read without its extension."""
 
 
-class Found(NamedTuple):
+class ExchangeSide(NamedTuple):
     """One side of an exchange."""
 
     key: str
@@ -55,8 +55,8 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
     try:
         with closing(_opened(file)) as connection:
             _leave_the_rest(connection, report)
-            for found in _found(connection, file, unnamed, report.note_time):
-                if isinstance(found, Found):
+            for found in _exchange_sides(connection, file, unnamed, report.note_time):
+                if isinstance(found, ExchangeSide):
                     sizes[found.key] += found.ready.size_bytes
                 elif found is None:
                     report.leave("texts", "the plugin kept nothing of them")
@@ -65,7 +65,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
                     report.problem(found.where, found.reason)
     except (*FAULTS, _NoExchanges) as error:
         report.unreadable += 1
-        report.problem(str(file), f"{told_fault(error)}: {FORMATS['continuity-db'].give}")
+        report.problem(str(file), f"{format_fault(error)}: {FORMATS['continuity-db'].give}")
     return [Conversation(owner(key), key, size, partial(_messages, file, key, unnamed)) for key, size in sizes.items()]
 
 
@@ -82,8 +82,8 @@ def _opened(file: Path) -> apsw.Connection:
 def _messages(file: Path, key: str, unnamed: str, damaged: Damaged) -> Iterator[Ready]:
     try:
         with closing(_opened(file)) as connection:
-            for found in _found(connection, file, unnamed):
-                if isinstance(found, Found) and found.key == key:
+            for found in _exchange_sides(connection, file, unnamed):
+                if isinstance(found, ExchangeSide) and found.key == key:
                     yield found.ready
     except (*FAULTS, _NoExchanges) as error:
         damaged(Damage(str(file), f"cannot be read: {error}", is_whole=True))
@@ -98,15 +98,15 @@ def _leave_the_rest(connection: apsw.Connection, report: ImportReport) -> None:
                 report.leave(what, why, rows[0][0])
 
 
-def _found(
+def _exchange_sides(
     connection: apsw.Connection,
     file: Path,
     unnamed: str,
     note_time: Callable[[Any, datetime | None], None] = lambda given, understood: None,
-) -> Iterator[Found | Damage | None]:
+) -> Iterator[ExchangeSide | Damage | None]:
     """Both sides of every exchange in order; None for one without text."""
     archives = _Archives(file.absolute().parent / FOLDER, unnamed)
-    numbering = Numbering()
+    numbering = ExchangeNumbers()
     for rowid, row in _rows(connection):
         where = f"{file} {row['id'] or f'exchange {rowid}'}"
         at = _time_of(row)
@@ -133,7 +133,7 @@ def _found(
                 wire: dict[str, Any] = {"id": own_id, "role": ROLES[sender], "content": text, "ts": iso(said_at)}
                 if meta:
                     wire["meta"] = meta
-                yield Found(key, Ready(wire, said_at, len(text.encode(errors="replace")), where))
+                yield ExchangeSide(key, Ready(wire, said_at, len(text.encode(errors="replace")), where))
 
 
 _META = {"exchangeId": "id", "topicTags": "topic_tags", "threadId": "thread_id"}

@@ -14,13 +14,13 @@ from typing import NamedTuple
 USER, AGENT = "user", "agent"
 
 
-class Said(NamedTuple):
+class ExchangeKey(NamedTuple):
     at: str
     sender: str
     session: str
 
 
-def bases(day: Sequence[Said]) -> list[str]:
+def bases(day: Sequence[ExchangeKey]) -> list[str]:
     """The time of the exchange and who speaks: an answer has the time of its question."""
     found = []
     asked_at: str | None = None
@@ -38,7 +38,7 @@ def base(exchange_at: str, sender: str) -> str:
     return f"{exchange_at}_{sender}"
 
 
-class Numbering:
+class ExchangeNumbers:
     """Two messages of a session may have one base: the second gets a number."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Numbering:
         return base if count == 1 else f"{base}#{count}"
 
 
-def exchange_ids(day: Sequence[Said]) -> list[str]:
+def exchange_ids(day: Sequence[ExchangeKey]) -> list[str]:
     """For all messages of a day, in the order of its file."""
-    numbering = Numbering()
+    numbering = ExchangeNumbers()
     return [numbering.id_of(said.session, base) for said, base in zip(day, bases(day), strict=True)]

@@ -17,7 +17,7 @@ _NAMESPACE = UUID("6f1c2f0e-5a0b-5c6e-9d0b-0ff0b00c0001")
 """Of the ids of messages that have none; another one would give all of them other ids."""
 
 
-class Leaving:
+class LeftOutCounts:
     """What is not written, counted by kind."""
 
     def __init__(self) -> None:
@@ -26,11 +26,11 @@ class Leaving:
     def leave(self, what: str, why: str = NO_PLACE, count: int = 1) -> None:
         self._counts[what, why] += count
 
-    def told(self) -> list[LeftOut]:
+    def described(self) -> list[LeftOut]:
         return [LeftOut(what=what, why=why, count=count) for (what, why), count in sorted(self._counts.items())]
 
 
-def spoken(exported: ExportedMessage, leaving: Leaving) -> str | None:
+def spoken(exported: ExportedMessage, leaving: LeftOutCounts) -> str | None:
     """The text of a message that is written; None for one that is not. What goes with it is counted as left."""
     message = exported.message
     if exported.noise == FORGOTTEN:

@@ -17,7 +17,7 @@ from offbook.client.history.fields import dictionary
 from offbook.model.content import text_of
 from offbook.model.summary import SummaryView
 from offbook.transfer.documents.archive_days import replace_file
-from offbook.transfer.documents.spoken import Leaving, id_of
+from offbook.transfer.documents.spoken import LeftOutCounts, id_of
 from offbook.transfer.documents.summaries_folder_reader import INDEX, LEVEL, NUMBER, ORIGIN
 from offbook.transfer.provider_export import Exported, ExportedMessage, Written
 
@@ -42,19 +42,19 @@ class _Imported(NamedTuple):
 def write(exported: Exported, folder: Path) -> Written:
     """`folder/summaries/index.json`, `folder/summaries/L1/0001.md` and so on."""
     target = folder / FOLDER
-    leaving = Leaving()
+    leaving = LeftOutCounts()
     imported = _write_imported(exported, target, leaving)
     own = _write_own(exported, target, imported, leaving)
     entries = _merged(imported.entries) | own
     index = _index(exported.agent_id, imported, entries, own)
     replace_file(target / INDEX, [json.dumps(index, ensure_ascii=False, indent=2).encode()])
-    return Written(files=len(entries) + 1, records=len(entries), left_out=leaving.told())
+    return Written(files=len(entries) + 1, records=len(entries), left_out=leaving.described())
 
 
 # ── what came from such a folder ──────────────────────────────────────────────────────────────
 
 
-def _write_imported(exported: Exported, target: Path, leaving: Leaving) -> _Imported:
+def _write_imported(exported: Exported, target: Path, leaving: LeftOutCounts) -> _Imported:
     imported = _Imported({}, {}, set())
     for each in exported.messages():
         meta = each.message.meta or {}
@@ -99,7 +99,7 @@ def _merged(entries: Mapping[Name, Entry]) -> dict[Name, Entry]:
 # ── our own ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _write_own(exported: Exported, target: Path, imported: _Imported, leaving: Leaving) -> dict[Name, Entry]:
+def _write_own(exported: Exported, target: Path, imported: _Imported, leaving: LeftOutCounts) -> dict[Name, Entry]:
     numbers = _numbers(exported, imported)
     ids = _source_ids(exported, numbers)
     entries: dict[Name, Entry] = {}

@@ -15,7 +15,7 @@ from offbook.client.history.fields import iso
 from offbook.ingest.noise import noise_kind
 from offbook.model.types import Message
 from offbook.transfer.documents.archive_days import Spool, replace_file
-from offbook.transfer.documents.spoken import Leaving, id_of, spoken
+from offbook.transfer.documents.spoken import LeftOutCounts, id_of, spoken
 from offbook.transfer.documents.swap_jsonl_reader import NAME
 from offbook.transfer.provider_export import Exported, ExportedMessage, Written
 
@@ -25,7 +25,7 @@ _encoder = msgspec.json.Encoder()
 
 def write(exported: Exported, folder: Path) -> Written:
     """`folder/swap.jsonl`."""
-    leaving = Leaving()
+    leaving = LeftOutCounts()
     with closing(Spool(folder)) as spool:
         for each in exported.messages():
             text = spoken(each, leaving)
@@ -36,10 +36,10 @@ def write(exported: Exported, folder: Path) -> Written:
             # By session, not by the order they were made in: that one is another once this is read again.
             spool.add((_time(each), each.session_id, each.seq), _encoder.encode(line) + b"\n")
         replace_file(folder / NAME, spool.in_order())
-        return Written(files=1, records=len(spool), left_out=leaving.told())
+        return Written(files=1, records=len(spool), left_out=leaving.described())
 
 
-def _is_noise(each: ExportedMessage, text: str, leaving: Leaving) -> bool:
+def _is_noise(each: ExportedMessage, text: str, leaving: LeftOutCounts) -> bool:
     """Noise as it was said, or as it would be read: a picture with "ok" beside it is no more than "ok" here."""
     if each.noise is None and noise_kind(Message(role=each.message.role, content=text)) is None:
         return False

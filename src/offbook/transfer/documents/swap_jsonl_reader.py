@@ -27,7 +27,7 @@ ROLES = frozenset(get_args(Role))
 _BLOCK_BYTES = 65_536
 
 
-class Line(msgspec.Struct, rename="camel"):
+class SwapLine(msgspec.Struct, rename="camel"):
     """What is read of a line; a vector is passed over."""
 
     id: Any = None
@@ -40,7 +40,7 @@ class Line(msgspec.Struct, rename="camel"):
     pinned: Any = None
 
 
-_decoder = msgspec.json.Decoder(Line)
+_decoder = msgspec.json.Decoder(SwapLine)
 
 
 class _Session(NamedTuple):
@@ -92,7 +92,7 @@ def _conversations_in(file: Path, report: ImportReport, owner: Owner) -> list[Co
     ]
 
 
-def _leave(line: Line, report: ImportReport) -> None:
+def _leave(line: SwapLine, report: ImportReport) -> None:
     if bytes(line.embedding) not in (b"null", b"[]"):
         report.leave("embeddings", "of another model: made anew")
     if line.pinned:
@@ -120,7 +120,7 @@ def _messages(file: Path, key: str, unnamed: str, session: _Session, damaged: Da
         damaged(Damage(str(file), f"cannot be read: {error}", is_whole=True))
 
 
-def _ready(line: Line, key: str, size_bytes: int, where: str) -> Ready | Damage:
+def _ready(line: SwapLine, key: str, size_bytes: int, where: str) -> Ready | Damage:
     if not isinstance(line.role, str) or line.role not in ROLES:
         return Damage(where, f"its role is {line.role!r}, which is none of {', '.join(sorted(ROLES))}")
     if not isinstance(line.content, str) or not line.content:
@@ -132,12 +132,12 @@ def _ready(line: Line, key: str, size_bytes: int, where: str) -> Ready | Damage:
     return Ready(wire, at, size_bytes, where)
 
 
-def _own_id(line: Line, key: str) -> str:
+def _own_id(line: SwapLine, key: str) -> str:
     """By what it says, not by its number: the plugin takes lines away at the front."""
     return digest_of(key, str(line.ts), str(line.role), str(line.content))
 
 
-def _decoded(raw: bytes, where: str) -> Line | Damage:
+def _decoded(raw: bytes, where: str) -> SwapLine | Damage:
     if len(raw) == LONGEST_EVENT_BYTES and not raw.endswith(b"\n"):
         return Damage(where, f"longer than {LONGEST_EVENT_BYTES:,} bytes")
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from offbook.client.history.conversations import Ready
-from offbook.client.history.files import Line
+from offbook.client.history.files import TranscriptLine
 from offbook.contrib.coding.agents import Document, rollout_of, session_of
 from offbook.contrib.importers.claude_code import Skipped
 
@@ -22,8 +22,8 @@ def test_a_session_of_claude_code_has_the_key_of_the_importer(tmp_path: Path) ->
     assert session.transcript == path
     assert session.told is not None
     copied = {"type": "user", "uuid": "u", "sessionId": "old", "message": {"role": "user", "content": "Hi"}}
-    assert isinstance(session.told(Line(1, copied, "")), Skipped)
-    own = session.told(Line(1, copied | {"sessionId": "abc"}, ""))
+    assert isinstance(session.told(TranscriptLine(1, copied, "")), Skipped)
+    own = session.told(TranscriptLine(1, copied | {"sessionId": "abc"}, ""))
     assert not isinstance(own, Skipped)
 
 
@@ -65,7 +65,9 @@ def test_a_fork_of_codex_tells_only_what_is_its_own(tmp_path: Path) -> None:
         session = session_of("codex", Document(event="Stop", session_id=fork), {"CODEX_HOME": str(tmp_path)})
         assert session.told is not None
         lines = [said("One", then), said("One", then), said("One", "2026-05-01T13:00:00Z")]
-        return [isinstance(session.told(Line(number, each, "")), Ready) for number, each in enumerate(lines, 2)]
+        return [
+            isinstance(session.told(TranscriptLine(number, each, "")), Ready) for number, each in enumerate(lines, 2)
+        ]
 
     assert told() == [False, True, True]
     parent.unlink()

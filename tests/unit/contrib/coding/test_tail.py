@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offbook.client.history.conversations import Damage
-from offbook.client.history.files import Line
+from offbook.client.history.files import TranscriptLine
 from offbook.contrib.coding import capture
 from offbook.contrib.coding.capture import Place, lines_behind
 
@@ -18,7 +18,7 @@ def read(path: Path, place: Place, limit_bytes: int = 1_000_000) -> tuple[list[o
     found: list[object] = []
     for line, behind in lines_behind(path, place, limit_bytes):
         place = behind
-        found.append(line.fields if isinstance(line, Line) else line)
+        found.append(line.fields if isinstance(line, TranscriptLine) else line)
     return found, place
 
 

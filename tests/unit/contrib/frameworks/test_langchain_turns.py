@@ -97,7 +97,7 @@ def test_usage_is_of_the_answer_that_was_just_given() -> None:
 
 
 def test_of_a_long_thread_that_is_made_anew_all_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_matcher, "LATELY", 10)
+    monkeypatch.setattr(history_matcher, "COMPARED_MESSAGES", 10)
     session, turns = FakeSession(0), Turns(cast(Sessions, None), None)
     blocking = cast(BlockingHotSwapSession, session)
     said: list[tuple[type[BaseMessage], str]] = []

@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from offbook.contrib.frameworks.pydantic_ai import MADE_AT, is_readable, made, model_messages_of, said_in
+from offbook.contrib.frameworks.pydantic_ai import MADE_AT, is_readable, made, model_messages_of, recorded_parts
 from offbook.model.content import is_binary_path, tool_calls, tool_results
 from offbook.model.types import Message
 from tests.unit.contrib.frameworks.strategies import JSON, NAMES, WORDS
@@ -64,33 +64,35 @@ def parts_of(messages: list[ModelMessage]) -> list[Any]:
 
 @given(st.lists(MESSAGES, max_size=4))
 def test_what_was_given_comes_back(messages: list[ModelMessage]) -> None:
-    ours = [stored(said.message) for said in said_in(messages)]
+    ours = [stored(said.message) for said in recorded_parts(messages)]
     assert parts_of(model_messages_of(ours)) == parts_of(messages)
 
 
 @given(st.lists(MESSAGES, max_size=5))
 def test_each_part_has_an_id_of_its_own_which_stays_the_same(messages: list[ModelMessage]) -> None:
-    ids = [said.message.id for said in said_in(messages)]
+    ids = [said.message.id for said in recorded_parts(messages)]
     assert len(set(ids)) == len(ids) == len(parts_of(messages))
     kept = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(messages))
-    assert [said.message.id for said in said_in(kept)] == ids
-    assert [said.message.id for said in said_in([*messages, ModelRequest(parts=[UserPromptPart("new")])])][:-1] == ids
+    assert [said.message.id for said in recorded_parts(kept)] == ids
+    assert [said.message.id for said in recorded_parts([*messages, ModelRequest(parts=[UserPromptPart("new")])])][
+        :-1
+    ] == ids
 
 
 @given(st.lists(MESSAGES, max_size=4))
 def test_what_we_made_is_known_again(messages: list[ModelMessage]) -> None:
-    ours = [said.message for said in said_in(messages)]
-    assert said_in(made(ours)) == []
+    ours = [said.message for said in recorded_parts(messages)]
+    assert recorded_parts(made(ours)) == []
 
 
 def test_instructions_are_the_hosts_own() -> None:
-    assert said_in([ModelRequest(parts=[SystemPromptPart("Be brief.")])]) == []
+    assert recorded_parts([ModelRequest(parts=[SystemPromptPart("Be brief.")])]) == []
 
 
 def test_calls_and_results_are_known() -> None:
     call = ModelResponse(parts=[ToolCallPart("weigh", {"n": 1}, "c1")])
     result = ModelRequest(parts=[ToolReturnPart("weigh", {"kg": 3}, "c1")])
-    ours = [said.message for said in said_in([call, result])]
+    ours = [said.message for said in recorded_parts([call, result])]
     assert (tool_calls(ours[0]), tool_results(ours[1])) == (["c1"], ["c1"])
     assert [message.role for message in ours] == ["assistant", "tool"]
 
@@ -98,17 +100,17 @@ def test_calls_and_results_are_known() -> None:
 def test_a_binary_is_told_from_words() -> None:
     data = bytes(range(256)) * 4
     image = ModelRequest(parts=[UserPromptPart(["Look.", BinaryContent(data, media_type="image/png")])])
-    content = said_in([image])[0].message.content
+    content = recorded_parts([image])[0].message.content
     assert isinstance(content, list)
     assert is_binary_path(content, (1, "data"))
     assert base64.b64decode(content[1]["data"]) == data
 
 
 def test_words_in_the_place_of_a_part_are_words_of_its_side() -> None:
-    result = said_in([ModelRequest(parts=[ToolReturnPart("weigh", "3 kg", "c1")])])[0].message
+    result = recorded_parts([ModelRequest(parts=[ToolReturnPart("weigh", "3 kg", "c1")])])[0].message
     quoted = Message(role="user", content="[a tool's result] 3 kg", id=result.id)
     assert [part.content for part in model_messages_of([quoted])[0].parts] == ["[a tool's result] 3 kg"]
-    thought = said_in([ModelResponse(parts=[ThinkingPart("hm")])])[0].message
+    thought = recorded_parts([ModelResponse(parts=[ThinkingPart("hm")])])[0].message
     assert is_readable(thought)
     assert not is_readable(msgspec.structs.replace(thought, content="[thinking]"))
     assert made([Message(role="assistant", content="A summary.")])[0].timestamp == MADE_AT

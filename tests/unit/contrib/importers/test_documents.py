@@ -8,14 +8,14 @@ import pytest
 
 from offbook.client.history.conversations import ImportReport
 from offbook.contrib.importers import documents
-from offbook.contrib.importers.documents import Found
+from offbook.contrib.importers.documents import FoundElements
 from tests.unit.contrib.importers.reading_files import write_zip
 
 WANTED = re.compile(r"conversations\.json")
 
 
-def found(path: Path, wanted: re.Pattern[str], told: ImportReport) -> Found:
-    return documents.found(path, wanted, told, give="give the export")
+def found(path: Path, wanted: re.Pattern[str], told: ImportReport) -> FoundElements:
+    return documents.find_elements(path, wanted, told, give="give the export")
 
 
 def report() -> ImportReport:

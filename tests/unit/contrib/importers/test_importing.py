@@ -8,7 +8,7 @@ import pytest
 
 from offbook.client.history.conversations import Conversation, Damaged, ImportReport, Ready
 from offbook.client.history.fields import ready
-from offbook.client.history.importing import Importing
+from offbook.client.history.importing import HistoryImport
 
 
 @pytest.mark.parametrize("error", [TypeError("x"), OverflowError("x"), AttributeError("x"), KeyError("x")])
@@ -21,7 +21,7 @@ def test_a_reader_that_breaks_is_told_and_the_others_are_read(error: Exception) 
         yield ready("2", "user", "said after", at=None, where="there")
 
     report = ImportReport(state="", is_dry_run=True)
-    importing = Importing(None, report)
+    importing = HistoryImport(None, report)
     for key, messages in (("first", breaking), ("second", whole)):
         importing.conversation(Conversation("main", key, 10, messages), report.agent("main"))
     assert (report.total("messages"), report.total("sessions"), report.unreadable) == (2, 2, 1)

@@ -13,7 +13,7 @@ from tests.unit.contrib.importers.openclaw_state import AT_MS, State, cold, comp
 WHEN = "2025-10-09T09-00-00.000Z"
 
 
-def told(state: State, damages: list[Damage] | None = None) -> dict[str, list[str]]:
+def messages_of(state: State, damages: list[Damage] | None = None) -> dict[str, list[str]]:
     """The ids of every session's messages."""
     catalogue = Catalogue(state.folder, Agent("main", state.agent))
     found = damages if damages is not None else []
@@ -30,7 +30,7 @@ def told(state: State, damages: list[Damage] | None = None) -> dict[str, list[st
 def test_the_database_is_told_in_the_order_written_with_all_branches(state: State) -> None:
     change = json.dumps({"type": "model_change", "id": "x"})
     state.store("s", "agent:main:main", head("s"), said("1", "a"), change, said("2", "b"), said("3", "other branch"))
-    assert told(state) == {"agent:main:main": ["1", "2", "3"]}
+    assert messages_of(state) == {"agent:main:main": ["1", "2", "3"]}
 
 
 def test_incognito_sessions_are_left_out_and_counted(state: State) -> None:
@@ -47,19 +47,19 @@ def test_incognito_sessions_are_left_out_and_counted(state: State) -> None:
 
 def test_compressed_rows_are_read(state: State) -> None:
     state.store("s", "agent:main:main", said("1", "a" * 5_000_000), said("2", "b"), packed=True)
-    assert told(state) == {"agent:main:main": ["1", "2"]}
+    assert messages_of(state) == {"agent:main:main": ["1", "2"]}
 
 
 def test_windows_of_one_key_are_told_in_order_of_time(state: State) -> None:
     state.store("a-later", "agent:main:main", said("2", "b"), at_ms=AT_MS + 1)
     state.store("b-earlier", "agent:main:main", said("1", "a"), at_ms=AT_MS)
-    assert told(state) == {"agent:main:main": ["1", "2"]}
+    assert messages_of(state) == {"agent:main:main": ["1", "2"]}
 
 
 def test_more_rows_than_are_read_at_a_time(state: State) -> None:
     ids = [str(number) for number in range(1_000)]
     state.store("s", "agent:main:main", *(said(each, "a") for each in ids))
-    assert told(state) == {"agent:main:main": ids}
+    assert messages_of(state) == {"agent:main:main": ids}
 
 
 def test_files_of_older_hosts_are_told_under_the_keys_of_their_lists(state: State) -> None:
@@ -70,7 +70,7 @@ def test_files_of_older_hosts_are_told_under_the_keys_of_their_lists(state: Stat
     (state.sessions / f"s1.jsonl.reset.{WHEN}").write_text(text(head("s1", 1), said("1", "a")))
     (state.sessions / "s2.jsonl").write_text(text(head("s2", 2), said("2", "b")))
     (state.sessions / "t-topic-9.jsonl").write_text(text(head("t", 3), said("3", "c")))
-    assert told(state) == {"agent:main:main": ["1", "2"], "agent:main:telegram:group:7": ["3"]}
+    assert messages_of(state) == {"agent:main:main": ["1", "2"], "agent:main:telegram:group:7": ["3"]}
 
 
 def test_a_list_kept_as_a_backup_still_knows_keys_but_the_newest_holds(state: State) -> None:
@@ -82,18 +82,18 @@ def test_a_list_kept_as_a_backup_still_knows_keys_but_the_newest_holds(state: St
     state.list_sessions({"agent:main:new": {"sessionId": "a"}})
     (state.sessions / "a.jsonl").write_text(text(head("a"), said("1", "a")))
     (state.sessions / "b.jsonl").write_text(text(head("b"), said("2", "b")))
-    assert told(state) == {"agent:main:new": ["1"], "agent:main:b": ["2"]}
+    assert messages_of(state) == {"agent:main:new": ["1"], "agent:main:b": ["2"]}
 
 
 def test_a_session_that_nobody_knows_the_key_of_goes_under_its_id(state: State) -> None:
     (state.sessions / f"gone.jsonl.deleted.{WHEN}.zst").write_bytes(compressed(head("gone"), said("1", "a")))
-    assert told(state) == {"agent:main:archived:gone": ["1"]}
+    assert messages_of(state) == {"agent:main:archived:gone": ["1"]}
 
 
 def test_an_archive_may_be_compressed_in_several_frames(state: State) -> None:
     frames = compressed(head("s"), said("1", "a")) + compressed(said("2", "b"))
     (state.sessions / f"s.jsonl.reset.{WHEN}.zst").write_bytes(frames)
-    assert told(state) == {"agent:main:archived:s": ["1", "2"]}
+    assert messages_of(state) == {"agent:main:archived:s": ["1", "2"]}
 
 
 def test_the_database_knows_the_key_of_what_was_deleted_and_keeps_what_has_no_file(state: State) -> None:
@@ -105,7 +105,7 @@ def test_the_database_knows_the_key_of_what_was_deleted_and_keeps_what_has_no_fi
         row = (name[0], "g", f"agent:main:{name[0]}", "deleted", "zstd", blob, name, AT_MS)
         list(connection.execute("INSERT INTO session_transcript_archives VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row))
     connection.close()
-    assert told(state) == {"agent:main:a": ["1"], "agent:main:b": ["2"]}
+    assert messages_of(state) == {"agent:main:a": ["1"], "agent:main:b": ["2"]}
 
 
 def test_cold_transcripts_lie_in_files_or_in_the_database(state: State) -> None:
@@ -118,7 +118,7 @@ def test_cold_transcripts_lie_in_files_or_in_the_database(state: State) -> None:
     for row in [("k1", names[0], "file", None), ("k2", names[1], "sqlite", in_database)]:
         list(connection.execute("INSERT INTO session_transcript_cold_archives VALUES (?, ?, ?, ?)", row))
     connection.close()
-    assert told(state) == {"agent:main:one": ["1"], "agent:main:two": ["2"]}
+    assert messages_of(state) == {"agent:main:one": ["1"], "agent:main:two": ["2"]}
 
 
 def test_a_cold_transcript_whose_file_is_gone_is_named(state: State) -> None:
@@ -128,7 +128,7 @@ def test_a_cold_transcript_whose_file_is_gone_is_named(state: State) -> None:
     list(connection.execute("INSERT INTO session_transcript_cold_archives VALUES (?, ?, ?, ?)", row))
     connection.close()
     damages: list[Damage] = []
-    assert told(state, damages) == {"agent:main:one": []}
+    assert messages_of(state, damages) == {"agent:main:one": []}
     assert [damage.is_whole for damage in damages] == [True]
     assert "restore it from a backup" in damages[0].reason
 
@@ -140,11 +140,11 @@ def test_what_lies_in_several_places_is_told_once(state: State) -> None:
     original = text(head("s"), said("1", "a"), said("2", "b"))
     (imported / "agent_main_main.s.jsonl.imported-1760000000000").write_text(original)
     state.store("s", "agent:main:main", said("1", "a"), said("2", "b"), said("3", "c"))
-    assert told(state) == {"agent:main:main": ["1", "2", "3"]}
+    assert messages_of(state) == {"agent:main:main": ["1", "2", "3"]}
 
 
 def test_an_agent_without_anything(state: State) -> None:
-    assert told(state) == {}
+    assert messages_of(state) == {}
 
 
 def test_what_the_host_was_told_to_forget_is_left_out(state: State) -> None:

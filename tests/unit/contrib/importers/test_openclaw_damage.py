@@ -15,7 +15,7 @@ from offbook.openclaw.history.database import Database
 from offbook.openclaw.history.lines import Damage, Event
 from offbook.openclaw.history.places import Agent
 from tests.unit.contrib.importers.openclaw_state import State, add_events, compressed, head, said, text
-from tests.unit.contrib.importers.test_openclaw_catalogue import told
+from tests.unit.contrib.importers.test_openclaw_catalogue import messages_of
 
 DAMAGED = [
     "{broken",
@@ -30,7 +30,7 @@ DAMAGED = [
 def test_a_damaged_line_is_named_and_the_rest_is_read(state: State, line: str) -> None:
     (state.sessions / "s.jsonl").write_text(text(head("s"), said("1", "a"), line, said("2", "b")))
     damages: list[Damage] = []
-    assert told(state, damages) == {"agent:main:archived:s": ["1", "2"]}
+    assert messages_of(state, damages) == {"agent:main:archived:s": ["1", "2"]}
     assert [damage.where for damage in damages] == ["agents/main/sessions/s.jsonl line 3"]
 
 
@@ -38,7 +38,7 @@ def test_bytes_that_are_no_text(state: State) -> None:
     content = text(head("s"), said("1", "a")).encode() + b'{"type":"message","x":"\xff"}\n'
     (state.sessions / "s.jsonl").write_bytes(content)
     damages: list[Damage] = []
-    assert told(state, damages) == {"agent:main:archived:s": ["1"]}
+    assert messages_of(state, damages) == {"agent:main:archived:s": ["1"]}
     assert [damage.where for damage in damages] == ["agents/main/sessions/s.jsonl line 3"]
 
 
@@ -46,7 +46,7 @@ def test_a_line_without_an_end_does_not_fill_the_memory(state: State, monkeypatc
     monkeypatch.setattr(lines, "LONGEST_EVENT_BYTES", 1_000)
     (state.sessions / "s.jsonl").write_text(text(head("s"), "x" * 200_000, said("1", "a")))
     damages: list[Damage] = []
-    assert told(state, damages) == {"agent:main:archived:s": ["1"]}
+    assert messages_of(state, damages) == {"agent:main:archived:s": ["1"]}
     assert [damage.reason for damage in damages] == ["longer than 1,000 bytes"]
 
 
@@ -57,7 +57,7 @@ def test_a_damaged_row_is_named_and_the_rest_is_read(state: State) -> None:
     list(connection.execute("INSERT INTO transcript_events VALUES ('s', 8, NULL, 0, NULL, 9)"))
     connection.close()
     damages: list[Damage] = []
-    assert told(state, damages) == {"agent:main:main": ["1", "2"]}
+    assert messages_of(state, damages) == {"agent:main:main": ["1", "2"]}
     assert [damage.where.split()[-1] for damage in damages] == ["1", "7", "8"]
 
 
@@ -66,7 +66,7 @@ def test_a_damaged_archive_is_named_and_the_others_are_read(state: State) -> Non
     (state.sessions / f"bad.{name}").write_bytes(b"not zstd at all")
     (state.sessions / f"good.{name}").write_bytes(compressed(head("good"), said("1", "a")))
     damages: list[Damage] = []
-    assert told(state, damages) == {"agent:main:archived:good": ["1"]}
+    assert messages_of(state, damages) == {"agent:main:archived:good": ["1"]}
     assert [damage.is_whole for damage in damages] == [True]
 
 
@@ -75,7 +75,7 @@ def test_a_file_that_is_no_database_is_named_and_the_files_are_read(state: State
     state.database.write_bytes(b"no database" * 1_000)
     (state.sessions / "s.jsonl").write_text(text(head("s"), said("1", "a")))
     damages: list[Damage] = []
-    assert told(state, damages) == {"agent:main:archived:s": ["1"]}
+    assert messages_of(state, damages) == {"agent:main:archived:s": ["1"]}
     assert damages[0].where == "agents/main/agent/openclaw-agent.sqlite"
 
 
@@ -90,7 +90,7 @@ def test_half_a_character_becomes_a_sign_for_it(cut: str) -> None:
 
 def test_entries_of_the_oldest_hosts_have_no_id_and_get_the_same_one_each_time(state: State) -> None:
     (state.sessions / "s.jsonl").write_text(text(head("s"), said(None, "a"), said(None, "b")))
-    assert told(state) == told(state) == {"agent:main:archived:s": ["s:2", "s:3"]}
+    assert messages_of(state) == messages_of(state) == {"agent:main:archived:s": ["s:2", "s:3"]}
 
 
 # ── what is not ours is left as it is ──
@@ -104,7 +104,7 @@ def test_a_database_that_nobody_has_open_is_left_without_a_trace(state: State) -
     state.store("s", "agent:main:main", said("1", "a"))
     before = beside(state.database)
     assert list(before) == ["openclaw-agent.sqlite"]
-    assert told(state) == {"agent:main:main": ["1"]}
+    assert messages_of(state) == {"agent:main:main": ["1"]}
     assert beside(state.database) == before
 
 
@@ -117,7 +117,7 @@ def test_what_a_running_host_has_not_yet_moved_into_its_file_is_read(state: Stat
     assert [session.key for session in catalogue.sessions()] == ["agent:main:main"]
     add_events(host, "t", "agent:main:other", said("2", "written while we read"))
     catalogue.close()
-    assert told(state) == {"agent:main:main": ["1"], "agent:main:other": ["2"]}
+    assert messages_of(state) == {"agent:main:main": ["1"], "agent:main:other": ["2"]}
     assert set(beside(state.database)) == names
     host.close()
 

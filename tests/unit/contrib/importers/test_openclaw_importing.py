@@ -9,7 +9,7 @@ import pytest
 
 from offbook.client.history import conversations, importing
 from offbook.client.history.conversations import AgentReport, ImportReport
-from offbook.client.history.importing import Importing
+from offbook.client.history.importing import HistoryImport
 from offbook.model.errors import ProviderRefused, ProviderUnavailable
 from offbook.model.types import Conflict, Receipt
 from offbook.openclaw.history.catalogue import Catalogue, conversation_of
@@ -74,7 +74,7 @@ def run(state: State, provider: Provider | None, *, dry: bool = False, since: da
     catalogue = Catalogue(state.folder, Agent("main", state.agent))
     try:
         for session in catalogue.sessions():
-            Importing(provider, report, since).conversation(conversation_of(session), agent)  # type: ignore[arg-type]
+            HistoryImport(provider, report, since).conversation(conversation_of(session), agent)  # type: ignore[arg-type]
     finally:
         catalogue.close()
     return report

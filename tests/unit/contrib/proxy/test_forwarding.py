@@ -20,7 +20,7 @@ from offbook.contrib.proxy.upstream import Upstream
 from offbook.model.errors import InvalidInput, ProviderUnavailable, SettingsError
 from offbook.model.home import token_digest
 from offbook.model.types import Caller
-from tests.unit.contrib.proxy.test_enriching import Memory
+from tests.unit.contrib.proxy.test_enricher import Memory
 
 Reply = Callable[[asyncio.StreamReader, asyncio.StreamWriter, bytes], Awaitable[None]]
 

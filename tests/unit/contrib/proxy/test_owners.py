@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from offbook.contrib.proxy.conversation import MOST_OWNERS, MOST_UNTOLD, Conversation, Owners, meant
+from offbook.contrib.proxy.conversation import MOST_OWNERS, MOST_UNSENT, Conversation, Owners, continued_by
 from offbook.contrib.proxy.fingerprints import chained
 from offbook.model.types import Message
 
@@ -35,18 +35,18 @@ def test_of_several_the_one_is_meant_that_has_said_nothing_since() -> None:
     chain = chained(["hi", "hello", "ann"], "")
     gone_on, waiting = Conversation("a"), Conversation(None)
     gone_on.path, waiting.path = chained(["hi", "hello", "bob"], ""), chain[:2]
-    assert meant([gone_on, waiting], chain, 1) is waiting
+    assert continued_by([gone_on, waiting], chain, 1) is waiting
     waiting.path = chain
-    assert meant([gone_on, waiting], chain, 1) is waiting  # tried again
-    assert meant([gone_on, waiting], chained(["hi", "hello", "eve"], ""), 1) is None
+    assert continued_by([gone_on, waiting], chain, 1) is waiting  # tried again
+    assert continued_by([gone_on, waiting], chained(["hi", "hello", "eve"], ""), 1) is None
 
 
 def test_what_waits_for_a_name_has_an_end() -> None:
     conversation = Conversation(None)
     conversation.recorded = {"known"}
-    for number in range(MOST_UNTOLD + 2):
+    for number in range(MOST_UNSENT + 2):
         conversation.tell_later(str(number), Message(role="user", content="a"))
     conversation.tell_later("known", Message(role="user", content="a"))
-    assert len(conversation.untold) == MOST_UNTOLD
-    assert "0" not in conversation.untold
-    assert "known" not in conversation.untold
+    assert len(conversation.unsent) == MOST_UNSENT
+    assert "0" not in conversation.unsent
+    assert "known" not in conversation.unsent

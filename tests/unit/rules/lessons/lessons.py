@@ -9,7 +9,7 @@ from offbook.log.audit_chain import fingerprint
 from offbook.model.lesson import Lesson, LessonDraft, LessonSource, lesson_id
 from offbook.model.memory_entry import PlacedMessage
 from offbook.model.types import Entry, LoggedMessage, Message
-from offbook.rules.lessons.reader import Said, said_in
+from offbook.rules.lessons.reader import LessonMention, said_in
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -24,11 +24,13 @@ def placed(
     return PlacedMessage(place=1000 + seq, session=1, session_id=session, logged=logged)
 
 
-def said(text: str, seq: int = 1, *, at: datetime | None = None, **fields: Any) -> list[Said]:
+def said(text: str, seq: int = 1, *, at: datetime | None = None, **fields: Any) -> list[LessonMention]:
     return said_in(placed(text, seq, at=at or NOON + seq * DAY, **fields))
 
 
-def kept(drafts: list[LessonDraft], known: list[Lesson], sayings: list[Said], replaced: dict[str, str]) -> list[Lesson]:
+def kept(
+    drafts: list[LessonDraft], known: list[Lesson], sayings: list[LessonMention], replaced: dict[str, str]
+) -> list[Lesson]:
     """What a store would hold after that: a few lines of what `tests/contract` holds the real ones to."""
     there = {(one.kind, one.key): one for one in known}
     places = {one.place: LessonSource(session_id=one.session_id, seq=one.seq, at=one.at) for one in sayings}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from offbook.model.lesson import Lesson
 from offbook.rules.lessons.fold import folded, holding, spoken_against
-from offbook.rules.lessons.reader import Said
+from offbook.rules.lessons.reader import LessonMention
 from tests.unit.rules.lessons.lessons import NOON, fields_of, kept, said
 
 SENTENCES = (
@@ -36,7 +36,7 @@ SENTENCES = (
 )
 
 
-def learnt(known: list[Lesson], sayings: list[Said]) -> list[Lesson]:
+def learnt(known: list[Lesson], sayings: list[LessonMention]) -> list[Lesson]:
     """As the worker does it: what was outdated when it was learnt is noted in a second step."""
     found = folded(known, sayings)
     there = kept(found.drafts, known, sayings, found.replaced)

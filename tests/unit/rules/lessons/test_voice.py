@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.rules.lessons.voice import MAX_CHARS, told
+from offbook.rules.lessons.voice import MAX_CHARS, format_lesson
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from offbook.rules.lessons.voice import MAX_CHARS, told
     ],
 )
 def test_a_clause_in_the_agents_voice(clause: str, text: str) -> None:
-    assert told(clause) == text
+    assert format_lesson(clause) == text
 
 
 def test_orders_corrections_and_names_are_quoted() -> None:
-    assert told("never call me", is_order=True) == "They asked me: “Never call me.”"
-    assert told("it is 5, not 4", is_correction=True) == "They corrected me: “It is 5, not 4.”"
-    assert told("I like tea", speaker="Caroline") == "Caroline said: “I like tea.”"
+    assert format_lesson("never call me", is_order=True) == "They asked me: “Never call me.”"
+    assert format_lesson("it is 5, not 4", is_correction=True) == "They corrected me: “It is 5, not 4.”"
+    assert format_lesson("I like tea", speaker="Caroline") == "Caroline said: “I like tea.”"
 
 
 @pytest.mark.parametrize(
@@ -46,21 +46,21 @@ def test_orders_corrections_and_names_are_quoted() -> None:
     ],
 )
 def test_a_quotation_has_every_word_but_those_before_it(clause: str, quoted: str) -> None:
-    assert told(clause, is_correction=True) == f"They corrected me: “{quoted}”"
+    assert format_lesson(clause, is_correction=True) == f"They corrected me: “{quoted}”"
 
 
 def test_an_order_that_begins_with_no_still_says_no() -> None:
-    assert told("No meat in my recipes from now on", is_order=True) == (
+    assert format_lesson("No meat in my recipes from now on", is_order=True) == (
         "They asked me: “No meat in my recipes from now on.”"
     )
 
 
 def test_what_is_too_long_is_no_lesson() -> None:
-    assert told("I like " + "tea and " * 60) == ""
+    assert format_lesson("I like " + "tea and " * 60) == ""
 
 
 @given(st.text(min_size=1, max_size=400))
 def test_it_is_short_and_of_one_line(clause: str) -> None:
-    text = told(clause)
+    text = format_lesson(clause)
     assert len(text) <= MAX_CHARS
     assert "\n" not in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from offbook.model.types import Role
-from offbook.search.index.rows import Said
+from offbook.search.index.rows import IndexedMessage
 from offbook.search.words import terms
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -13,9 +13,9 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 def said(
     place: int, text: str = "", *, session: int = 1, minutes: float = 0, role: Role = "user", speaker: str = ""
-) -> Said:
+) -> IndexedMessage:
     at = NOON + timedelta(minutes=minutes)
-    return Said(
+    return IndexedMessage(
         place=place,
         session=session,
         ts=at,

@@ -24,8 +24,8 @@ from offbook.search.index.rows import (
     ROW,
     SYSTEM,
     TOOL,
+    IndexedMessage,
     Rows,
-    Said,
 )
 from tests.unit.search.index.sayings import said
 
@@ -119,7 +119,7 @@ def test_opened_again_it_answers_as_before_and_goes_on_as_before(
     made: list[tuple], sizes: list[int], data: st.DataObject
 ) -> None:
     minutes = 0
-    messages: list[Said] = []
+    messages: list[IndexedMessage] = []
     for place, (session, pause, speaker, role, text) in enumerate(made, 1):
         minutes += pause
         messages.append(said(place, text, session=session, minutes=minutes, role=role, speaker=speaker))
@@ -152,7 +152,7 @@ def assert_same(one: Rows, other: Rows) -> None:
     assert [one.mean_chars(role) for role in range(4)] == pytest.approx([other.mean_chars(role) for role in range(4)])
 
 
-def check_against_plain_reading(rows: Rows, messages: list[Said]) -> None:
+def check_against_plain_reading(rows: Rows, messages: list[IndexedMessage]) -> None:
     last: dict[int, int] = {}
     for row, message in enumerate(messages):
         is_said = message.role != "system"

@@ -16,7 +16,7 @@ TALK = [
 ]
 
 
-def told(history: History) -> list[tuple[str, str | None, str, object]]:
+def described(history: History) -> list[tuple[str, str | None, str, object]]:
     return [(each.session_id, each.message.id, each.message.role, each.message.content) for each in history.messages()]
 
 
@@ -25,7 +25,7 @@ def test_messages_of_an_older_plugin_have_no_session(tmp_path: Path) -> None:
     day_file(tmp_path, [{**TALK[0], "timestamp": "2026-05-11T09:00:00.000Z"}], day="2026-05-11")
     (tmp_path / "archive" / "notes.json").write_text("{}")
     history, report_ = read(conversations, tmp_path)
-    assert told(history) == [
+    assert described(history) == [
         ("archive:main", "2026-05-10T08:00:00.000Z_user", "user", "How long does the sourdough rest?"),
         ("archive:main", "2026-05-10T08:00:00.000Z_agent", "assistant", "72 hours."),
         ("archive:main", "2026-05-10T08:01:00.000Z_agent", "assistant", "冷藏 🥖"),
@@ -40,7 +40,7 @@ def test_the_session_is_the_one_that_the_file_names(tmp_path: Path) -> None:
         tmp_path, [{**TALK[0], "sessionId": "s1"}, {**TALK[1], "sessionId": "s1"}, {**TALK[2], "sessionId": None}]
     )
     history, _ = read(conversations, file)
-    assert [each[0] for each in told(history)] == ["s1", "s1", "archive:main"]
+    assert [each[0] for each in described(history)] == ["s1", "s1", "archive:main"]
 
 
 def test_two_messages_of_one_moment_are_two(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_day_that_grew_keeps_the_ids_it_had(tmp_path: Path) -> None:
     before, _ = read(conversations, tmp_path)
     day_file(tmp_path, TALK)
     after, _ = read(conversations, tmp_path)
-    assert told(after)[:2] == told(before)
+    assert described(after)[:2] == described(before)
 
 
 def test_the_folder_of_another_agent_names_it(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> N
     (tmp_path / "archive" / "2026-05-11.json").write_text('{"messages": [')
     (tmp_path / "archive" / "2026-05-13.json").write_text("[]")
     history, report_ = read(conversations, tmp_path)
-    assert len(told(history)) == 2
+    assert len(described(history)) == 2
     assert str(list(history.messages())[1].message.ts) == "2026-05-12 00:00:00+00:00"
     assert (report_.unreadable, report_.agent("main").skipped) == (2, 3)
     assert [(left.what, left.count) for left in report_.left_out] == [

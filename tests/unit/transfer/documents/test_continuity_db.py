@@ -24,14 +24,14 @@ TALK = [
 ]
 
 
-def told(history: History) -> list[tuple[str, str | None, str, object]]:
+def described(history: History) -> list[tuple[str, str | None, str, object]]:
     return [(each.session_id, each.message.id, each.message.role, each.message.content) for each in history.messages()]
 
 
 def test_both_sides_of_each_exchange_and_no_vectors(tmp_path: Path) -> None:
     file = database(tmp_path, {DAY: TALK})
     history, report_ = read(conversations, file)
-    assert told(history) == [
+    assert described(history) == [
         ("archive:main", "2026-05-10T08:00:00.000Z_user", "user", "How long does the sourdough rest?"),
         ("archive:main", "2026-05-10T08:00:00.000Z_agent", "assistant", "72 hours."),
         ("archive:main", "2026-05-10T08:01:00.000Z_agent", "assistant", "冷藏 🥖"),
@@ -56,12 +56,12 @@ def test_while_the_plugin_has_it_open(tmp_path: Path) -> None:
     plugin.execute("UPDATE exchanges SET agent_text = 'Three days.' WHERE exchange_index = 0")
     history, _ = read(conversations, file)
     plugin.close()
-    assert told(history)[1][3] == "Three days."
+    assert described(history)[1][3] == "Three days."
 
 
 def test_the_database_of_an_older_plugin(tmp_path: Path) -> None:
     history, report_ = read(conversations, database(tmp_path, {DAY: TALK}, OLDER))
-    assert len(told(history)) == 4
+    assert len(described(history)) == 4
     assert not report_.left_out
 
 
@@ -77,7 +77,7 @@ def test_a_message_has_one_id_in_the_archive_and_in_the_database(talk: list[tupl
         database(Path(folder, "b"), {DAY: messages})
         archived, _ = read(archive_days_reader.conversations, Path(folder, "a"))
         indexed, _ = read(continuity_db.conversations, Path(folder, "b"))
-    assert sorted(told(archived), key=str) == sorted(told(indexed), key=str)
+    assert sorted(described(archived), key=str) == sorted(described(indexed), key=str)
 
 
 def test_the_archives_beside_it_say_the_session_and_the_time_of_the_answer(tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_the_archives_beside_it_say_the_session_and_the_time_of_the_answer(tmp_p
     day_file(tmp_path, messages)
     archived, _ = read(archive_days_reader.conversations, tmp_path)
     indexed, _ = read(conversations, tmp_path)
-    assert told(archived) == [each for each in told(indexed) if each[0] == "s1"]
-    assert [each[0] for each in told(indexed)].count("archive:main") == 1
+    assert described(archived) == [each for each in described(indexed) if each[0] == "s1"]
+    assert [each[0] for each in described(indexed)].count("archive:main") == 1
     assert [each.ts for each in archived.sessions["s1"]] == [each.ts for each in indexed.sessions["s1"]]
 
 
@@ -100,7 +100,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> N
     plugin.execute("INSERT INTO exchanges (id, date, user_text, agent_text) VALUES ('x', '2026-05-11', 'a', 'b')")
     plugin.close()
     history, report_ = read(conversations, file)
-    assert [each[3] for each in told(history)] == ["a", "b"]
+    assert [each[3] for each in described(history)] == ["a", "b"]
     assert report_.agent("main").skipped == 2
     assert [(left.what, left.count) for left in report_.left_out] == [("texts", 2)]
 

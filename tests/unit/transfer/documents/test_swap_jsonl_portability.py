@@ -33,7 +33,7 @@ def swap_file(folder: Path, *lines: dict[str, Any] | bytes) -> Path:
     return file
 
 
-def told(history: History) -> list[tuple[str, str | None, object]]:
+def described(history: History) -> list[tuple[str, str | None, object]]:
     return [(each.session_id, each.message.id, each.message.content) for each in history.messages()]
 
 
@@ -41,7 +41,7 @@ def test_each_session_is_a_conversation_and_embeddings_stay_behind(tmp_path: Pat
     other = {**LINE, "id": "b", "sessionKey": "agent:main:direct:43", "content": "二号会话 🐾", "embedding": None}
     answer = {**LINE, "id": "c", "role": "assistant", "content": "Noted.", "logRef": "session-main-2026-05-10"}
     history, report_ = read(conversations, swap_file(tmp_path, LINE, other, answer))
-    assert told(history) == [
+    assert described(history) == [
         ("agent:main:direct:42", LINE["id"], LINE["content"]),
         ("agent:main:direct:42", "c", "Noted."),
         ("agent:main:direct:43", "b", "二号会话 🐾"),
@@ -68,8 +68,8 @@ def test_a_line_without_id_or_session_has_the_same_ones_each_time(tmp_path: Path
     bare = {"role": "user", "content": "Something worth keeping.", "ts": LINE["ts"]}
     first, _ = read(conversations, swap_file(tmp_path / "a", bare))
     second, _ = read(conversations, swap_file(tmp_path / "b", LINE, bare))  # another place in the file
-    assert told(first) == told(second)[1:]
-    assert told(first)[0][0] == "swap:main"
+    assert described(first) == described(second)[1:]
+    assert described(first)[0][0] == "swap:main"
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_taken(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.unit.contrib.importers.exported_history import AT, History, files_und
 LATER = AT.replace(minute=59)
 
 
-def told(history: History, folder: Path) -> list[dict[str, object]]:
+def described(history: History, folder: Path) -> list[dict[str, object]]:
     write(history, folder)
     return [json.loads(line) for line in (folder / "swap.jsonl").read_text().splitlines()]
 
@@ -29,7 +29,7 @@ def said(text: str, role: str = "user", **fields: object) -> Message:
 
 def test_a_line_has_the_shape_of_the_document(tmp_path: Path) -> None:
     history = History(sessions={"agent:main:x": [said("周五之前把预算表交给王小姐，好吗 🐾", id="m1")]})
-    assert told(history, tmp_path) == [
+    assert described(history, tmp_path) == [
         {
             "id": "m1",
             "ts": "2026-05-10T23:58:00.000Z",
@@ -48,12 +48,12 @@ def test_lines_are_in_order_of_time_across_sessions(tmp_path: Path) -> None:
     history = History()
     history.add("a", Message(role="user", content="the second thing said", ts=LATER, id="2"))
     history.add("b", Message(role="user", content="the first thing said", ts=AT, id="1"))
-    assert [line["id"] for line in told(history, tmp_path)] == ["1", "2"]
+    assert [line["id"] for line in described(history, tmp_path)] == ["1", "2"]
 
 
 def test_a_message_without_an_id_gets_one_that_is_the_same_each_time(tmp_path: Path) -> None:
     history = History(sessions={"chat": [said("one thing worth keeping"), said("another thing worth keeping")]})
-    first, second = ([line["id"] for line in told(history, tmp_path / name)] for name in ("a", "b"))
+    first, second = ([line["id"] for line in described(history, tmp_path / name)] for name in ("a", "b"))
     assert first == second
     assert len(set(first)) == 2
 

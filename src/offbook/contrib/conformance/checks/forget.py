@@ -51,7 +51,7 @@ async def a_forgetting_has_its_receipt(provider: Provider) -> None:
     for way in WAYS:
         word, scope = unique_word(), provider.new_session(provider.new_agent())
         await provider.record(scope, *_talk(word))
-        meant = await _meant(provider, scope, word, way)
+        meant = await _selection_fields(provider, scope, word, way)
         for fields in ({"dryRun": True}, {}, {"dryRun": False}):
             answer = await provider.ask_value("forget", dict[str, Any], {**meant, "reason": "", **fields})
             receipt = answer.get("receipt")
@@ -68,7 +68,7 @@ async def what_is_forgotten_is_in_no_answer(provider: Provider) -> None:
         expect_that(word in (await provider.context(scope)).text, "the message, before it is forgotten", None)
         async for _ in _answers(provider, scope, word):
             pass  # whatever is kept of an answer has it now
-        await _forget(provider, await _meant(provider, scope, word, way))
+        await _forget(provider, await _selection_fields(provider, scope, word, way))
         async for where, answer in _answers(provider, scope, word):
             faults += [f"forgotten by {way}, {where} holds it"] if word.encode() in answer else []
     expect_no_faults(faults)
@@ -80,7 +80,7 @@ async def a_dry_run_of_forgetting_touches_nothing(provider: Provider) -> None:
     for way in WAYS:
         word, scope = unique_word(), provider.new_session(provider.new_agent())
         await provider.record(scope, *_talk(word))
-        meant = await _meant(provider, scope, word, way)
+        meant = await _selection_fields(provider, scope, word, way)
         before = await provider.context_bytes(scope)
         await _forget(provider, meant, dryRun=True)
         expect(f"the session after a dry run by {way}", before, await provider.context_bytes(scope))
@@ -98,7 +98,7 @@ async def forgetting_leaves_the_rest(provider: Provider) -> None:
     await provider.record(scope, *talk)
     await provider.record(other, *_talk(unique_word()))
     elsewhere = await provider.context_bytes(other)
-    await _forget(provider, await _meant(provider, scope, word, "matching"))
+    await _forget(provider, await _selection_fields(provider, scope, word, "matching"))
     context = await provider.context(scope)
     expect_no_faults(context_faults(context, scope, len(talk), PLENTY_CHARS))
     stayed = [message["content"] for message in talk if word not in message["content"]]
@@ -114,7 +114,7 @@ async def a_forgotten_message_does_not_come_back(provider: Provider) -> None:
     word, scope = unique_word(), provider.new_session(provider.new_agent())
     message = identified(f"The spare key is with {word}.")
     await provider.record(scope, said("Where is it?"), message)
-    await _forget(provider, await _meant(provider, scope, word, "matching"))
+    await _forget(provider, await _selection_fields(provider, scope, word, "matching"))
     receipt = await provider.record_one(scope, message)
     expect("accepted and duplicates of what was forgotten", (0, 1), (receipt.accepted, receipt.duplicates))
     faults = [where async for where, answer in _answers(provider, scope, word) if word.encode() in answer]
@@ -134,7 +134,7 @@ async def forgetting_keeps_results_with_their_calls(provider: Provider) -> None:
             said("There you are.", "assistant"),
         ]
         await provider.record(scope, *talk)
-        await _forget(provider, await _meant(provider, scope, word, "matching"))
+        await _forget(provider, await _selection_fields(provider, scope, word, "matching"))
         for max_chars in (*SMALL_CHARS, PLENTY_CHARS):
             context = await provider.context(scope, max_chars)
             faults += context_faults(context, scope, len(talk), max_chars)
@@ -221,7 +221,7 @@ def _talk(word: str) -> list[dict[str, Any]]:
     ]
 
 
-async def _meant(provider: Provider, scope: Scope, word: str, way: str) -> dict[str, Any]:
+async def _selection_fields(provider: Provider, scope: Scope, word: str, way: str) -> dict[str, Any]:
     if way == "matching":
         return {"agentId": scope.agent_id, "matching": word}
     if way == "sessionId":

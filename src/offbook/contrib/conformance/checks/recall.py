@@ -49,7 +49,7 @@ async def an_entry_is_whole(provider: Provider) -> None:
     scope = provider.new_session(provider.new_agent())
     word = unique_word()
     await provider.record(scope, said(f"The boat is called {word}."), said(f"{word} it is, then.", "assistant"))
-    answer = await provider.ask_value("recall", dict[str, Any], _asked(scope, word))
+    answer = await provider.ask_value("recall", dict[str, Any], _recalled(scope, word))
     took, degraded, entries = (answer.get(field) for field in ("tookMs", "degraded", "entries"))
     expect_that(isinstance(took, int | float) and took >= 0, "tookMs of 0 or more", took)
     expect_that(isinstance(degraded, list) and all(isinstance(each, str) for each in degraded), "degraded", degraded)
@@ -211,8 +211,8 @@ async def recall_and_pins_leave_one_event_each(provider: Provider) -> None:
     await provider.record_one(scope, said(f"The boat is called {word}."))
     agent = {"agentId": scope.agent_id}
     asked: list[tuple[str, dict[str, Any]]] = [
-        ("recall", _asked(scope, word)),
-        ("recall", _asked(scope, unique_word())),
+        ("recall", _recalled(scope, word)),
+        ("recall", _recalled(scope, unique_word())),
         ("pin", {**agent, "keyword": word}),
         ("pin", {**agent, "keyword": word}),
         ("unpin", {**agent, "sessionId": scope.session_id}),
@@ -250,5 +250,5 @@ async def _changed(provider: Provider, verb: str, fields: dict[str, Any]) -> lis
     return [str(each) for each in answer["entryIds"]]
 
 
-def _asked(scope: Scope, query: str) -> dict[str, Any]:
+def _recalled(scope: Scope, query: str) -> dict[str, Any]:
     return {**named(scope), "query": query}

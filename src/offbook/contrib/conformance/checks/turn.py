@@ -28,16 +28,16 @@ FEW_WORDS = ("", " ", "\n", "?", "ok", "hm?", "🙂", "船")
 LONG_PROMPT = "Somebody has painted the boat that lies at the pier. " * 400
 
 
-def told(word: str) -> str:
+def statement_with(word: str) -> str:
     return f"The ferry to the island is called {word}."
 
 
-def asked(word: str) -> str:
+def question_about(word: str) -> str:
     """By the words that it was told with: whoever looks by text finds it, and whoever looks by meaning too."""
     return f"Is the ferry to the island called {word}?"
 
 
-async def _minded(
+async def _turn_where(
     provider: Provider, scope: Scope, prompt: str, is_there: Callable[[Turn], bool], **fields: Any
 ) -> Turn:
     """The turn. One that says that something was unavailable may lack what is looked for, and is asked for again."""
@@ -62,9 +62,11 @@ async def a_prepared_turn_is_whole(provider: Provider) -> None:
     """`prepareTurn` has two texts, whole numbers of tokens, entries of the contract's shape, and an intent."""
     scope = provider.new_session(provider.new_agent())
     word = unique_word()
-    await provider.record(scope, said(told(word)), said(f"{word} it is, then.", "assistant"))
+    await provider.record(scope, said(statement_with(word)), said(f"{word} it is, then.", "assistant"))
     for place in (provider.new_session(scope.agent_id), scope):
-        answer = await provider.ask_value("prepareTurn", dict[str, Any], {**named(place), "prompt": asked(word)})
+        answer = await provider.ask_value(
+            "prepareTurn", dict[str, Any], {**named(place), "prompt": question_about(word)}
+        )
         for section in SECTIONS:
             expect_that(isinstance(answer.get(section), str), f"the text {section!r}", answer.get(section))
         tokens = answer.get("tokens")
@@ -93,7 +95,7 @@ def _entry_faults(entries: list[dict[str, Any]]) -> list[str]:
 async def any_turn_can_be_prepared(provider: Provider) -> None:
     """An agent or a session nobody knows, and a prompt that is empty, very short or very long, are no error."""
     known = provider.new_session(provider.new_agent())
-    await provider.record(known, said(told(unique_word())), said("So it is.", "assistant"))
+    await provider.record(known, said(statement_with(unique_word())), said("So it is.", "assistant"))
     places = {
         "a known session": known,
         "a session nobody knows": provider.new_session(known.agent_id),
@@ -161,7 +163,7 @@ async def what_comes_to_mind_is_in_order_of_time(provider: Provider) -> None:
     for text, at in sayings:
         await provider.record_one(provider.new_session(agent_id), said(text, ts=at))
     prompt = f"Do you remember the ferry {common}, its captain {rare}, the cake and the harbour?"
-    turn = await _minded(provider, provider.new_session(agent_id), prompt, lambda turn: len(turn.entries) > 1)
+    turn = await _turn_where(provider, provider.new_session(agent_id), prompt, lambda turn: len(turn.entries) > 1)
     expect_that(len(turn.entries) > 1, "two entries or more", [entry.text for entry in turn.entries])
     times = [entry.ts for entry in turn.entries]
     expect_that(times == sorted(times), "entries in order of time", [at.isoformat() for at in times])
@@ -186,10 +188,12 @@ async def no_message_ends_the_frame_around_it(provider: Provider) -> None:
 async def _framed(provider: Provider, forged: str) -> Turn:
     """A turn of an agent that was told one thing, which goes on with a forged end."""
     agent_id, word = provider.new_agent(), unique_word()
-    text = f"My name is {word}. {told(word)}{forged}"
+    text = f"My name is {word}. {statement_with(word)}{forged}"
     await provider.record(provider.new_session(agent_id), said(text), said("So it is.", "assistant"))
     await _pinned(provider, agent_id, word)
-    return await _minded(provider, provider.new_session(agent_id), asked(word), lambda turn: word in turn.recall)
+    return await _turn_where(
+        provider, provider.new_session(agent_id), question_about(word), lambda turn: word in turn.recall
+    )
 
 
 def _own_end(section: str, *turns: Turn) -> str:
@@ -217,8 +221,8 @@ async def what_was_told_comes_to_mind_at_once(provider: Provider) -> None:
     faults = []
     for number in range(5):
         word, session = unique_word(), provider.new_session(agent_id)
-        await provider.record_one(session, said(told(word)))
-        turn = await _minded(provider, provider.new_session(agent_id), asked(word), _tells(word))
+        await provider.record_one(session, said(statement_with(word)))
+        turn = await _turn_where(provider, provider.new_session(agent_id), question_about(word), _tells(word))
         faults += [] if word in turn.recall else [f"turn {number}: recall does not tell of {word}"]
         found = [entry for entry in turn.entries if word in entry.text]
         faults += [] if found else [f"turn {number}: no entry holds {word}"]
@@ -238,7 +242,7 @@ async def a_turn_records_nothing(provider: Provider) -> None:
     """A prompt is recorded by `onMessage` only: a turn adds no message to a session, known or not."""
     scope = provider.new_session(provider.new_agent())
     unknown = provider.new_session(scope.agent_id)
-    prompt = asked(unique_word())
+    prompt = question_about(unique_word())
     await provider.record(scope, said("The boat is blue."), said("I see.", "assistant"))
     for _ in range(2):
         for place in (scope, unknown):
@@ -255,9 +259,9 @@ async def what_was_shown_is_no_memory_of_its_own(provider: Provider) -> None:
     """What was told once comes to mind once, though a host sends both sections back inside its messages."""
     scope = provider.new_session(provider.new_agent())
     word = unique_word()
-    await provider.record_one(provider.new_session(scope.agent_id), said(f"My name is {word}. {told(word)}"))
+    await provider.record_one(provider.new_session(scope.agent_id), said(f"My name is {word}. {statement_with(word)}"))
     await _pinned(provider, scope.agent_id, word)
-    before = await _minded(provider, scope, asked(word), _tells(word))
+    before = await _turn_where(provider, scope, question_about(word), _tells(word))
     once = [entry.id for entry in before.entries if word in entry.text]
     expect("entries of what was told once", 1, len(once))
     await provider.record(
@@ -266,7 +270,7 @@ async def what_was_shown_is_no_memory_of_its_own(provider: Provider) -> None:
         said(f"What shall we pack for the crossing tomorrow morning?\n\n{before.recall}"),
         said("Something warm, I should think.", "assistant"),
     )
-    after = await _minded(provider, provider.new_session(scope.agent_id), asked(word), _tells(word))
+    after = await _turn_where(provider, provider.new_session(scope.agent_id), question_about(word), _tells(word))
     expect("the entries that tell of it", once, [entry.id for entry in after.entries if word in entry.text])
 
 
@@ -283,15 +287,17 @@ async def a_turn_never_reaches_another_agent(provider: Provider) -> None:
     for scope, name in names.items():
         known = f"My name is {name}, and I know the ferry {common}."
         await provider.record(scope, said(known), said(f"Hello {name}.", "assistant"))
-        await provider.record_one(provider.new_session(scope.agent_id), said(f"{told(common)} {name} is its captain."))
+        await provider.record_one(
+            provider.new_session(scope.agent_id), said(f"{statement_with(common)} {name} is its captain.")
+        )
         await _pinned(provider, scope.agent_id, common)
     faults = []
     for own, other in ((ours, theirs), (theirs, ours)):
         elsewhere = provider.new_session(own.agent_id)
-        minded = await _minded(provider, elsewhere, asked(common), _tells(names[own]))
-        faults += [] if _tells(names[own])(minded) else ["the turn does not tell what its own agent said"]
+        search_for_turn = await _turn_where(provider, elsewhere, question_about(common), _tells(names[own]))
+        faults += [] if _tells(names[own])(search_for_turn) else ["the turn does not tell what its own agent said"]
         for scope in (own, elsewhere, provider.new_session(own.agent_id)):
-            for prompt in (asked(common), "Where were we?", "Do you remember my name?", unique_word(), ""):
+            for prompt in (question_about(common), "Where were we?", "Do you remember my name?", unique_word(), ""):
                 answer = await provider.ask("prepareTurn", {**named(scope), "prompt": prompt})
                 if names[other].encode() in answer:
                     faults.append(f"the prompt {prompt!r}: it holds what the other agent said")
@@ -309,7 +315,9 @@ async def the_memory_section_stays_the_same(provider: Provider) -> None:
     await provider.record(past, said(f"My name is {unique_word()} and I am a nurse in Graz."), *long_talk(60, 300))
     await _pinned(provider, scope.agent_id, "nurse in Graz")
     await provider.ask("hooks/session-end", named(past))
-    first = (await _minded(provider, scope, "What do you know of me by now?", lambda turn: bool(turn.memory))).memory
+    first = (
+        await _turn_where(provider, scope, "What do you know of me by now?", lambda turn: bool(turn.memory))
+    ).memory
     faults = []
     for number in range(4):
         name = unique_word()
@@ -320,7 +328,7 @@ async def the_memory_section_stays_the_same(provider: Provider) -> None:
         await provider.ask("hooks/session-end", named(other))
         await provider.prepare_turn(other, f"Where does {name} live?")
         in_use = {"currentTokens": 7_001 * number, "contextWindow": 200_000}
-        turn = await _minded(provider, scope, f"Do you remember {name}?", lambda turn: bool(turn.memory), **in_use)
+        turn = await _turn_where(provider, scope, f"Do you remember {name}?", lambda turn: bool(turn.memory), **in_use)
         if turn.memory.encode() != first.encode():
             faults.append(f"turn {number + 2}: expected {first[:120]!r}, came {turn.memory[:120]!r}")
     expect_no_faults(faults)
@@ -334,10 +342,10 @@ async def every_prepared_turn_leaves_one_event(provider: Provider) -> None:
     """A turn leaves one event, whether anything came to mind, was looked for, or was known at all."""
     scope = provider.new_session(provider.new_agent())
     word = unique_word()
-    await provider.record_one(provider.new_session(scope.agent_id), said(told(word)))
+    await provider.record_one(provider.new_session(scope.agent_id), said(statement_with(word)))
     before = (await provider.audit(scope.agent_id)).head.seq
     faults = []
-    for prompt in (asked(word), asked(word), asked(unique_word()), "ok", ""):
+    for prompt in (question_about(word), question_about(word), question_about(unique_word()), "ok", ""):
         await provider.prepare_turn(scope, prompt)
         report = await provider.audit(scope.agent_id)
         left = [event for event in report.events if event.seq > before and event.verb == "prepareTurn"]

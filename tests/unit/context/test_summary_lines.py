@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.context.digest import Lines, brief, cut, merged, ranked
+from offbook.context.digest import SummaryLines, brief, cut, merged, ranked
 
 TEXT = "[8 May 2023]\nThey: moved to Berlin\nI: fine\n[9 May]\nThey: port 5433\n[2 January 2024]\nI: restarted Postgres"
-LINES = Lines(TEXT, [3, 4, 0, 1, 5, 6, 2])
+LINES = SummaryLines(TEXT, [3, 4, 0, 1, 5, 6, 2])
 
 rows = st.sampled_from(
     [
@@ -41,7 +41,7 @@ def test_where_no_line_fits_the_best_is_cut_at_a_word() -> None:
 
 def test_a_brief_is_one_line() -> None:
     assert brief(LINES, 70) == "[8 May 2023] They: moved to Berlin / [9 May] They: port 5433"
-    assert brief(Lines("", [])) == ""
+    assert brief(SummaryLines("", [])) == ""
 
 
 def test_a_models_text_is_ranked_by_what_it_says() -> None:
@@ -98,4 +98,4 @@ def test_what_is_merged_fits_and_can_be_cut(texts: list[str], max_chars: int) ->
 
 @given(st.text(max_size=200), st.lists(st.integers(-5, 50)), st.integers(0, 200))
 def test_a_rank_that_does_not_match_does_no_harm(text: str, rank: list[int], max_chars: int) -> None:
-    assert len(cut(Lines(text, rank), max_chars)) <= max_chars
+    assert len(cut(SummaryLines(text, rank), max_chars)) <= max_chars

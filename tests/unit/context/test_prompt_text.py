@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offbook.context.prompt_text import Recalled, told
+from offbook.context.prompt_text import Recalled, format_memory
 from offbook.ingest.frames import frame, strip_frames
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.memory_entry import MemoryEntry, Replaced, Why
 from offbook.model.types import Span
-from tests.unit.context.test_quoting import HOSTILE, TAG
+from tests.unit.context.test_quotes import HOSTILE, TAG
 
 AT = datetime(2026, 11, 15, 14, 0, tzinfo=UTC)
 KEY = b"k" * 32
@@ -43,7 +43,7 @@ def old(text: str, passed: timedelta = WEEKS) -> Replaced:
 
 
 def tell(one: Recalled, said_chars: int = 200, beside_chars: int = 100) -> str:
-    return told(one, AT, own_agent="me", said_chars=said_chars, beside_chars=beside_chars)
+    return format_memory(one, AT, own_agent="me", said_chars=said_chars, beside_chars=beside_chars)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def recalled(draw: st.DrawFn) -> Recalled:
 @settings(max_examples=60, deadline=None)
 @given(recalled(), moments, st.integers(-1, 300), st.integers(-1, 300))
 def test_whatever_is_told_stays_in_its_frame(one: Recalled, at: datetime, said_chars: int, beside_chars: int) -> None:
-    text = told(one, at, own_agent="me", said_chars=said_chars, beside_chars=beside_chars)
+    text = format_memory(one, at, own_agent="me", said_chars=said_chars, beside_chars=beside_chars)
     assert all(line.startswith("- ") and len(line) > 2 for line in text.splitlines())
     assert len(text.splitlines()) <= 1 + (len(one.entry.why.replaces) if one.entry.why else 0)
     for line in text.splitlines():

@@ -283,7 +283,7 @@ async def test_what_the_provider_says_of_its_index_is_told(
     async def asked(*_: object) -> tuple[search._Index, int]:
         return search._Index(trouble=trouble), backlog
 
-    monkeypatch.setattr(search, "_asked", asked)
+    monkeypatch.setattr(search, "_index_status", asked)
     home.indexes.mkdir(parents=True)
     finding = await search.check_index(home, Settings(), is_answering=True)
     assert (finding.level, told in finding.what) == (level, True)

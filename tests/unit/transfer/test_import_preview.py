@@ -27,7 +27,7 @@ from offbook.model.record import (
 )
 from offbook.model.types import Message
 from offbook.transfer.held_memory import Held
-from offbook.transfer.import_preview import Foreseeing
+from offbook.transfer.import_preview import ImportPreview
 from offbook.transfer.record_files import batches
 from tests.unit.small_memory import small_memory, talk, user
 from tests.unit.transfer.test_transfer import lived, pages, settled
@@ -37,7 +37,7 @@ Fate = tuple[int, int, list[tuple[str, str]]]
 
 
 def foreseen(held: Held, records: Sequence[Record], size: int) -> Fate:
-    foreseeing = Foreseeing(held)
+    foreseeing = ImportPreview(held)
     taken, there, refused = 0, 0, []
     for batch in batches(iter(records), most_records=size):
         for record, admission in zip(batch.records, foreseeing.batch(batch), strict=True):

@@ -14,9 +14,9 @@ import pytest
 
 from offbook.api.embedded import open_memory
 from offbook.api.memory import Memory
-from offbook.api.memory_section_cache import Remembering
-from offbook.api.recall_service import Recollections
-from offbook.api.turn_builder import Turning
+from offbook.api.memory_section_cache import MemorySectionCache
+from offbook.api.recall_service import RecallService
+from offbook.api.turn_builder import TurnBuilder
 from offbook.model.errors import StoreError, WrongShape
 from offbook.model.settings import Settings
 from offbook.model.settings.sections import Embedding, TurnSettings
@@ -384,7 +384,7 @@ async def test_what_is_late_is_left_out_and_said(tmp_path: Path, monkeypatch: py
 
     async with plain_memory(tmp_path, turn=TurnSettings(deadline=timedelta(milliseconds=200))) as memory:
         await tell_of_petra(memory)
-        monkeypatch.setattr(Recollections, "minded", slow)
+        monkeypatch.setattr(RecallService, "search_for_turn", slow)
         started = time.monotonic()
         turn = await prepared(memory, "What shall I give my sister for her wedding?")
         assert time.monotonic() - started < 10
@@ -402,8 +402,8 @@ async def test_what_is_broken_is_left_out_and_said(tmp_path: Path, monkeypatch: 
 
     async with plain_memory(tmp_path) as memory:
         await tell_of_petra(memory)
-        monkeypatch.setattr(Recollections, "minded", broken)
-        monkeypatch.setattr(Remembering, "made", defect)
+        monkeypatch.setattr(RecallService, "search_for_turn", broken)
+        monkeypatch.setattr(MemorySectionCache, "made", defect)
         turn = await prepared(memory, "What shall I give my sister for her wedding?")
         assert (await memory.audit("main")).verified
     assert {
@@ -675,13 +675,13 @@ async def test_the_prompt_is_embedded_once_and_begun_with_before_anything_is_loo
 ) -> None:
     asked: list[str] = []
     before_facts: list[int] = []
-    embed, facts = MiniLM.embed, Turning._facts
+    embed, facts = MiniLM.embed, TurnBuilder._facts
 
     def noting(self: MiniLM, texts: Sequence[str]) -> Any:
         asked.extend(texts)
         return embed(self, texts)
 
-    async def looking_up(self: Turning, *given: Any) -> Any:
+    async def looking_up(self: TurnBuilder, *given: Any) -> Any:
         until = time.monotonic() + 10
         while not asked and time.monotonic() < until:
             await asyncio.sleep(0.01)
@@ -692,7 +692,7 @@ async def test_the_prompt_is_embedded_once_and_begun_with_before_anything_is_loo
         await say(memory, "old", Message(role="user", name="Caroline", content="I went to the support group in May."))
         await caught_up(memory)
         monkeypatch.setattr(MiniLM, "embed", noting)
-        monkeypatch.setattr(Turning, "_facts", looking_up)
+        monkeypatch.setattr(TurnBuilder, "_facts", looking_up)
         turn = await prepared(memory, prompt)
     assert turn.degraded == []
     assert len(asked) == 1

@@ -65,7 +65,7 @@ def context(answer: Json, said: str) -> str:
     return "\n".join([A_RECORD, "", *(f"> {line}" for line in said.splitlines())])
 
 
-async def context_told(answer: Json) -> str:
+async def format_context(answer: Json) -> str:
     """A context as text, made beside whatever else is served meanwhile."""
     return context(answer, await asyncio.to_thread(conversation, answer))
 
@@ -90,16 +90,16 @@ def pinned(answer: Json, *, is_unpinned: bool) -> str:
 def forgotten(answer: Json) -> str:
     receipt = answer.get("receipt", {})
     reached = {name: number for name, number in receipt.get("reached", {}).items() if number}
-    told = ", ".join(f"{_words(name)} {number:,}" for name, number in reached.items()) or "nothing"
+    what = ", ".join(f"{_words(name)} {number:,}" for name, number in reached.items()) or "nothing"
     where = [
         f"- session {named(span['sessionId'])} #{span['firstSeq']} to #{span['lastSeq']}"
         for span in receipt.get("spans", [])
     ]
     if receipt.get("dryRun"):
-        lines = [f"Nothing was erased. This would go for good: {told}.", *where]
+        lines = [f"Nothing was erased. This would go for good: {what}.", *where]
         ask = "Show this to the user. If they agree, call again with the same arguments, confirm: true and a reason."
         return "\n".join([*lines, ask] if reached else lines)
-    lines = [f"Gone for good: {told}. Receipt {receipt.get('id')}.", *where]
+    lines = [f"Gone for good: {what}. Receipt {receipt.get('id')}.", *where]
     lines += [f"Offbook cannot reach: {place}" for place in receipt.get("outside", [])]
     lines += [f"Still found, look into it: {one['where']} ({one['what']})" for one in receipt.get("residue", [])]
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.contrib.frameworks import history_matcher
-from offbook.contrib.frameworks.history_matcher import Latelies, Lately, Taken, in_order
+from offbook.contrib.frameworks.history_matcher import HistoryMatcher, HistoryMatchers, Taken, in_order
 from offbook.model.types import Message
 
 
@@ -51,7 +51,7 @@ class Host:
 
     def __init__(self, session: FakeSession, name: str = "") -> None:
         self.session = session
-        self.lately = Lately()
+        self.matcher = HistoryMatcher()
         self.name = name
         self.turn = 0
 
@@ -59,10 +59,10 @@ class Host:
         self.turn += 1
         named = ids or [f"{self.name}{self.turn}.{at}" for at in range(len(said))]
         messages = [message(text, name) for text, name in zip(said, named, strict=True)]
-        return self.lately.take(cast(BlockingHotSwapSession, self.session), named, messages.__getitem__)
+        return self.matcher.take(cast(BlockingHotSwapSession, self.session), named, messages.__getitem__)
 
     def answers(self, text: str) -> None:
-        self.lately.add(cast(BlockingHotSwapSession, self.session), message(text, f"{self.name}answer {self.turn}"))
+        self.matcher.add(cast(BlockingHotSwapSession, self.session), message(text, f"{self.name}answer {self.turn}"))
 
 
 def message(text: str, name: str) -> Message:
@@ -129,7 +129,7 @@ def test_workers_that_take_turns_record_all_once_and_show_all(turns: str) -> Non
 
 
 def test_a_worker_that_was_away_for_long_knows_what_others_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_matcher, "LATELY", 10)
+    monkeypatch.setattr(history_matcher, "COMPARED_MESSAGES", 10)
     log: list[Message] = []
     workers = {name: Host(FakeSession(log), name) for name in "AB"}
     said: list[str] = []
@@ -188,7 +188,7 @@ def test_another_conversation_of_the_session_is_recorded() -> None:
 
 
 def test_a_history_that_is_given_as_it_was_is_compared_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_matcher, "laid_beside", lambda *_: pytest.fail("compared"))
+    monkeypatch.setattr(history_matcher, "aligned", lambda *_: pytest.fail("compared"))
     host = Host(FakeSession())
     ids = ["a", "b", "c", "d", "e"]
     host.gives("one", ids=ids[:1])
@@ -203,7 +203,7 @@ def test_a_history_that_is_given_as_it_was_is_compared_with_nothing(monkeypatch:
 
 
 def test_of_a_long_session_only_the_newest_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_matcher, "LATELY", 20)
+    monkeypatch.setattr(history_matcher, "COMPARED_MESSAGES", 20)
     host = Host(FakeSession())
     said: list[str] = []
     for number in range(60):
@@ -219,7 +219,7 @@ def test_of_a_long_session_only_the_newest_are_compared(monkeypatch: pytest.Monk
 
 
 def test_it_goes_with_its_session() -> None:
-    latelies, session = Latelies(), cast(BlockingHotSwapSession, FakeSession())
+    latelies, session = HistoryMatchers(), cast(BlockingHotSwapSession, FakeSession())
     held = weakref.ref(latelies.of(session))
     latelies.of(session).add(session, message("one", "one"))
     gone = weakref.ref(session)

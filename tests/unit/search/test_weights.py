@@ -24,8 +24,8 @@ from offbook.search.weights import (
     once_each,
     substantial,
     timely,
-    told_apart,
     weighed,
+    without_near_duplicates_of_other_numbers,
 )
 
 UNLIKE = 0.0
@@ -179,7 +179,9 @@ def test_each_is_kept_or_has_one_that_stands_for_it(size: int, seed: int) -> Non
 
 
 def test_what_names_other_numbers_does_not_say_the_same() -> None:
-    likeness = told_apart(alike(3, (0, 1, 0.99), (0, 2, 0.99), (1, 2, 0.5)), np.array([7, 8, 7]))
+    likeness = without_near_duplicates_of_other_numbers(
+        alike(3, (0, 1, 0.99), (0, 2, 0.99), (1, 2, 0.5)), np.array([7, 8, 7])
+    )
     assert once_each(np.arange(3), likeness, said([3, 2, 1]))[1] == {2: 0}
     assert likeness[0, 1] == pytest.approx(SAME)
     assert likeness[1, 2] == 0.5

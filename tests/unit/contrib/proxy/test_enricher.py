@@ -648,7 +648,7 @@ async def test_an_answer_that_the_api_does_not_keep_is_not_noted_by_its_id() -> 
     conversation = enriched.exchange.turn.conversation
     assert not conversation.ends
     assert not [key for key in conversation.keys if key.startswith("response/")]
-    assert not conversation.untold
+    assert not conversation.unsent
 
 
 async def test_a_conversation_whose_answers_cannot_be_read_is_recorded_all_the_same() -> None:

@@ -10,7 +10,7 @@ from offbook.model.settings.sections import Lessons
 from offbook.model.turn import PreparedTurn
 from offbook.projections.base import Batch
 from offbook.projections.lessons import LessonProjection
-from tests.unit.api.test_turning import PATIENT
+from tests.unit.api.test_turn_builder import PATIENT
 from tests.unit.small_memory import assistant, caught_up, small_memory, talk, user
 
 

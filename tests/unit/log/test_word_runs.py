@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from offbook.forget.probes import Prober, candidates
 from offbook.log import erasure
-from offbook.log.erasure import FEW, Stretches, Window, folded, windows_of
+from offbook.log.erasure import FEW, Window, WordRuns, folded, windows_of
 
 PROBER = Prober(b"k" * 32)
 SENTENCE = "the vault code of the house by the harbour is seven four nine"
@@ -27,22 +27,22 @@ def test_they_are_found_as_by_reading_every_word(said: str, text: str, are_few: 
     windows = {window for size in (1, 2, 3, 5) for window in windows_of(said, size)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(erasure, "FEW", len(windows) if are_few else 0)
-        known = Stretches(windows)
+        known = WordRuns(windows)
     assert known.found_in(said) == windows
     assert known.found_in(text) == read(windows, text)
     assert known.found_in(f"{text} {said}") == read(windows, f"{text} {said}")
 
 
 def test_a_text_without_their_words_is_not_read_word_by_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = Stretches(windows_of(SENTENCE))
-    many = Stretches(windows_of(" ".join(f"word{number}" for number in range(2 * FEW))))
+    few = WordRuns(windows_of(SENTENCE))
+    many = WordRuns(windows_of(" ".join(f"word{number}" for number in range(2 * FEW))))
     monkeypatch.setattr(erasure, "WORD", None)
     assert few.found_in("the house by the river " * 100) == set()
     with pytest.raises(AttributeError):
         few.found_in(SENTENCE)
     with pytest.raises(AttributeError):
         many.found_in("nothing of it")
-    assert Stretches([]).found_in("anything") == set()
+    assert WordRuns([]).found_in("anything") == set()
 
 
 @given(texts, texts)
