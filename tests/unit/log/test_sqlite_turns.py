@@ -123,11 +123,11 @@ async def test_a_store_that_was_not_migrated_yet_can_be_looked_at(tmp_path: Path
     reader = SqliteStore(path, read_only=True)
     with pytest.raises(StoreError):
         await reader.turn_memory(CHAT)
-    assert (await check_summaries(reader)).level == "ok"
+    assert (await check_summaries(reader, Home(tmp_path), None)).level == "ok"
     await reader.close()
     tamper(path, "UPDATE contexts SET payload = X'00' WHERE generation = 2")
     reader = SqliteStore(path, read_only=True)
-    finding = await check_summaries(reader)
+    finding = await check_summaries(reader, Home(tmp_path), None)
     assert finding.level == "warn"
     assert "the context of generation 2 cannot be read" in finding.what
     assert schema_version(open_reader(path)) == 3
@@ -228,7 +228,7 @@ async def test_a_damaged_one_is_told(tmp_path: Path, payload: str) -> None:
     assert [(fault.what.partition(" cannot")[0], fault.agent_id, fault.session_id) for fault in faults] == [
         ("what turns were prepared with at 2026-11-15 12:03:00 UTC", "main", "chat")
     ]
-    finding = await check_summaries(reader)
+    finding = await check_summaries(reader, Home(tmp_path), None)
     assert (finding.level, faults[0].what in finding.what) == ("warn", True)
     await reader.close()
 

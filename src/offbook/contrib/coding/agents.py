@@ -77,7 +77,7 @@ AgentName = Literal["claude-code", "codex"]
 
 
 class Session(NamedTuple):
-    """`told` is None where nothing of it is to be recorded, because there is no transcript."""
+    """`read_line` is None where nothing of it is to be recorded, because there is no transcript."""
 
     key: str
     transcript: Path | None = None

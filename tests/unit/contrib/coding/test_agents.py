@@ -20,10 +20,10 @@ def test_a_session_of_claude_code_has_the_key_of_the_importer(tmp_path: Path) ->
     (tmp_path / "old.jsonl").write_text("")
     session = session_of("claude-code", document, {})
     assert session.transcript == path
-    assert session.told is not None
+    assert session.read_line is not None
     copied = {"type": "user", "uuid": "u", "sessionId": "old", "message": {"role": "user", "content": "Hi"}}
-    assert isinstance(session.told(TranscriptLine(1, copied, "")), Skipped)
-    own = session.told(TranscriptLine(1, copied | {"sessionId": "abc"}, ""))
+    assert isinstance(session.read_line(TranscriptLine(1, copied, "")), Skipped)
+    own = session.read_line(TranscriptLine(1, copied | {"sessionId": "abc"}, ""))
     assert not isinstance(own, Skipped)
 
 
@@ -63,10 +63,10 @@ def test_a_fork_of_codex_tells_only_what_is_its_own(tmp_path: Path) -> None:
 
     def told() -> list[bool]:
         session = session_of("codex", Document(event="Stop", session_id=fork), {"CODEX_HOME": str(tmp_path)})
-        assert session.told is not None
+        assert session.read_line is not None
         lines = [said("One", then), said("One", then), said("One", "2026-05-01T13:00:00Z")]
         return [
-            isinstance(session.told(TranscriptLine(number, each, "")), Ready) for number, each in enumerate(lines, 2)
+            isinstance(session.read_line(TranscriptLine(number, each, "")), Ready) for number, each in enumerate(lines, 2)
         ]
 
     assert told() == [False, True, True]
