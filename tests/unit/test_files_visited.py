@@ -14,8 +14,8 @@ from offbook.model.types import Scope
 from tests.unit.files_visited import FilesVisited
 from tests.unit.small_memory import caught_up, small_memory, talk, user
 
-VISITED = {"onMessage": 22, "recall": 41, "prepareTurn": 79, "forget": 80}
-READ = {"onMessage": 11, "recall": 28, "prepareTurn": 56, "forget": 58}
+VISITED = {"onMessage": 22, "recall": 41, "prepareTurn": 82, "forget": 84}
+READ = {"onMessage": 11, "recall": 28, "prepareTurn": 59, "forget": 62}
 
 
 async def measured(memory: Memory, scope: Scope, visited: FilesVisited) -> dict[str, set[str]]:

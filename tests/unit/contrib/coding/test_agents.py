@@ -66,7 +66,8 @@ def test_a_fork_of_codex_tells_only_what_is_its_own(tmp_path: Path) -> None:
         assert session.read_line is not None
         lines = [said("One", then), said("One", then), said("One", "2026-05-01T13:00:00Z")]
         return [
-            isinstance(session.read_line(TranscriptLine(number, each, "")), Ready) for number, each in enumerate(lines, 2)
+            isinstance(session.read_line(TranscriptLine(number, each, "")), Ready)
+            for number, each in enumerate(lines, 2)
         ]
 
     assert told() == [False, True, True]
