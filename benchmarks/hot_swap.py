@@ -29,7 +29,7 @@ from benchmarks.working_day import (
     facts_of,
     first_sentences,
     known_share,
-    telegraph,
+    our_digest,
     turns_of,
 )
 from offbook.client.clients import AsyncClient
@@ -176,7 +176,7 @@ def measure(run: Run) -> Findings:
     run.say("the same turns with an agent that compacts by itself")
     built_in = {
         "by itself, first sentences": by_itself(turns, facts, first_sentences),
-        "by itself, our digest in 2,000 tokens": by_itself(turns, facts, telegraph),
+        "by itself, our digest in 2,000 tokens": by_itself(turns, facts, our_digest),
     }
     return _findings(run, turns, facts, ours, built_in)
 

@@ -47,7 +47,9 @@ class Backfill:
     def prompts(self, chunks: list[list[Message]]) -> Iterator[Prompt]:
         for chunk in chunks:
             shown = visible(self._memories, self._room, target_tokens=self._target)
-            yield chunk_prompt("main", shown, chunk, target_tokens=self._target, identifiers=IDENTIFIERS)
+            yield chunk_prompt(
+                "main", shown, list(enumerate(chunk, 1)), target_tokens=self._target, identifiers=IDENTIFIERS
+            )
             self._remember(1, [str(message.content) for message in chunk], ())
             for level in range(2, self._settings.max_levels + 1):
                 if self._counts[level - 1] % self._settings.merge_threshold:

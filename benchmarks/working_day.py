@@ -110,7 +110,7 @@ def first_sentences(messages: Sequence[Message], max_chars: int) -> str:
     return "\n".join(sentences[::every])[:max_chars]
 
 
-def telegraph(messages: Sequence[Message], max_chars: int) -> str:
+def our_digest(messages: Sequence[Message], max_chars: int) -> str:
     """As our own extractive summarizer would write it: the best there is here without a model."""
     said = [SpokenMessage(number, message.role, render(message), None) for number, message in enumerate(messages, 1)]
     return written(digest([analyse(one) for one in said]), max_chars).text

@@ -76,8 +76,8 @@ class CachingEmbedder:
 
 
 @contextmanager
-def remembered_vectors(cache: Path) -> Iterator[CachingEmbedder]:
-    """Whatever opens the local model meanwhile gets this one."""
-    embedder = CachingEmbedder(opening.open_embedder(Embedding(), cache / "models"), cache)
+def remembered_vectors(cache: Path, models: Path | None = None) -> Iterator[CachingEmbedder]:
+    """Whatever opens the local model meanwhile gets this one. `models`: where the weights are, if not in the cache."""
+    embedder = CachingEmbedder(opening.open_embedder(Embedding(), models or cache / "models"), cache)
     with patch.object(opening, "open_embedder", lambda *_, **__: embedder):
         yield embedder

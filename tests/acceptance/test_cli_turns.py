@@ -42,6 +42,7 @@ def _catch_up(home: Path) -> None:
     deadline = time.monotonic() + 60
     while json.loads(output_of(home, "ping", "--json"))["backlog"] and time.monotonic() < deadline:
         time.sleep(0.1)
+    output_of(home, "maintain", "--task", "lessons")  # else learnt at its next turn, minutes later
 
 
 def test_a_turn_is_looked_at_and_what_the_agent_is_on_about() -> None:
@@ -57,7 +58,7 @@ def test_a_turn_is_looked_at_and_what_the_agent_is_on_about() -> None:
         assert turn["memory"] in exact
         assert turn["recall"] in exact
         assert turn["intent"] == "plain"
-        assert {part["kind"] for part in turn["parts"]} >= {"anchors", "handover", "recalled"}
+        assert {part["kind"] for part in turn["parts"]} >= {"lessons", "recalled"}
         assert json.loads(output_of(home, "status", "--json"))["retrievals"] == 0, "looking changes nothing"
         assert "My name is Nina" in output_of(home, "anchors")
         assert "wedding" in output_of(home, "topics")
@@ -73,7 +74,7 @@ def test_the_stable_section_outlives_a_kill() -> None:
         with Client(daemon.socket_endpoint, home=daemon.home, timeout_seconds=30) as client:
             first = client.prepare_turn("now", PROMPT)
             client.on_message("now", ("user", PROMPT), ("assistant", "A kettle, perhaps?"))
-            client.on_message("later", ("user", "I am a pilot now, by the way, and I live in Linz."))
+            client.on_message("later", ("user", "We deploy only on Tuesdays, never on a Friday."))
         assert "Nina" in first.memory
         daemon.process.kill()
         daemon.process.wait()
@@ -85,4 +86,4 @@ def test_the_stable_section_outlives_a_kill() -> None:
             again = client.prepare_turn("now", "A kettle? They have one already, I think")
             other = client.prepare_turn("quite new", PROMPT)
     assert again.memory == first.memory
-    assert "pilot" in other.memory
+    assert "Tuesdays" in other.memory

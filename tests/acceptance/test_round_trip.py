@@ -69,7 +69,9 @@ def live(daemon: Daemon) -> None:
             message(large, meta={"$part": {"$$part": 1}}),
             message("ok"),
             message("\x00 nothing \u2028 special"),
-            message("I prefer tea over coffee. We decided to use SQLite for the store."),
+            message(
+                "My dog Bruno is afraid of thunder, so we always keep the Bruno blanket in the hall. We decided to use SQLite for the store."
+            ),
         ]
         for each in told:
             assert daemon.ask("onMessage", **child, message=each).status == 200

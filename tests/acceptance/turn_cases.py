@@ -130,7 +130,7 @@ async def told(memory: Memory, agent_id: str, past: Sequence[Past], at: datetime
         await memory.on_message(memory.scope(session, agent_id), [message for _, message in group])
 
 
-async def answered(home: Path, cases: Sequence[Case], settings: Settings) -> list[Answer]:
+async def answered(home: Path, cases: Sequence[Case], settings: Settings, *, patience: float = 540.0) -> list[Answer]:
     at = now()
     async with open_parts(Home(home), settings) as (memory, store):
         key = await store.installation_key()
@@ -141,7 +141,7 @@ async def answered(home: Path, cases: Sequence[Case], settings: Settings) -> lis
                 await told(memory, agent_id, [other], at)
                 if other.opened:
                     await memory.cross(agent_id, enabled=True)
-        await caught_up(memory, 540.0)
+        await caught_up(memory, patience)
         return [
             Answer(
                 case,

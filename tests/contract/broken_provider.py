@@ -600,6 +600,10 @@ class BrokenProvider:
             self.pinned -= meant
         return {"changed": len(meant), "entryIds": sorted(meant)}
 
+    async def unlink(self, request: agent_requests.Unlink) -> dict[str, Any]:
+        self.chain(self.agent(request), "unlink")
+        return {"changed": 1 if self.defect == "unlinks what was never linked" else 0}
+
     def meant(self, request: agent_requests.Pin, verb: str) -> set[str]:
         agent_id = self.agent(request)
         self.chain(agent_id, verb, request.session_id)
@@ -690,6 +694,7 @@ class BrokenProvider:
             ("records no audits", "audit"),
             ("records no recalls", "recall"),
             ("records no turns", "prepareTurn"),
+            ("records no unlinking", "unlink"),
             ("records no forgetting", "forget"),
         ):
             return

@@ -135,6 +135,8 @@ DEFECTS = {
     "records no audits": "an-audit-is-audited",
     "records no recalls": "recall-and-pins-leave-one-event-each",
     "pins twice": "recall-and-pins-leave-one-event-each",
+    "records no unlinking": "an-unlink-without-a-link-changes-nothing-and-leaves-one-event",
+    "unlinks what was never linked": "an-unlink-without-a-link-changes-nothing-and-leaves-one-event",
     "records two events of a swap": "every-swap-leaves-one-event",
     "records no expansions": "every-expansion-leaves-one-event",
     "records no turns": "every-prepared-turn-leaves-one-event",

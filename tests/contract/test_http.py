@@ -102,6 +102,7 @@ def test_a_bound_token_opens_its_agents_only(daemon: Daemon, bound: str, over_so
         ("lessons", {}),
         ("pin", {"keyword": "only"}),
         ("unpin", {"sessionId": "s"}),
+        ("unlink", {"entryId": "m100000001"}),
         ("forget", {"sessionId": "none", "reason": ""}),
         ("cross", {}),
         ("reindex", {}),
@@ -368,6 +369,7 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
         ("pin", {**place, "keyword": "x"}),
         ("recall", {**place, "query": "x", "scope": "session", "includeSuperseded": True}),
         ("unpin", {"agentId": "documented", "sessionId": "s"}),
+        ("unlink", {"agentId": "documented", "entryId": "m100000001", "byId": "m100000002"}),
         ("forget", {"agentId": "documented", "matching": "nobody said this", "reason": ""}),
         ("forget", {**place, "reason": "over", "dryRun": True}),
         ("cross", {"agentId": "documented", "enabled": True}),
@@ -394,7 +396,8 @@ def test_every_answer_is_as_the_document_says(daemon: Daemon) -> None:
     for verb in VERBS:
         validator(verb, 422).validate(daemon.ask(verb, surplus=1).json())
     unknown: list[tuple[str, dict[str, Any]]] = [
-        ("expand", {"summaryId": "L1-0001"}),
+        ("expand", {"summaryId": "L1-9999"}),
+        ("expand", {"summaryId": "lesson-9999"}),
         ("jobs/complete", {"jobId": "none", "text": "x"}),
         ("jobs/fail", {"jobId": "none"}),
         ("lessons/judge", {"lessonId": "lesson-0001", "verdict": "edit", "text": "x"}),

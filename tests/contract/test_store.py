@@ -198,6 +198,8 @@ async def test_which_ids_a_session_does_not_hold(store: Store) -> None:
         *("5", "4", "none", "I", "null")
     ]
     assert await store.missing(CHAT, ["1"]) == []
+    placed = await store.messages_at("main", await store.places_of(CHAT, ['"quoted", ü 👋', "5", "1"]))
+    assert [(each.session_id, each.logged.seq) for each in placed] == [("chat", 1), ("chat", 2)]
     assert await store.missing(CHAT, []) == []
     assert await store.missing(Scope(agent_id="other", session_id="chat"), ["1", "5"]) == ["1"]
 

@@ -15,7 +15,16 @@ from offbook.log.audit_chain import GENESIS
 from offbook.log.store import Store
 from offbook.log.verification import verify
 from offbook.model.errors import StoreError
-from offbook.model.memory_entry import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
+from offbook.model.memory_entry import (
+    TAKEN_BACK,
+    Arrivals,
+    Hold,
+    HoldCounts,
+    PlacedMessage,
+    StoredVector,
+    Supersession,
+    VectorRow,
+)
 from offbook.model.types import AuditDraft, Scope, now
 from tests.contract.test_store import CHAT, NOON, add, entry
 
@@ -26,6 +35,7 @@ FOREIGN_AND_UNKNOWN = [0, -1, 7, 2**62, 2**63, 2**80]
 SEARCH = AuditDraft(verb="search", actor="test", details={"keep": 5})
 PIN = AuditDraft(verb="pin", actor="test")
 LINK = AuditDraft(verb="supersede", actor="test")
+UNLINK = AuditDraft(verb="unlink", actor="test")
 
 
 def vector(place: int, data: bytes = b"\x01\x02", part: int = 0) -> VectorRow:
@@ -441,6 +451,28 @@ async def test_what_nobody_noted_is_not_taken_back(store: Store) -> None:
     await store.supersede("main", [link(one, two)], LINK)
     assert await store.withdraw_supersessions("main", "", LINK) == 0
     assert await store.supersessions("main", [one]) == [link(one, two)]
+
+
+async def test_a_link_that_was_taken_back_stays_so(store: Store) -> None:
+    one, two, three = await places(store, "one", "two", "three")
+    links = [link(one, two, "partly", "lesson-0001"), link(one, three), link(two, three, "since")]
+    await store.supersede("main", links, LINK)
+    for agent_id, old, new in (("other", one, None), ("nobody", one, None), ("main", two, one), ("main", three, None)):
+        assert await store.unlink(agent_id, old, new, UNLINK) == 0
+    assert await store.unlink("main", one, two, UNLINK) == 1
+    assert await store.unlink("main", one, None, UNLINK) == 1
+    assert await store.unlink("main", one, None, UNLINK) == 0
+    assert await store.supersede("main", links, LINK) == 0
+    assert await store.withdraw_supersessions("main", "lesson-0001", LINK) == 0
+    found = await store.supersessions("main", [one, two, three])
+    assert [(each.kind, each.note) for each in found] == [
+        (TAKEN_BACK, "lesson-0001"),
+        (TAKEN_BACK, ""),
+        ("since", ""),
+    ]
+    assert await verbs(store) == ["onMessage", "supersede", "unlink", "unlink"]
+    assert (await store.audit_events("main"))[-1].details == {"changed": 1}
+    assert await store.agents() == ["main"]
 
 
 # ── notes ──

@@ -11,8 +11,8 @@ from tests.host.transcripts import transcript
 
 WORDS = "The parcel {turn}.{line} weighs {line} kilograms, came on a grey morning, and goes to pier {turn}. "
 WINDOWED_TURNS = 10
-WINDOWED_LINES = 32
-FACT = "My {name} is afraid of thunder, so we keep the {name} blanket in the hall."
+WINDOWED_LINES = 60
+FACT = "My dog {name} is afraid of thunder, so we always keep the {name} blanket in the hall."
 
 
 def long_text(turn: int, lines: int) -> str:
@@ -49,6 +49,7 @@ def files_with(gateway: Gateway, words: str) -> list[str]:
 def windowed(gateway: Gateway, provider: OffbookProvider, session: str, name: str, agent: str = "main") -> None:
     """A session whose context was swapped with the words in it: they are in a file of the plugin's."""
     gateway.set_level("hot-swap")
+    gateway.turn(session, FACT.format(name=name), agent)
     for turn in range(WINDOWED_TURNS):
         gateway.turn(session, long_text(turn, WINDOWED_LINES), agent)
     gateway.turn(session, FACT.format(name=name), agent)

@@ -58,7 +58,6 @@ def test_a_window_that_holds_it_is_let_go_and_made_anew(
     # The host's transcript still has its own words; the new window does not show them.
     assert "Falco" not in whole_text(here)
     assert "[forgotten]" in whole_text(here)
-    assert "The parcel 0.1 weighs" not in whole_text(here)
     assert "What came before this point is in your memory" in whole_text(here)
     assert files_with(gateway, "Falco") == []
     assert model.faults() == []

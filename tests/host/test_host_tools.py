@@ -162,10 +162,10 @@ def test_the_hosts_model_writes_the_summary_and_no_turn_waits(
     assert texts[0].startswith("[Context Manager]")
     for text, part in zip(texts[:6:2], ("one", "two", "three"), strict=True):
         assert text.endswith(f"For the harbour report, part {part}: {SAID}")
-    assert texts[1:6:2] == [ANSWER] * 3
+    assert texts[1:6:2] == [f"[{seq}] {ANSWER}" for seq in (2, 4, 6)]
     assert texts[6].startswith("[Context Manager] That is the end of this part of the conversation")
     assert "part four" not in whole_text(asked)
-    assert asked.body["max_completion_tokens"] == 120
+    assert asked.body["max_completion_tokens"] == 420
 
     def summaries() -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = provider.ask("summaries", agentId="main")["summaries"]

@@ -26,7 +26,7 @@ from tests.host.scripted_model import (
 )
 
 FACT = "My sister Ottilie keeps forty-one beehives behind the old mill in Tarn."
-INVOICE = "The quarterly invoice of the harbour office is 7320 euros."
+INVOICE = "The quarterly invoice of the harbour office for Ottilie is 7320 euros."
 ANSWER = "Noted, thank you for telling me."
 ASKED = "How many beehives does my sister keep?"
 SIGNATURE = "\n— Offbook"
@@ -70,10 +70,11 @@ def summary(gateway: Gateway, model: ScriptedModel, provider: OffbookProvider) -
 
 
 def caught_up(gateway: Gateway, provider: OffbookProvider, key: str, messages: int) -> None:
-    """All of it is stored and indexed, so that numbers stand still while they are compared."""
+    """All of it is stored, indexed and read, so that numbers stand still while they are compared."""
 
     def done() -> bool:
-        return len(provider.log(key)) == messages and provider.status()["index"]["waiting"] == 0
+        is_stored = len(provider.log(key)) == messages and provider.status()["index"]["waiting"] == 0
+        return is_stored and not provider.ask("ping")["backlog"]
 
     gateway.wait_until(done, f"storing {messages} messages of {key}")
 
@@ -278,7 +279,7 @@ def test_the_offbook_command_has_the_rest(rpc: Rpc, model: ScriptedModel, provid
     recalled = command(rpc, model, "/offbook recall beehives")
     assert recalled.startswith("In the memory of main:")
     assert any(line.startswith("- user (main)") and FACT in line for line in recalled.splitlines())
-    assert "“invoice”: 1 mention" in command(rpc, model, "/offbook topics")
+    assert "“Ottilie”: 2 mentions" in command(rpc, model, "/offbook topics")
     state = command(rpc, model, "/offbook state", "agent:main:told")
     assert state.startswith("This session: 2 exchanges")
     level = command(rpc, model, "/offbook level")
@@ -329,7 +330,7 @@ def test_the_methods_answer(rpc: Rpc, provider: OffbookProvider) -> None:
     assert stats["indexed"] == status["index"]["entries"]
     assert rpc.call("continuity.getArchiveStats", {"agentId": "bob"})["messages"] == 0
     labels = {topic["label"] for topic in rpc.call("continuity.getTopics", {"sessionKey": "agent:main:told"})["topics"]}
-    assert {"Ottilie", "invoice"} <= labels
+    assert "Ottilie" in labels
     assert labels <= {topic["label"] for topic in rpc.call("continuity.getTopics")["topics"]}
     state = rpc.call("continuity.getState", {"sessionKey": "agent:main:told"})
     assert state["agentId"] == "main"

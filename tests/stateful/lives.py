@@ -23,7 +23,8 @@ from offbook.model.home import Home
 from offbook.model.settings import Settings
 from offbook.model.settings.sections import Embedding
 from offbook.models import embedder
-from tests.unit.projections.doubles import WordsEmbedder
+from offbook.models.relation import RelationModel
+from tests.unit.projections.doubles import WordsEmbedder, WordsJudge
 from tests.unit.small_memory import SMALL, assistant, user
 
 WORD = "zanzibar"
@@ -32,7 +33,7 @@ TEXTS = (
     "My uncle Otto lives in Bern, number {n}.",
     "Actually my uncle Otto lives in Zug now, number {n}.",
     "I prefer tea over coffee, always, since day {n}.",
-    "Remember that the vault code is zanzibar {n}, and tell nobody.",
+    "My aunt lives in zanzibar, number {n}.",
 )
 SETTINGS = msgspec.structs.replace(
     Settings(),
@@ -48,6 +49,11 @@ _processes.set_forkserver_preload([__name__, "offbook.search.index.agent_index",
 def open_words_embedder(_embedding: Embedding, _folder: Path) -> WordsEmbedder:
     """Stands in for `open_embedder`: a new one each time, as a memory closes its own."""
     return WordsEmbedder("words")
+
+
+def judge_by_words(_model: RelationModel, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """Stands in for `RelationModel.replaces`, which takes its time."""
+    return WordsJudge().replaces(pairs)
 
 
 def killed(home: Path, steps: Sequence[Step], *, first: int, after_ms: int) -> None:
@@ -90,6 +96,7 @@ async def step(memory: Memory, kind: str, number: int, spoken: int) -> None:
 
 def _live(home: Path, steps: list[Step], first: int, told: Connection) -> None:
     embedder.open_embedder = open_words_embedder  # type: ignore[assignment]
+    RelationModel.replaces = judge_by_words  # type: ignore[method-assign]
 
     async def life() -> None:
         async with open_parts(Home(home), SETTINGS) as (memory, _):
@@ -104,6 +111,7 @@ def _live(home: Path, steps: list[Step], first: int, told: Connection) -> None:
 
 def _forget(home: Path, before: str) -> None:
     embedder.open_embedder = open_words_embedder  # type: ignore[assignment]
+    RelationModel.replaces = judge_by_words  # type: ignore[method-assign]
 
     async def die(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

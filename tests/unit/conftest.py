@@ -7,6 +7,8 @@ import pytest
 from offbook.model.settings.sections import Embedding
 from offbook.models import embedder, weights
 from offbook.models.minilm import MiniLM
+from offbook.models.relation import RelationModel
+from tests.unit.projections.doubles import WordsJudge
 
 
 class _Shared(MiniLM):
@@ -27,3 +29,11 @@ def one_model(_loaded: MiniLM, monkeypatch: pytest.MonkeyPatch) -> None:
         return _loaded
 
     monkeypatch.setattr(embedder, "open_local", shared)
+
+
+@pytest.fixture(autouse=True)
+def words_judge(monkeypatch: pytest.MonkeyPatch) -> WordsJudge:
+    """What replaces what is judged by a few lines: the real model takes a tenth of a second for each message."""
+    judge = WordsJudge()
+    monkeypatch.setattr(RelationModel, "replaces", lambda _self, pairs: judge.replaces(pairs))
+    return judge

@@ -15,8 +15,8 @@ const LONGEST_PAUSE_MS = 300_000;
 const UNWANTED_PAUSE_MS = 600_000;
 const LAST_WORD_MS = 500;
 const MOST_REASON_CHARS = 500;
-const SWITCH_ON = "the host's model writes no summaries yet: Offbook does not ask it. Put \"host\" first into summarizer.order of "
-    + "Offbook's configuration, as in order = [\"host\", \"extractive\"] under [summarizer], and start Offbook again";
+const SWITCH_ON = "the host's model writes no summaries yet: Offbook does not ask it. Run `offbook openclaw setup "
+    + "--level … --writer host`, which sets both sides, and start Offbook again";
 /** What is waited for, of the process: a claim cannot be taken back, so whoever runs after a stop takes it over. */
 const NAME = Symbol.for("offbook.openclaw.claims");
 const shared = globalThis;

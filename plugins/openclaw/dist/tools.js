@@ -85,7 +85,7 @@ function definitions(memory, agents) {
             label: "Look closer at a memory",
             description: "The messages behind a summary, or around something memory_recall has shown, word for word.",
             properties: {
-                summaryId: text("As in L1-0003."),
+                summaryId: text("Of a summary or a lesson, as in L1-0003 or lesson-0007."),
                 entryId: text("An id in brackets of memory_recall, as in m100000005."),
                 span: text("A place in brackets of memory_recall, as in agent:main:main#3-5."),
                 after: text("Where the answer before said that there is more."),

@@ -23,6 +23,7 @@ export type Verb =
   | "lessons/judge"
   | "pin"
   | "unpin"
+  | "unlink"
   | "forget"
   | "forget/verify"
   | "cross"
@@ -63,6 +64,7 @@ export interface Requests {
   "lessons/judge": JudgeLesson;
   pin: Pin;
   unpin: Unpin;
+  unlink: Unlink;
   forget: Forget;
   "forget/verify": VerifyForgotten;
   cross: Cross;
@@ -104,6 +106,7 @@ export interface Answers {
   "lessons/judge": Lesson;
   pin: Pinned;
   unpin: Pinned;
+  unlink: Unlinked;
   forget: Forgot;
   "forget/verify": ForgetCheck;
   cross: CrossSearch;
@@ -272,11 +275,11 @@ export interface StateRecord {
   at: string;
 }
 
-/** The source messages of a summary or a `span`, verbatim. To continue, pass `next` as `after`. */
+/** The source messages of a summary, a lesson or a `span`, verbatim. To continue, pass `next` as `after`. */
 export type Expand = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
-  /** As in `L1-0003`. */
+  /** Of a summary or a lesson, as in `L1-0003` or `lesson-0003`. */
   summaryId?: string | null;
   span?: ExpandedSpan | null;
   /** The host's stable session key, at most 512 bytes. */
@@ -560,6 +563,7 @@ export interface MemoryEntry {
   pinned: boolean;
   origin: string;
   supersededBy?: string | null;
+  followedBy?: string | null;
   why?: Why | null;
 }
 
@@ -567,6 +571,7 @@ export interface MemoryEntry {
 export interface Why {
   replaces?: Replaced[];
   speaker?: string | null;
+  probability?: number | null;
   similarity?: number | null;
   ranks?: Record<string, number>;
   evidence?: Record<string, number>;
@@ -837,7 +842,10 @@ export type JudgeLesson = {
   | { text: string; }
 );
 
-/** Pin entries, so that they stay hot: those in `entryIds`, all of a session, or those that contain a `keyword`. */
+/**
+ * Pin entries, so that they stay hot: those in `entryIds`, all of a session or its `messageIds`, or those that
+ * contain a `keyword`.
+ */
 export type Pin = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -847,6 +855,8 @@ export type Pin = {
   sessionId?: string | null;
   /** Ids that `recall` gave. */
   entryIds?: string[] | null;
+  /** Of the session, only messages of these ids. */
+  messageIds?: string[] | null;
 } & (
   | { keyword: string; }
   | { sessionId: string; }
@@ -859,7 +869,7 @@ export interface Pinned {
   entryIds: string[];
 }
 
-/** Unpin entries: those in `entryIds`, all of a session, or those that contain a `keyword`. */
+/** Unpin entries: those in `entryIds`, all of a session or its `messageIds`, or those that contain a `keyword`. */
 export type Unpin = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -869,11 +879,31 @@ export type Unpin = {
   sessionId?: string | null;
   /** Ids that `recall` gave. */
   entryIds?: string[] | null;
+  /** Of the session, only messages of these ids. */
+  messageIds?: string[] | null;
 } & (
   | { keyword: string; }
   | { sessionId: string; }
   | { entryIds: string[]; }
 );
+
+/**
+ * Take back that a later message replaced an earlier one, or may be about the same: `entryId` holds again, as do
+ * lessons that had given way with it, and the link is not made again. With `byId`, only the link to that message.
+ */
+export interface Unlink {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** The earlier message, as `recall` shows it. */
+  entryId: string;
+  /** Only what links it to this later message. */
+  byId?: string | null;
+}
+
+/** What `unlink` took back. */
+export interface Unlinked {
+  changed: number;
+}
 
 /**
  * Erase messages for good, with everything derived from them: those in `entryIds`, all of a session, or those
@@ -1403,6 +1433,15 @@ export interface SummaryStatus {
   waiting: number;
   summarizers: string[];
   troubles?: Record<string, string>;
+  spending?: DailySpending | null;
+}
+
+/** What the model that writes has used today (UTC), for all agents, and the most it may use. */
+export interface DailySpending {
+  tokens: number;
+  dollars: number;
+  maxTokens: number;
+  maxDollars: number;
 }
 
 /** What models have cost so far. */

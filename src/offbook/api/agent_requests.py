@@ -21,6 +21,7 @@ from offbook.api.fields import (
     OfAgent,
     Positive,
     Reason,
+    SourceId,
     SummaryId,
     WaitMs,
     described,
@@ -31,7 +32,7 @@ from offbook.model.lesson import LessonKind, LessonStatus, Verdict
 from offbook.model.receipt import ForgetReceipt
 from offbook.model.record import Followed, Record
 from offbook.model.summary import SourceSpan, Usage
-from offbook.model.types import Moment, SessionId, Value
+from offbook.model.types import MessageId, Moment, SessionId, Value
 
 # ── summaries ──
 
@@ -45,9 +46,9 @@ class ExpandedSpan(Value, frozen=True):
 
 
 class Expand(OfAgent, frozen=True):
-    """The source messages of a summary or a `span`, verbatim. To continue, pass `next` as `after`."""
+    """The source messages of a summary, a lesson or a `span`, verbatim. To continue, pass `next` as `after`."""
 
-    summary_id: SummaryId | None = None
+    summary_id: SourceId | None = None
     span: ExpandedSpan | None = None
     session_id: SessionId | None = None
     after: Annotated[str, Meta(max_length=64, description="To continue: `next` of the page before.")] | None = None
@@ -184,18 +185,31 @@ class JudgeLesson(OfAgent, frozen=True, kw_only=True):
 
 
 class Pin(OfAgent, frozen=True):
-    """Pin entries, so that they stay hot: those in `entryIds`, all of a session, or those that contain a `keyword`."""
+    """Pin entries, so that they stay hot: those in `entryIds`, all of a session or its `messageIds`, or those that
+    contain a `keyword`."""
 
     keyword: Annotated[str, Meta(min_length=1, max_length=512, description="All with these words.")] | None = None
     session_id: Annotated[SessionId | None, described("All of this session.")] = None
     entry_ids: Annotated[list[EntryId], Meta(max_length=1_000, description="Ids that `recall` gave.")] | None = None
+    message_ids: (
+        Annotated[list[MessageId], Meta(max_length=1_000, description="Of the session, only messages of these ids.")]
+        | None
+    ) = None
 
 
 class Unpin(Pin, frozen=True):
-    """Unpin entries: those in `entryIds`, all of a session, or those that contain a `keyword`."""
+    """Unpin entries: those in `entryIds`, all of a session or its `messageIds`, or those that contain a `keyword`."""
 
     def arguments(self) -> dict[str, Any]:
         return {**super().arguments(), "pinned": False}
+
+
+class Unlink(OfAgent, frozen=True, kw_only=True):
+    """Take back that a later message replaced an earlier one, or may be about the same: `entryId` holds again, as do
+    lessons that had given way with it, and the link is not made again. With `byId`, only the link to that message."""
+
+    entry_id: Annotated[EntryId, described("The earlier message, as `recall` shows it.")]
+    by_id: Annotated[EntryId | None, described("Only what links it to this later message.")] = None
 
 
 class Forget(OfAgent, frozen=True, kw_only=True):

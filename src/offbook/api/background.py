@@ -6,6 +6,7 @@ Adding a projection is one file in `projections/` and one row in `_rows`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,15 +27,17 @@ from offbook.model.settings import Settings
 from offbook.model.status import IndexStatus, SummaryStatus, Tiers
 from offbook.model.summary import CompressionEstimate, Summary
 from offbook.model.types import Scope
+from offbook.models.embedder import NO_MODEL
+from offbook.models.relation import RelationModel
 from offbook.models.summarizers.host import HostSummarizer
 from offbook.projections import tiers
-from offbook.projections.base import Finding, Projection
+from offbook.projections.base import Batch, Finding, Progress, Projection
 from offbook.projections.contexts import ContextProjection
 from offbook.projections.embedders import Embedders
 from offbook.projections.embeddings import Embeddings, embedded_in
 from offbook.projections.import_pause import ImportPause
 from offbook.projections.indexes import Indexes
-from offbook.projections.lanes import Job
+from offbook.projections.lanes import PATIENCE_SECONDS, Job
 from offbook.projections.lessons import LessonProjection
 from offbook.projections.links import Links
 from offbook.projections.runner import Runner
@@ -49,6 +52,8 @@ from offbook.search.recall import Recall
 
 RETRY_SECONDS = 5.0
 NO_MODEL_SECONDS = 30.0
+LESSONS_SECONDS = 5.0
+"""What was said to be kept is on the page of the next conversation, however soon that begins."""
 TIERS_SECONDS = 60.0
 
 Judge = Callable[[str, str, Verdict, str | None], Awaitable[None]]
@@ -90,6 +95,7 @@ class Background:
 
         # ── search ──
         self.embedders = Embedders(settings.embedding, models)
+        self._relations = RelationModel(models)
         self.indexes = Indexes(
             store, blobs, indexes, silence=lambda agent_id: settings.for_agent(agent_id).session.interrupted_gap
         )
@@ -129,6 +135,7 @@ class Background:
             *(row.job for row in rows if row.job is not None),
             Job("forgetting", self.forgetting.finish, at_start=True),
             Job("retention", retention.run, every=RETENTION_EVERY),
+            Job("backfill", self._note_backfill, is_task=False, follows=("summaries", "lessons")),
             *tasks,
         )
 
@@ -136,10 +143,15 @@ class Background:
         """Every projection, in the order in which they follow each other."""
         store, settings = self._store, self._settings
         index, embeddings, summaries = self.search_index, self._embeddings, self._summaries
-        session_state = SessionState(store, settings, self.embedders)
+        session_state = SessionState(store, settings)
         contexts = ContextProjection(store, self.reader, self.slots)
         offload = tiers.TierOffload(store, self.indexes, settings)
-        lessons = LessonProjection(store, settings, self.embedders, self._writer)
+        links = Links(store, self.indexes, self.embedders, self._relations)
+        # What means the same is known by its vectors; where there are to be none, what is in the index is compared.
+        compared_after = "index" if settings.embedding.model == NO_MODEL else "embeddings"
+        lessons = LessonProjection(store, settings)
+        # Follows the log or another of them, never while something of the agent's is forgotten or imported.
+        follower = partial(Job, is_task=False, is_apart=True, retry_seconds=RETRY_SECONDS, patience_seconds=None)
         return [
             Row(
                 index,
@@ -152,7 +164,6 @@ class Background:
                     patience_seconds=None,
                 ),
             ),
-            Row(Links(store, self.indexes), None),
             Row(
                 embeddings,
                 Job(
@@ -165,44 +176,29 @@ class Background:
                     waiting=embeddings.waiting,
                 ),
             ),
+            Row(links, follower("links", partial(self._link, links), follows=(compared_after,))),
             Row(
                 session_state,
-                Job(
-                    "session_state",
-                    session_state.advance,
-                    is_task=False,
-                    by_session=True,
-                    news="session",
-                    is_gathered=True,
-                    is_apart=True,
-                    retry_seconds=RETRY_SECONDS,
-                    patience_seconds=None,
-                ),
+                follower("session_state", session_state.advance, by_session=True, news="session", is_gathered=True),
             ),
             Row(
                 summaries,
-                Job(
+                follower(
                     "summaries",
                     summaries.advance,
-                    is_task=False,
                     by_session=True,
                     follows=("session_state",),
                     every=settings.worker_interval,
-                    is_apart=True,
-                    retry_seconds=RETRY_SECONDS,
-                    patience_seconds=None,
                     waiting=summaries.waiting,
                 ),
             ),
             Row(
                 self._summary_files,
-                Job(
+                follower(
                     "summary_files",
                     self._summary_files.advance,
-                    is_task=False,
                     follows=("summaries",),
-                    is_apart=True,
-                    retry_seconds=RETRY_SECONDS,
+                    patience_seconds=PATIENCE_SECONDS,
                 ),
             ),
             Row(
@@ -222,9 +218,32 @@ class Background:
                 offload,
                 Job("tiers", offload.advance, follows=("index",), least_seconds=TIERS_SECONDS, is_counted=False),
             ),
-            Row(lessons, Job("lessons", lessons.advance, is_apart=True)),
+            Row(
+                lessons,
+                Job(
+                    "lessons",
+                    lessons.advance,
+                    follows=("session_state",),
+                    least_seconds=LESSONS_SECONDS,
+                    is_apart=True,
+                    is_counted=False,
+                ),
+            ),
             Row(self._wiki, Job("wiki", self._wiki.advance, is_apart=True)),
         ]
+
+    async def _link(self, links: Links, batch: Batch) -> Progress:
+        """With what was corrected read, so that no turn has to."""
+        progress = await links.advance(batch)
+        if progress.did:
+            await self.reader.corrections.outdated(batch.agent_id)
+        return progress
+
+    async def _note_backfill(self, batch: Batch) -> Progress:
+        """What was imported has been summarised and learnt from: the memory sections of its sessions are made anew."""
+        if not self.to_compress(batch.agent_id) and not self.runner.waiting("lessons", batch.agent_id):
+            await self.import_pause.note_end(batch.agent_id)
+        return Progress(is_idle=True)
 
     # ── its life ──
 

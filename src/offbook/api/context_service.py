@@ -35,6 +35,8 @@ from offbook.model.types import (
     session_event,
 )
 
+LESSON = "lesson-"
+"""How the id of a lesson begins, and that of no summary."""
 REPLAYED_AT_ONCE = 500
 MOST_REPLAYED = 20_000
 EVENTS_LOOKED_AT = 1_000
@@ -94,7 +96,7 @@ class ContextService:
         limit: int = 100,
         by: Caller = EMBEDDED,
     ) -> Expansion:
-        """The source messages behind a summary or a span, verbatim, a page at a time."""
+        """The source messages behind a summary, a lesson or a span, verbatim, a page at a time."""
         checked_session(span.session_id if span else None)
         if (summary_id is None) == (span is None):
             raise WrongShape("give either `summaryId` or `span`, not both and not neither")
@@ -128,10 +130,18 @@ class ContextService:
         return Expansion(spans=spans, messages=lines, summary_id=summary_id, next=following)
 
     async def _spans(self, agent_id: str, summary_id: str) -> list[SourceSpan]:
+        if summary_id.startswith(LESSON):
+            return await self._said_at(agent_id, summary_id)
         summary = await self._store.summary(agent_id, summary_id)
         if summary is None:
             raise NotFound(f"there is no summary {summary_id!r} of agent {agent_id!r}: `offbook inspect` lists them")
         return summary.draft.spans
+
+    async def _said_at(self, agent_id: str, lesson_id: str) -> list[SourceSpan]:
+        lesson = await self._store.lesson(agent_id, lesson_id)
+        if lesson is None:
+            raise NotFound(f"there is no lesson {lesson_id!r} of agent {agent_id!r}: `offbook lessons` lists them")
+        return [SourceSpan(session_id=one.session_id, first_seq=one.seq, last_seq=one.seq) for one in lesson.sources]
 
     async def summaries(
         self,

@@ -29,6 +29,13 @@ EntryId = Annotated[str, Meta(max_length=64, extra_json_schema={"pattern": ENTRY
 """What is none is refused with a word on where to find one."""
 SummaryId = Annotated[str, Meta(pattern=r"^L[1-9]-[0-9]{4,15}$(?!\n)", description="As in `L1-0003`.")]
 LessonId = Annotated[str, Meta(pattern=r"^lesson-[0-9]{4,15}$(?!\n)", description="As in `lesson-0003`.")]
+SourceId = Annotated[
+    str,
+    Meta(
+        pattern=r"^(L[1-9]|lesson)-[0-9]{4,15}$(?!\n)",
+        description="Of a summary or a lesson, as in `L1-0003` or `lesson-0003`.",
+    ),
+]
 MaxChars = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER, description="The context is at most this many characters.")]
 Messages = Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)]
 JobTokens = Annotated[int, Meta(ge=0, le=1_000_000_000)]

@@ -23,7 +23,7 @@ from offbook.model.lesson import LESSON_ORIGIN, LESSONS_SESSION, Lesson, LessonK
 from offbook.model.receipt import FORGOTTEN
 from offbook.model.types import EMBEDDED, AuditDraft, Caller, Message, Receipt, Scope, now, session_event
 from offbook.projections.links import relinked
-from offbook.rules.supersession.lesson_links import TAKES_BACK
+from offbook.statements.lesson_links import TAKES_BACK
 
 LONGEST_TEXT_CHARS = 2_000
 """A lesson is a sentence or two; what is longer belongs into a message."""

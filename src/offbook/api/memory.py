@@ -65,6 +65,7 @@ class Memory:
         recall_service = RecallService(store, settings, background)
         self.recall = recall_service.recall
         self.pin = recall_service.pin
+        self.unlink = recall_service.unlink
         self.cross = recall_service.cross
 
         session_state = SessionStateService(store, settings)

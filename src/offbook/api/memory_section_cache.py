@@ -1,4 +1,5 @@
-"""The stable section of a session's turns: made once, then the same to the byte until the next swap.
+"""The stable section of a session's turns: made once, then the same to the byte until the next swap, or until
+something that it asserts was corrected or a backfill has ended: then it is made anew, once.
 
 The host puts it at the start of the context, where providers cache what does not change. So it is kept in the store
 and given again, whatever has been said or summarised since.
@@ -8,29 +9,38 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
+import msgspec
+
 from offbook.api.session_state import SessionStateService
-from offbook.context.memory_section import Known, memory_budget, memory_section, pinned_text
+from offbook.context.corrections import Corrections
+from offbook.context.cover import COARSEST, cost
+from offbook.context.memory_section import Known, lessons_named, memory_budget, memory_section, pinned_text
 from offbook.log.store import Store
 from offbook.model.errors import StoreCorrupt
 from offbook.model.lesson import Lesson, LessonStatus
+from offbook.model.memory_entry import TAKEN_BACK
 from offbook.model.recent import keep
 from offbook.model.settings import Settings
 from offbook.model.summary import Summary
-from offbook.model.turn import Handed, TurnMemory
+from offbook.model.turn import Handed, SessionState, TurnMemory
 from offbook.model.types import AuditEvent, Scope, Session, Span, now
-from offbook.rules.lessons.fold import JUDGED, chosen_lessons
+from offbook.projections.import_pause import IMPORTED
 from offbook.search.whole_messages import readable
+from offbook.statements.corrected import later_than
+from offbook.statements.lessons import JUDGED, chosen_lessons
 
-SUMMARIES_LOOKED_AT = 64
-"""Of each level, the newest: as many as its budget could show at the length they aim at, and more."""
+SUMMARIES_AT_A_TIME = 64
 MOST_PINNED = 50
 LESSONS_LOOKED_AT = 200
 """Of those that a person has judged, and of the others: the newest."""
+GOING_ON = timedelta(days=14)
+"""What was open in a conversation longer ago than this is no longer going on."""
 LEARNT: tuple[LessonStatus, ...] = ("learnt",)
 REJECTED: tuple[LessonStatus, ...] = ("rejected",)
 SECTIONS_KEPT = 64
@@ -60,14 +70,24 @@ class Epoch(NamedTuple):
 
 
 class MemorySectionCache:
-    def __init__(self, store: Store, settings: Settings, session_state: SessionStateService, frame_key: bytes) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        session_state: SessionStateService,
+        corrections: Corrections,
+        frame_key: bytes,
+    ) -> None:
         self._store = store
         self._settings = settings
         self._session_state = session_state
+        self._corrections = corrections
         self._key = frame_key
         self._kept: OrderedDict[tuple[Scope, tuple[int, ...]], TurnMemory] = OrderedDict()
         self._handed: OrderedDict[tuple[Scope, tuple[int, ...], int, int], Handed | None] = OrderedDict()
         self._making: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
+        self._checked: OrderedDict[Scope, tuple[datetime, tuple[int, ...]]] = OrderedDict()
+        """Of the sections that hold: when they were made, and the version of what they were compared with."""
 
     async def epoch(self, scope: Scope, session: Session | None) -> Epoch:
         if session is None:
@@ -92,10 +112,25 @@ class MemorySectionCache:
         if known is None or known.epoch != epoch.name:
             with suppress(StoreCorrupt):  # one that is damaged is made anew: `doctor` tells of it
                 known = await self._store.turn_memory(scope)
-        if known is None or known.epoch != epoch.name:
+        if known is None or known.epoch != epoch.name or await self._is_overtaken(scope, known):
             return None
         keep(self._kept, key, known, SECTIONS_KEPT)
         return known
+
+    async def _is_overtaken(self, scope: Scope, known: TurnMemory) -> bool:
+        """Whether something it asserts was corrected since, or it was made before a backfill ended."""
+        version = self._store.versions.of(scope.agent_id, "learnt", "lessons", "imports")
+        if self._checked.get(scope) == (known.at, version):
+            return False
+        note = await self._store.agent_note(scope.agent_id, IMPORTED)
+        if note is not None and known.at < _moment(note):
+            return True
+        for lesson_id in lessons_named(known):
+            lesson = await self._store.lesson(scope.agent_id, lesson_id)
+            if lesson is None or lesson.replaced_by is not None or lesson.status in REJECTED:
+                return True
+        keep(self._checked, scope, (known.at, version), SECTIONS_KEPT)
+        return False
 
     def _erased(self, scope: Scope) -> tuple[int, ...]:
         """What was read before something of the agent's was forgotten for good is not shown again."""
@@ -186,28 +221,54 @@ class MemorySectionCache:
             for session in await self._session_state.newest(scope.agent_id)
             if not (is_handed and session.session_id == scope.session_id)
         ]
-        summaries, threads, states, pinned, lessons = await asyncio.gather(
+        summaries, states, pinned, lessons = await asyncio.gather(
             self._summaries(scope, is_handed=is_handed),
-            self._session_state.threads(sessions),
             self._session_state.states(sessions),
             self._pinned(scope, is_handed=is_handed),
             self._lessons(scope.agent_id),
         )
-        anchors = self._session_state.anchors_in(scope.agent_id, threads)
         chosen = chosen_lessons(lessons, self._settings.for_agent(scope.agent_id).lessons, now())
-        judged = [one for one in lessons if one.status not in LEARNT]
-        return Known(summaries=summaries, anchors=anchors, states=states, pinned=pinned, lessons=chosen, judged=judged)
+        outdated = await self._corrections.outdated(scope.agent_id)
+        later = later_than(chosen, await self._corrections.newest(scope.agent_id))
+        # What was said later may be a lesson of its own: then it is told once, with what it was before.
+        by_text = {one.text: one.id for one in chosen}
+        before = {by_text[text]: one.text for one in chosen if (text := later.get(one.id)) in by_text}
+        chosen = [one for one in chosen if later.get(one.id) not in by_text]
+        return Known(
+            summaries=summaries,
+            states=[_without(one, outdated) for one in states if now() - one.last_at <= GOING_ON],
+            pinned=pinned,
+            lessons=chosen,
+            before=before | {one.replaced_by: one.text for one in lessons if one.replaced_by},
+            later=later,
+            outdated=outdated,
+        )
 
     async def _summaries(self, scope: Scope, *, is_handed: bool) -> list[Summary]:
-        levels = range(1, self._settings.for_agent(scope.agent_id).max_levels + 1)
+        settings = self._settings.for_agent(scope.agent_id)
+        budgets = settings.injection_budget
         found: list[Summary] = []
-        for level in levels:
+        for level in range(1, settings.max_levels + 1):
+            # What the coarser levels leave of theirs may be shown of this one.
+            tokens = sum((budgets.l1, budgets.l2, budgets.l3)[min(level, COARSEST) - 1 :])
             with suppress(StoreCorrupt):
-                found += await self._store.summaries(scope.agent_id, level=level, limit=SUMMARIES_LOOKED_AT)
+                found += await self._newest_summaries(scope.agent_id, level, tokens)
         return [one for one in found if not (is_handed and _is_within(one, scope.session_id))]
 
+    async def _newest_summaries(self, agent_id: str, level: int, tokens: int) -> list[Summary]:
+        """As many as so many tokens could show."""
+        found: list[Summary] = []
+        while tokens > 0:
+            before = found[-1].id if found else None
+            page = await self._store.summaries(agent_id, level=level, before=before, limit=SUMMARIES_AT_A_TIME)
+            found += page
+            tokens -= sum(map(cost, page))
+            if len(page) < SUMMARIES_AT_A_TIME:
+                break
+        return found
+
     async def _lessons(self, agent_id: str) -> list[Lesson]:
-        """What a person has judged also where no lesson is told: it says which anchors are not so."""
+        """What a person has judged also where no lesson is told: what they rejected is not told otherwise either."""
         settings = self._settings.for_agent(agent_id).lessons
         found: list[Lesson] = []
         for statuses in (
@@ -221,13 +282,25 @@ class MemorySectionCache:
         """What was replaced or taken back since is left out: recall tells of it."""
         places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED)
         links = await self._store.supersessions(scope.agent_id, places) if places else []
-        gone = {link.old_place for link in links}
+        gone = {link.old_place for link in links if link.kind != TAKEN_BACK}
         placed = await readable(self._store, scope.agent_id, [place for place in places if place not in gone])
         shown = [one for one in placed if not (is_handed and one.session_id == scope.session_id)]
         shown.sort(key=lambda one: (one.logged.message.ts or one.logged.received_at, one.place))
         return [pinned_text(one.logged.message, one.logged.message.ts or one.logged.received_at) for one in shown]
 
 
+def _moment(note: str) -> datetime:
+    """When that was; long ago where it has not come to its end, or nobody can tell."""
+    try:
+        return datetime.fromisoformat(note)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
 def _is_within(summary: Summary, session_id: str) -> bool:
     """Or partly: what it merges of other sessions is shown by itself then."""
     return any(span.session_id == session_id for span in summary.draft.spans)
+
+
+def _without(state: SessionState, texts: Collection[str]) -> SessionState:
+    return msgspec.structs.replace(state, records=[one for one in state.records if one.text not in texts])

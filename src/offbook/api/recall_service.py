@@ -1,4 +1,5 @@
-"""How the verbs of recall come about: whose memory may be read, what is recorded of it, what is meant by a pin."""
+"""How the verbs of recall come about: whose memory may be read, what is recorded of it, what is meant by a pin
+or a link."""
 
 from __future__ import annotations
 
@@ -17,11 +18,21 @@ from offbook.ingest.scope import checked_session, checked_text
 from offbook.log.store import ANY_SEQ, CROSS, Store
 from offbook.model.content import own_text, render, without_stand_ins
 from offbook.model.errors import WrongShape
-from offbook.model.memory_entry import CrossSearch, MemoryEntry, Pinned, PlacedMessage, Reach, Recollection
+from offbook.model.memory_entry import (
+    TAKEN_BACK,
+    CrossSearch,
+    MemoryEntry,
+    Pinned,
+    PlacedMessage,
+    Reach,
+    Recollection,
+    Unlinked,
+)
 from offbook.model.settings import Settings
 from offbook.model.types import EMBEDDED, AuditDraft, Caller, Scope, session_event
+from offbook.projections.lesson_corrections import restore_uncorrected
 from offbook.search.ask import Ask
-from offbook.search.injection import FALLBACK_SCORE, LEAST_SHOWN, chosen, fallback
+from offbook.search.injection import FALLBACK_SCORE, LEAST_SHOWN, chosen, fallback, probable
 from offbook.search.resolve import RETRACTED
 from offbook.search.results import Lead
 from offbook.search.words import entry_id, place_named, query_terms
@@ -125,14 +136,20 @@ class RecallService:
         prompt_seq: int = 0,
         seconds: float | None = None,
         stands_alone: bool = False,
+        falls_back: bool = False,
         by: Caller,
     ) -> TurnSearch:
         """What comes to mind before a turn (A2, A3, A5, D6). Nothing is recorded here: the turn does that.
 
         What the agent has before its eyes (`is_visible`: messages of the session) comes to mind only where little else
         does, and never for being the newest. With `stands_alone` the prompt means something without what was said
-        before it.
+        before it. With `falls_back` the newest is told where nothing else comes to mind (A3).
         """
+
+        def qualifying(leads: Sequence[Lead]) -> list[Lead]:
+            if retrieval.min_score is not None:
+                return chosen(leads, budget=budget, min_score=retrieval.min_score, keep=retrieval.keep)
+            return probable(leads, budget=budget, least_probability=retrieval.min_probability, keep=retrieval.keep)
 
         def is_seen(lead: Lead) -> bool:
             return lead.placed.session_id == scope.session_id and is_visible(lead.placed.logged.seq)
@@ -143,11 +160,10 @@ class RecallService:
         def choose(leads: Sequence[Lead]) -> list[Lead]:
             seen = [lead for lead in leads if is_seen(lead) and not is_asked(lead)]
             unseen = [lead for lead in leads if not is_seen(lead) and not is_asked(lead)]
-            shown = chosen(unseen, budget=budget, min_score=retrieval.min_score, keep=retrieval.keep)
+            shown = qualifying(unseen)
             if len(shown) < LEAST_SHOWN:
-                more = chosen(seen, budget=budget, min_score=retrieval.min_score, keep=retrieval.keep)
-                shown += more[: LEAST_SHOWN - len(shown)]
-            return [lead for lead in leads if lead in shown]
+                shown += qualifying(seen)[: LEAST_SHOWN - len(shown)]
+            return shown if retrieval.min_score is None else [lead for lead in leads if lead in shown]
 
         others = (await self._others(scope.agent_id, by))[0] if await self._is_open(scope.agent_id) else []
         ask = Ask(
@@ -161,7 +177,7 @@ class RecallService:
             others=tuple(others[:MOST_CROSSED_IN_A_TURN]),
         )
         found, _ = await self._background.recall(ask, choose)
-        if found.entries:
+        if found.entries or not falls_back:
             return TurnSearch(found.entries, found.degraded)
         newest = await self._newest(scope, lambda one: is_seen(one) or is_asked(one), budget)
         return TurnSearch(newest, found.degraded)
@@ -200,6 +216,7 @@ class RecallService:
 
         # What was replaced or taken back does not come to mind, nor do the words that took it back.
         links = await self._store.supersessions(scope.agent_id, newest)
+        links = [link for link in links if link.kind != TAKEN_BACK]
         gone = {link.old_place for link in links} | {link.new_place for link in links if link.kind == RETRACTED}
         found = await self._background.recall.entries_at(
             scope, [place for place in newest if place not in gone], choose
@@ -241,17 +258,23 @@ class RecallService:
         keyword: str | None = None,
         session_id: str | None = None,
         entry_ids: Sequence[str] | None = None,
+        message_ids: Sequence[str] | None = None,
         pinned: bool = True,
         by: Caller = EMBEDDED,
     ) -> Pinned:
-        """Keep entries hot for ever, or (`pinned` false) let them age again: those named, those of a session, those
-        that hold a keyword."""
+        """Keep entries hot for ever, or (`pinned` false) let them age again: those named, those of a session or with
+        these message ids in it, those that hold a keyword."""
         if keyword is None and session_id is None and entry_ids is None:
             raise WrongShape("say what is meant: `entryIds`, `sessionId` or `keyword`")
         if keyword is not None:
             checked_text(keyword, "keyword")
         checked_session(session_id)
-        if entry_ids is not None:
+        if message_ids is not None:
+            if session_id is None or entry_ids is not None:
+                raise WrongShape("`messageIds` are those of a session: say which in `sessionId`, and no `entryIds`")
+            named = await self._store.places_of(Scope(agent_id=agent_id, session_id=session_id), message_ids)
+            places = await self._among(agent_id, named, keyword, None)
+        elif entry_ids is not None:
             places = await self._among(agent_id, [place_of_entry(name) for name in entry_ids], keyword, session_id)
         elif pinned:
             places = await self._selected(agent_id, keyword, session_id)
@@ -280,6 +303,22 @@ class RecallService:
             for placed in found
             if (session_id is None or placed.session_id == session_id) and (keyword is None or _holds(placed, keyword))
         ]
+
+    # ── links ──
+
+    async def unlink(
+        self, agent_id: str, entry_id: str, *, by_id: str | None = None, by: Caller = EMBEDDED
+    ) -> Unlinked:
+        """Take back that a later message replaced an earlier one, or may be about the same. Lessons that had given way
+        with it hold again, also where an attempt before this one stopped halfway."""
+        old_place, new_place = place_of_entry(entry_id), None if by_id is None else place_of_entry(by_id)
+        details: dict[str, Any] = {"entries": [entry_id] if by_id is None else [entry_id, by_id]}
+        event = AuditDraft(verb="unlink", actor=by.name, details=details)
+        changed = await self._store.unlink(agent_id, old_place, new_place, event)
+        await restore_uncorrected(self._store, agent_id, old_place)
+        if not changed:
+            await self._store.record(agent_id, msgspec.structs.replace(event, details=details | {"changed": 0}))
+        return Unlinked(changed=changed)
 
     # ── across agents ──
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from offbook.context.handover import LastTime
-from offbook.context.session_notes import Thread, thread_of, working_state
+from offbook.context.session_notes import Thread, told_records, told_thread
 from offbook.ingest.scope import checked_session
 from offbook.log.store import ANY_SEQ, Store
 from offbook.model.content import own_text, text_of
@@ -16,9 +16,8 @@ from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.settings import Settings
 from offbook.model.turn import Anchor, AnchorList, ContinuityState, SessionInfo, SessionState, Topic, TopicList
 from offbook.model.types import EMBEDDED, AuditDraft, Caller, LoggedMessage, Message, Scope, Session, SessionGaps, now
-from offbook.rules.anchors.fold import anchors_of
-from offbook.rules.supersession.corrections import correction_in
-from offbook.rules.topics.fold import merged, topics_of
+from offbook.statements.anchors import anchors_of
+from offbook.statements.topics import merged, since, topics_of
 
 SESSIONS_LOOKED_AT = 8
 """The newest: what older sessions were about is found by recall."""
@@ -85,16 +84,16 @@ class SessionStateService:
         return [session for session in spoken[:SESSIONS_LOOKED_AT] if session.last_seq]
 
     async def threads(self, sessions: Sequence[Session]) -> list[tuple[Session, Thread]]:
-        found = await asyncio.gather(*(thread_of(self._store, _scope(session)) for session in sessions))
+        found = await asyncio.gather(*(told_thread(self._store, _scope(session)) for session in sessions))
         return list(zip(sessions, found, strict=True))
 
     async def states(self, sessions: Sequence[Session]) -> list[SessionState]:
         """What those that were doing anything were doing."""
-        found = await asyncio.gather(*(working_state(self._store, _scope(session)) for session in sessions))
+        found = await asyncio.gather(*(told_records(self._store, _scope(session)) for session in sessions))
         return [
-            SessionState(session_id=session.session_id, last_at=session.last_at, records=state.records)
-            for session, state in zip(sessions, found, strict=True)
-            if state.records
+            SessionState(session_id=session.session_id, last_at=session.last_at, records=records)
+            for session, records in zip(sessions, found, strict=True)
+            if records
         ][:STATES_SHOWN]
 
     def anchors_in(self, agent_id: str, threads: Sequence[tuple[Session, Thread]]) -> list[Anchor]:
@@ -104,8 +103,7 @@ class SessionStateService:
     def topics_in(self, agent_id: str, thread: Thread) -> list[Topic]:
         """What the conversation is about: not what one was about that was had under the same key long before."""
         settings = self._settings.for_agent(agent_id).topic_tracking
-        found = topics_of(thread.topics, settings) if settings.enabled else []
-        return [one for one in found if thread.begun_at is None or one.last_at >= thread.begun_at]
+        return topics_of(since(thread.topics, thread.begun_at), settings)
 
     async def follows(self, scope: Scope, session: Session | None, thread: Thread, prompt: str) -> Follows:
         """How a prompt goes on from the session, whether the host has sent it already or is about to."""
@@ -140,7 +138,7 @@ class SessionStateService:
                 return None
             # What was imported last need not be the newest, and no clock is ahead of ours for ever.
             session = max(others, key=lambda one: min(one.last_at, now()))
-            thread = await thread_of(self._store, _scope(session))
+            thread = await told_thread(self._store, _scope(session))
             follows = await self.follows(_scope(session), session, thread, "")
         states = await self.states([session])
         return LastTime(
@@ -149,6 +147,7 @@ class SessionStateService:
             self.topics_in(scope.agent_id, thread),
             follows.last_said,
             is_here=session.session_id == scope.session_id,
+            session_id=session.session_id,
         )
 
     # ── how ──
@@ -160,8 +159,10 @@ class SessionStateService:
         return await self.threads([session] if session and session.last_seq else [])
 
     def _topics(self, agent_id: str, threads: Sequence[tuple[Session, Thread]], session_id: str | None) -> list[Topic]:
-        of_sessions = [self.topics_in(agent_id, thread) for _, thread in threads]
-        return of_sessions[0] if session_id is not None and of_sessions else merged(of_sessions, now())
+        if session_id is not None and threads:
+            return self.topics_in(agent_id, threads[0][1])
+        settings = self._settings.for_agent(agent_id).topic_tracking
+        return merged([since(thread.topics, thread.begun_at) for _, thread in threads], settings, now())
 
     async def _record(
         self, verb: str, agent_id: str, session_id: str | None, by: Caller, details: dict[str, int]
@@ -184,10 +185,8 @@ def _is_said(one: LoggedMessage) -> bool:
 
 
 def _last_words(newest_first: Sequence[LoggedMessage]) -> str:
-    """What the user said last; nothing where that took something back, which is not to be told again."""
-    said = next((own_text(one.message.content) for one in newest_first if _is_said(one)), "")
-    correction = correction_in(said, "user")
-    return "" if correction is not None and correction.kind == "retract" else said
+    """What the user said last."""
+    return next((own_text(one.message.content) for one in newest_first if _is_said(one)), "")
 
 
 def _is_same(message: Message, prompt: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -18,6 +17,7 @@ from offbook.ingest.scope import checked_key
 from offbook.log.reading import LogReader
 from offbook.log.store import PARENT_NOTE, Store
 from offbook.model.errors import WrongShape
+from offbook.model.plain_names import is_plain_name
 from offbook.model.settings import Settings
 from offbook.model.status import CaptureClaim
 from offbook.model.types import (
@@ -38,8 +38,8 @@ from offbook.model.types import (
     session_event,
 )
 
-A_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,39}")
-"""As hosts name why a session ends: `idle`, `reset`."""
+OFF = {"enabled": False}
+"""In the audit event of a verb that by the master switch recorded nothing."""
 
 
 class SessionService:
@@ -72,6 +72,8 @@ class SessionService:
         """Take messages into the log. Returns when they are durable."""
         if not messages:
             raise WrongShape("`messages` is empty: send at least one message")
+        if not self._is_on(scope):  # what the client says it sent is counted all the same: nothing went missing
+            return await self._append(scope, (), session_event("onMessage", by, scope, OFF), claim=claim)
         async with self._intake.entries(scope, messages) as entries:
             return await self._append(scope, entries, session_event("onMessage", by, scope), claim=claim)
 
@@ -131,6 +133,9 @@ class SessionService:
         """
         if parent_session_id is not None:
             checked_key(parent_session_id, "parentSessionId", MAX_KEY_BYTES)
+        if not self._is_on(scope):
+            await self._record(scope, "hooks/session-start", by, {"context": None, **OFF})
+            return None
         session = await self._store.session(scope)
         if session is None or not session.last_seq:
             event = session_event("hooks/session-start", by, scope, {"context": None})
@@ -144,7 +149,13 @@ class SessionService:
     async def session_end(self, scope: Scope, *, reason: str | None = None, by: Caller = EMBEDDED) -> None:
         reason = redact_text(reason)[0] if reason else None
         # The chain is for ever: of a sentence it has none of the words, which can be forgotten.
-        details = {"reason": reason} if reason and A_WORD.fullmatch(reason) else {}
+        # As hosts name why a session ends: `idle`, `reset`.
+        said = reason or ""
+        is_word = is_plain_name(said, also="_.:/-", most_chars=40) and said[0].isalpha()
+        details = {"reason": reason} if is_word else {}
+        if not self._is_on(scope):
+            await self._record(scope, "hooks/session-end", by, {**details, **OFF})
+            return
         event = session_event("hooks/session-end", by, scope, details)
         await self._store.mark(scope, Mark(kind="end", at=now(), reason=reason), event)
         self._background.runner.notify(scope)
@@ -158,6 +169,9 @@ class SessionService:
     ) -> int:
         """Save whatever of the host's context is not in the log yet. Returns how many messages that were."""
         messages = messages or ()
+        if not self._is_on(scope):
+            await self._record(scope, "hooks/pre-compaction", by, {"given": len(messages), **OFF})
+            return 0
         event = session_event("hooks/pre-compaction", by, scope, {"given": len(messages)})
         mark = Mark(kind="pre-compaction", at=now())
         async with self._intake.entries(scope, messages) as entries:
@@ -168,6 +182,9 @@ class SessionService:
         """Note that the host compacted by itself, and what it went on with."""
         encoded = msgspec.json.encode(new_context)
         details = {} if new_context is None else {"bytes": len(encoded), "sha256": sha256(encoded).hexdigest()}
+        if not self._is_on(scope):
+            await self._record(scope, "hooks/post-compaction", by, {**details, **OFF})
+            return
         event = session_event("hooks/post-compaction", by, scope, details)
         await self._store.mark(scope, Mark(kind="post-compaction", at=now()), event)
 
@@ -205,6 +222,9 @@ class SessionService:
 
     async def _page(self, scope: Scope, after_seq: int, limit: int) -> list[LoggedMessage]:
         return await self._store.messages(scope, after_seq=after_seq, limit=limit)
+
+    def _is_on(self, scope: Scope) -> bool:
+        return self._settings.for_agent(scope.agent_id).enabled
 
     def _gaps(self, agent_id: str) -> SessionGaps:
         session = self._settings.for_agent(agent_id).session

@@ -13,7 +13,7 @@ from offbook.log.store import Blobs, Store
 from offbook.model.content import own_text, render
 from offbook.model.deadline import Deadline
 from offbook.model.errors import StoreError
-from offbook.model.memory_entry import MemoryEntry, PlacedMessage
+from offbook.model.memory_entry import TAKEN_BACK, MemoryEntry, PlacedMessage
 from offbook.model.types import LoggedMessage, Message, Scope
 from offbook.search.injection import FALLBACK_SCORE
 from offbook.search.resolve import RETRACTED
@@ -27,6 +27,10 @@ LEAST_SECONDS = 0.02
 """With less than this left, what a hit was said beside is left out."""
 SAME_EXCHANGE = timedelta(hours=2)
 """What is said later answers something else."""
+
+
+READ_CHARS = 6_000
+"""Of a longer message only the excerpt that was found is told."""
 
 
 class Neighbour(NamedTuple):
@@ -45,16 +49,16 @@ class Surroundings:
         self._blobs = blobs
 
     async def with_surroundings(
-        self, agent_id: str, entries: Sequence[MemoryEntry], said_chars: int, deadline: Deadline
+        self, agent_id: str, entries: Sequence[MemoryEntry], deadline: Deadline
     ) -> list[Ranked]:
         """The same as `of` where there is time for it; else each entry alone."""
         if entries and deadline.left > LEAST_SECONDS:
-            ranked = await deadline.get("exchanges", self.of(agent_id, entries, said_chars))
+            ranked = await deadline.get("exchanges", self.of(agent_id, entries))
             if ranked is not None:
                 return ranked
         return [Ranked(bare(entry), rank) for rank, entry in in_order_of_time(entries)]
 
-    async def of(self, agent_id: str, entries: Sequence[MemoryEntry], said_chars: int) -> list[Ranked]:
+    async def of(self, agent_id: str, entries: Sequence[MemoryEntry]) -> list[Ranked]:
         """The entries, given best first, in order of time. Two that belong to one exchange are told together.
 
         What was replaced or taken back since is not told beside anything, and what the agent said to something that
@@ -82,7 +86,7 @@ class Surroundings:
                 also = None
             shown_beside |= {(entry.session_id, by.seq)} if by is not None else set()
             is_shown.update(one.id for one in (entry, also) if one is not None)
-            one = self._recalled(entry, messages.get(entry.id), by, said_chars)
+            one = self._recalled(entry, messages.get(entry.id), by)
             best = min(rank, ranks[also.id]) if also is not None else rank
             ranked.append(Ranked(one, best, (also.id,) if also is not None else ()))
         return ranked
@@ -97,7 +101,9 @@ class Surroundings:
             if place is not None and one is not None:
                 places[place + one.seq - entry.span.first_seq] = entry.id
         links = await self._store.supersessions(agent_id, list(places)) if places else []
-        return {places[link.old_place]: link.kind for link in links if link.old_place in places}
+        return {
+            places[link.old_place]: link.kind for link in links if link.old_place in places and link.kind != TAKEN_BACK
+        }
 
     async def _messages(self, agent_id: str, entries: Sequence[MemoryEntry]) -> dict[str, Message]:
         places = {place: entry.id for entry in entries if (place := place_named(entry.id)) is not None}
@@ -121,9 +127,7 @@ class Surroundings:
         page = [one for one in page if abs((one.message.ts or one.received_at) - entry.ts) <= SAME_EXCHANGE]
         return _answer(page) if message.role == "user" else _question([one for one in page if one.seq < seq])
 
-    def _recalled(
-        self, entry: MemoryEntry, message: Message | None, beside: Neighbour | None, said_chars: int
-    ) -> Recalled:
+    def _recalled(self, entry: MemoryEntry, message: Message | None, beside: Neighbour | None) -> Recalled:
         if message is None:
             return bare(entry)
         whole = render(message)
@@ -132,7 +136,7 @@ class Surroundings:
             entry=entry,
             role=message.role,
             speaker=message.name,
-            said=whole if len(whole) <= said_chars else entry.text,
+            said=whole if len(whole) <= READ_CHARS else entry.text,
             before=beside.text if beside and is_theirs else "",
             asker=beside.speaker if beside and is_theirs else None,
             after=beside.text if beside and not is_theirs else "",

@@ -18,7 +18,7 @@ from offbook.api.memory_section_cache import Epoch, MemorySectionCache
 from offbook.api.recall_service import RecallService, TurnSearch
 from offbook.api.session_state import Follows, SessionStateService
 from offbook.api.surroundings import Surroundings, in_order_of_time
-from offbook.context.handover import handover, session_line, subject_of, topics_line
+from offbook.context.handover import LastTime, handover, handover_reason, session_line, subject_of, topics_line
 from offbook.context.intent import RetrievalBudget, intent_of, retrieval_budget_for
 from offbook.context.recall_section import ContinuityLine, Ranked, RecallSection, recall_section
 from offbook.context.session_notes import Thread, thread_of
@@ -33,6 +33,8 @@ from offbook.model.turn import Enrichment, Handed, Intent, PreparedTurn, Sparsen
 from offbook.model.types import EMBEDDED, Caller, Scope, Session, now
 from offbook.search.injection import FALLBACK_SCORE, budget_tokens
 from offbook.search.query import Query, read_query
+from offbook.search.substance import is_boilerplate
+from offbook.search.words import query_terms
 
 SPARSE = Sparseness(results=2, chars=400)
 """Of the host's own search: what is no more than this is enriched (D11)."""
@@ -89,7 +91,9 @@ class TurnBuilder:
         self._background = background
         self._recall_service = recall_service
         self._session_state = session_state
-        self._memory_section_cache = MemorySectionCache(store, settings, session_state, frame_key)
+        self._memory_section_cache = MemorySectionCache(
+            store, settings, session_state, background.reader.corrections, frame_key
+        )
         self._surroundings = Surroundings(store, blobs)
         self._key = frame_key
 
@@ -201,16 +205,18 @@ class TurnBuilder:
             settings.min_score,
             is_after_compaction=facts.is_after_compaction,
         )
-        lines, search_for_turn = await asyncio.gather(
-            deadline.get("continuity", self._lines(turn_request, facts)),
+        # What the conversation before was on says something only where it is looked for, or beside what comes to mind.
+        last, search_for_turn = await asyncio.gather(
+            deadline.get("continuity", self._last_time(turn_request, facts)),
             self._search_for_turn(turn_request, facts, retrieval, deadline),
         )
         deadline.degraded += search_for_turn.degraded
         entries = search_for_turn.entries
-        found = await self._surroundings.with_surroundings(scope.agent_id, entries, retrieval.said_chars, deadline)
+        lines = self._lines(turn_request, facts, last, entries)
+        found = await self._surroundings.with_surroundings(scope.agent_id, entries, deadline)
         why = _why(turn_request.intent, entries, facts)
         section = await self._section(
-            scope, lines or [], found, turn_request.intent, turn_request.budget, retrieval, why
+            scope, lines, found, turn_request.intent, turn_request.budget, retrieval, why, turn_request.query
         )
         shown = [entry for _, entry in in_order_of_time(entries) if entry.id in section.shown]
         return section, shown
@@ -233,6 +239,7 @@ class TurnBuilder:
             is_visible=self._visible(turn_request.scope, facts),
             prompt_seq=facts.follows.prompt_seq,
             seconds=deadline.left,
+            falls_back=self._falls_back(turn_request, facts),
             by=turn_request.by,
         )
         return await deadline.get("recall", work) or TurnSearch([], [])
@@ -248,19 +255,44 @@ class TurnBuilder:
         last_seq = facts.session.last_seq if facts.session else 0
         return lambda seq: seq > last_seq - 2 * turns
 
-    async def _lines(self, turn_request: TurnRequest, facts: SessionFacts) -> list[ContinuityLine]:
+    def _falls_back(self, turn_request: TurnRequest, facts: SessionFacts) -> bool:
+        """Whether the newest is told where nothing else comes to mind (A3): where a conversation is picked up."""
+        if self._settings.for_agent(turn_request.scope.agent_id).search.fallback == "always":
+            return True
+        info = facts.follows.info
+        is_interrupted = info is not None and info.gap == "interrupted"
+        return turn_request.intent == "resume" or is_interrupted or facts.is_after_compaction
+
+    async def _last_time(self, turn_request: TurnRequest, facts: SessionFacts) -> LastTime | None:
+        """The conversation before, where this one does not simply go on."""
+        info = facts.follows.info
+        if info is not None and info.gap == "continuous" and turn_request.intent != "resume":
+            return None
+        last = await self._session_state.last_time(turn_request.scope, facts.session, facts.thread, facts.follows)
+        if last is None:
+            return None
+        outdated = await self._background.reader.corrections.outdated(turn_request.scope.agent_id)
+        last_said = "" if last.last_said in outdated else last.last_said
+        return last._replace(records=[one for one in last.records if one.text not in outdated], last_said=last_said)
+
+    def _lines(
+        self, turn_request: TurnRequest, facts: SessionFacts, last: LastTime | None, entries: Sequence[MemoryEntry]
+    ) -> list[ContinuityLine]:
         """The continuity block (D10): the session, how it goes on from the one before, what it is about."""
         info, at = facts.follows.info, now()
         is_new = info is None or info.gap == "new"
-        opening = ""
-        if is_new or turn_request.intent == "resume":
-            opening = handover(
-                await self._session_state.last_time(turn_request.scope, facts.session, facts.thread, facts.follows), at
-            )
+        reason = handover_reason(
+            last,
+            intent=turn_request.intent,
+            gap=info.gap if info else None,
+            is_greeting=is_boilerplate(turn_request.query),
+            found_in={entry.session_id for entry in entries if entry.score != FALLBACK_SCORE},
+        )
+        opening = handover(last, at, with_last_words=reason == "picked up") if reason else ""
         topics = [] if is_new else self._session_state.topics_in(turn_request.scope.agent_id, facts.thread)
         return [
             ContinuityLine("session", session_line(None if is_new else info, at), "the conversation so far"),
-            ContinuityLine("handover", opening, "a new conversation" if is_new else "they pick up the thread"),
+            ContinuityLine("handover", opening, "they pick up what was spoken of then"),
             ContinuityLine("topics", topics_line(topics), "what they speak of and keep returning to"),
         ]
 
@@ -287,7 +319,6 @@ class TurnBuilder:
         if not query.strip():
             raise WrongShape("`query` is empty: say what is searched for")
         checked_text(query, "query")
-        """What a sparse result of the host's memory search is enriched with."""
         settings = self._settings.for_agent(scope.agent_id)
         deadline = Deadline(settings.turn.deadline.total_seconds())
         said, turn_request = await self._read(scope, query)
@@ -307,11 +338,13 @@ class TurnBuilder:
                     by=by,
                 )
                 search_for_turn = await deadline.get("recall", work) or TurnSearch([], [])
-            entries = [entry for entry in search_for_turn.entries if entry.score != FALLBACK_SCORE]
+            entries = search_for_turn.entries
             deadline.degraded += search_for_turn.degraded
-        surrounded = await self._surroundings.with_surroundings(scope.agent_id, entries, retrieval.said_chars, deadline)
+        surrounded = await self._surroundings.with_surroundings(scope.agent_id, entries, deadline)
         why = "the host's own search may find little"
-        section = await self._section(scope, [], surrounded, "recall", ENRICHED_TOKENS, retrieval, why)
+        section = await self._section(
+            scope, [], surrounded, "recall", ENRICHED_TOKENS, retrieval, why, turn_request.text
+        )
         shown = [entry for entry in entries if entry.id in section.shown]
         details = {"query": _digest(said), "entries": [entry.id for entry in shown]}
         recording = self._recall_service.record_retrieval(scope, "enrich", shown, details, by, counts=True)
@@ -329,6 +362,7 @@ class TurnBuilder:
         budget: int,
         retrieval: RetrievalBudget,
         why: str,
+        query: str,
     ) -> RecallSection:
         return await asyncio.to_thread(
             recall_section,
@@ -340,6 +374,7 @@ class TurnBuilder:
             own_agent=scope.agent_id,
             said_chars=retrieval.said_chars,
             beside_chars=retrieval.beside_chars,
+            asked=frozenset(query_terms(query)),
             why=why,
             key=self._key,
         )

@@ -16,7 +16,7 @@ from offbook.api.fields import Request, snake
 from offbook.model import answers
 from offbook.model.lesson import Lesson, LessonPage
 from offbook.model.maintenance import MaintenanceReport
-from offbook.model.memory_entry import CrossSearch, Pinned, Recollection
+from offbook.model.memory_entry import CrossSearch, Pinned, Recollection, Unlinked
 from offbook.model.receipt import ForgetCheck, Forgot
 from offbook.model.record import ExportPage, Imported
 from offbook.model.status import AuditReport, Health, IndexStatus, Status
@@ -90,6 +90,7 @@ _TABLE = (
     verb("lessons/judge", of_agent.JudgeLesson, Lesson, method="judge_lesson", positional=("text",)),
     verb("pin", of_agent.Pin, Pinned),
     verb("unpin", of_agent.Unpin, Pinned, handler="pin"),
+    verb("unlink", of_agent.Unlink, Unlinked, positional=("by_id",)),
     verb("forget", of_agent.Forget, Forgot, result="receipt", is_slow=True),
     verb(
         "forget/verify",

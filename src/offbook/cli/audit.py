@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import click
 from offbook.cli.answers import typed
 from offbook.cli.options import UTF8, Invocation, common_options, moment, pass_invocation
 from offbook.cli.output import counted, local_time, print_json, printable, progress, table, warn
+from offbook.model.plain_names import is_hex
 
 if TYPE_CHECKING:
     from offbook.log.sqlite.store import SqliteStore
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from offbook.model.types import AuditHead, Fault
 
 LONGEST_DETAILS = 80
-_HASH = re.compile(r"[0-9a-f]{64}")
 
 EPILOG = """\b
 Examples:
@@ -48,7 +47,7 @@ def seq_or_time(value: str) -> int | str:
 
 
 def head_hash(value: str) -> str:
-    if not _HASH.fullmatch(value.lower()):
+    if not is_hex(value.lower(), 64):
         raise click.BadParameter("a head is 64 hexadecimal digits")
     return value.lower()
 

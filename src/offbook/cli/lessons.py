@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from offbook.cli.options import UTF8, Invocation, common_options, pass_invocatio
 from offbook.cli.output import ago, counted, local_minute, print_json, printable, table, wrapped
 from offbook.model.errors import NotFound
 from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, lesson_id
+from offbook.model.plain_names import is_digits
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 # ── offbook lessons ───────────────────────────────────────────────────────────────────────────────
 
 SHOWN = 50
-LESSON_NUMBER = re.compile(r"(?:lesson-)?0*([1-9][0-9]{0,14})", re.IGNORECASE)
 DONE = {"accept": "accepted", "edit": "edited", "reject": "rejected"}
 
 EPILOG = """\b
@@ -73,10 +72,10 @@ class Lessons(click.Group):
 
 def lesson_name(value: str) -> str:
     """As it is shown, or its number."""
-    match = LESSON_NUMBER.fullmatch(value.strip())
-    if match is None or not value.isascii():
+    digits = value.strip().lower().removeprefix("lesson-").lstrip("0")
+    if not is_digits(digits, most=15):
         raise click.BadParameter(f"{value!r} is no id such as lesson-0003: `offbook lessons AGENT` lists them")
-    return lesson_id(int(match[1]))
+    return lesson_id(int(digits))
 
 
 @click.group("lessons", cls=Lessons, epilog=EPILOG, subcommand_metavar="[AGENT] | COMMAND [ARGS]...")

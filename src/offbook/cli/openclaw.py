@@ -42,8 +42,14 @@ Levels:
 Examples:
   offbook openclaw setup --level capture
   offbook openclaw setup --level hot-swap --start-daemon
+  offbook openclaw setup --level recall --writer host --yes
+  offbook openclaw setup --level recall --writer http://127.0.0.1:11434/v1 --writer-model qwen3:4b
   offbook openclaw setup --level recall --dry-run
   offbook openclaw setup --level off --yes
+
+\b
+Who writes the memory is asked once, with what it costs. --writer answers it,
+or changes the answer later: both the plugin and Offbook follow it.
 
 The file is shown as it would be and nothing is written before you agree. A backup is made beside it.
 """
@@ -67,7 +73,13 @@ state_option = click.option(
     "--memory-slot/--no-memory-slot", default=None, help="Answer the host's memory_search and memory_get, too."
 )
 @click.option("--mcp", is_flag=True, help="Add Offbook's tools as an MCP server.")
-@click.option("--host-model/--no-host-model", default=None, help="Let the host's model write summaries.")
+@click.option(
+    "--writer",
+    type=UTF8,
+    metavar="host|none|URL",
+    help="Who writes the memory: the agent's own model, nobody, or an endpoint.",
+)
+@click.option("--writer-model", type=UTF8, metavar="MODEL", help="The model to ask for at the endpoint.")
 @click.option("--start-daemon/--no-start-daemon", default=None, help="Let the plugin start `offbook serve`.")
 @click.option("--take-slot", is_flag=True, help="Take a slot that another plugin has.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
@@ -90,6 +102,8 @@ def setup_command(
     plugin: str | None,
     memory_slot: bool | None,
     mcp: bool,
+    writer: str | None,
+    writer_model: str | None,
     yes: bool,
     dry_run: bool,
     config_given: str | None,
@@ -97,22 +111,29 @@ def setup_command(
     **wished: Any,
 ) -> None:
     """Write what OpenClaw needs to run with Offbook, at a level, or take it away."""
+    from offbook.cli.openclaw_writer import ask_writer, given_writer
     from offbook.model.types import now
     from offbook.openclaw.setup import prepare, write
 
     path, state = places(invocation, config_given, state_given)
     wishes = _wishes(invocation, is_mcp=mcp, **wished)
-    prepared = prepare(path, state, wishes, invocation.environ, plugin=plugin, memory_slot=memory_slot)
+    chosen = given_writer(writer, writer_model, wishes.level)
+    environ = invocation.environ
+    can_ask = not invocation.is_json and sys.stdin.isatty()
+    prepared = prepare(path, state, wishes, environ, plugin=plugin, memory_slot=memory_slot, writer=chosen)
+    is_unanswered = chosen is None and prepared.present is not None and not prepared.present.is_chosen
+    if is_unanswered and can_ask and not yes and not prepared.plan.obstacles:
+        chosen = ask_writer(prepared, environ)
+        prepared = prepare(path, state, wishes, environ, plugin=plugin, memory_slot=memory_slot, writer=chosen)
     if not invocation.is_json:
         _show_plan(prepared)
-    backup = None
-    is_possible = bool(prepared.plan.changes) and not prepared.plan.obstacles and not dry_run
-    can_ask = not invocation.is_json and sys.stdin.isatty()
+    is_possible = prepared.is_changed and not prepared.plan.obstacles and not dry_run
+    backups = None
     if is_possible and (yes or (can_ask and click.confirm("Write this?", err=True))):
-        backup = write(prepared, now())
+        backups = write(prepared, now())
     unasked = is_possible and not yes and not can_ask
-    _tell_setup(invocation, prepared, backup, _doctor(config_given, state_given), unasked=unasked)
-    if prepared.plan.obstacles or (prepared.plan.changes and backup is None and not dry_run):
+    _tell_setup(invocation, prepared, backups, _doctor(config_given, state_given), unasked=unasked)
+    if prepared.plan.obstacles or (prepared.is_changed and backups is None and not dry_run):
         raise click.exceptions.Exit(1)
 
 
@@ -143,7 +164,6 @@ def _wishes(
     *,
     level: Any,
     is_mcp: bool,
-    host_model: bool | None,
     start_daemon: bool | None,
     take_slot: bool,
     endpoint: str | None,
@@ -163,7 +183,6 @@ def _wishes(
         endpoint=asked,
         command=named if start_daemon else None,
         start_daemon=start_daemon,
-        host_model=host_model,
         mcp_command=named if is_mcp else None,
         take_slot=take_slot,
     )
@@ -173,7 +192,7 @@ def _provider(invocation: Invocation, endpoint: str | None) -> tuple[str | Missi
     """Data folder and endpoint to write. Whoever names a folder means its provider, and the usual one needs no line."""
     from offbook.client.config_files.editing import MISSING
     from offbook.client.endpoint import Endpoint
-    from offbook.openclaw.setup import socket_of, usual_home
+    from offbook.openclaw.reached import socket_of, usual_home
 
     folder = invocation.home.folder.absolute()
     is_named = invocation.home_given is not None
@@ -185,6 +204,7 @@ def _provider(invocation: Invocation, endpoint: str | None) -> tuple[str | Missi
 
 
 def _show_plan(prepared: Prepared) -> None:
+    from offbook.cli.openclaw_writer import show_provider_file
     from offbook.client.config_files.editing import MISSING
     from offbook.client.config_files.json5 import written
     from offbook.client.config_files.masking import masked
@@ -198,17 +218,21 @@ def _show_plan(prepared: Prepared) -> None:
         for change in plan.changes:
             value = "is taken away" if change.after is MISSING else f"= {written(masked(change.after, *change.path))}"
             click.echo(f"  {printable(change.name)} {printable(value)}")
+    show_provider_file(prepared, DIFF_COLOURS)
     for note in plan.notes:
         click.secho(f"! {printable(note)}", fg="yellow")
 
 
-def _tell_setup(invocation: Invocation, prepared: Prepared, backup: Path | None, doctor: str, *, unasked: bool) -> None:
+def _tell_setup(
+    invocation: Invocation, prepared: Prepared, backups: list[Path] | None, doctor: str, *, unasked: bool
+) -> None:
+    from offbook.cli.openclaw_writer import show_present, writer_document
     from offbook.client.config_files.editing import MISSING
     from offbook.client.config_files.masking import masked
     from offbook.openclaw.setup import next_steps
 
     plan = prepared.plan
-    steps = next_steps(prepared, doctor) if backup is not None else []
+    steps = next_steps(prepared, doctor) if backups is not None else []
     if invocation.is_json:
         changes = [
             {"path": change.name, "why": change.why}
@@ -225,20 +249,23 @@ def _tell_setup(invocation: Invocation, prepared: Prepared, backup: Path | None,
             "notes": plan.notes,
             "obstacles": plan.obstacles,
             "diff": prepared.diff(context=0),
-            "written": backup is not None,
-            "backup": None if backup is None else str(backup),
+            "written": backups is not None,
+            "backup": str(backups[0]) if backups else None,
             "next": steps,
+            **writer_document(prepared),
         }
         print_json(document)
         return
+    show_present(prepared)
     for obstacle in plan.obstacles:
         click.echo(f"offbook: {obstacle}", err=True)
-    if not plan.changes:
+    if not prepared.is_changed:
         click.echo("nothing to change: it is set up like that")
-    elif backup is None:
+    elif backups is None:
         click.echo("nothing is written" + "; --yes writes it without asking" * unasked, err=True)
     else:
-        click.echo(f"written; what was there is in {backup}")
+        kept = " and ".join(str(backup) for backup in backups)
+        click.echo("written" + (f"; what was there is in {kept}" if kept else ""))
         for step in steps:
             click.echo(f"  {step}")
 

@@ -1,4 +1,4 @@
-"""`offbook recall`, `pin`, `unpin`, `cross`: what was said about something, whenever and in whichever session."""
+"""`offbook recall`, `pin`, `unpin`, `unlink`, `cross`: what was said about something, whenever it was."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from offbook.cli.verb_command import Fields, verb_command
 
 if TYPE_CHECKING:
     from offbook.cli.options import Invocation
-    from offbook.model.memory_entry import CrossSearch, Explained, MemoryEntry, Pinned, Reach, Recollection, Why
+    from offbook.model.memory_entry import (
+        CrossSearch,
+        Explained,
+        MemoryEntry,
+        Pinned,
+        Reach,
+        Recollection,
+        Unlinked,
+        Why,
+    )
 
 
 # ── offbook recall ────────────────────────────────────────────────────────────────────────────────
@@ -199,7 +208,9 @@ def selected_entries(_invocation: Invocation, fields: Fields) -> Fields:
     return fields
 
 
-@verb_command("pin", epilog=PIN_EPILOG, positional=["entry_ids"], asking=selected_entries)
+@verb_command(
+    "pin", epilog=PIN_EPILOG, positional=["entry_ids"], options={"message_ids": None}, asking=selected_entries
+)
 def pin_command(changed: Pinned, **_: Any) -> None:
     """Keep entries hot for ever: those named, those that hold a keyword, those of a session."""
     _tell_pinned(changed, "pinned")
@@ -222,10 +233,33 @@ Examples:
 """
 
 
-@verb_command("unpin", epilog=UNPIN_EPILOG, positional=["entry_ids"], asking=selected_entries)
+@verb_command(
+    "unpin", epilog=UNPIN_EPILOG, positional=["entry_ids"], options={"message_ids": None}, asking=selected_entries
+)
 def unpin_command(changed: Pinned, **_: Any) -> None:
     """Let pinned entries age again: those named, those that hold a keyword, those of a session."""
     _tell_pinned(changed, "unpinned")
+
+
+# ── offbook unlink ────────────────────────────────────────────────────────────────────────────────
+
+UNLINK_EPILOG = """\b
+Examples:
+  offbook unlink m100000001                  by the id after `replaces:`
+  offbook unlink m100000001 --by m100000004  only what that one did to it
+  offbook recall "the deadline" --include-superseded
+
+What was unlinked holds again, and so do the lessons that had given way with it. It is not linked again.
+"""
+
+
+@verb_command("unlink", epilog=UNLINK_EPILOG, positional=["entry_id"], options={"by_id": {"metavar": "ENTRY"}})
+def unlink_command(taken_back: Unlinked, *, entry_id: str, **_: Any) -> None:
+    """Take back that a later message replaced ENTRY, or may be about the same: both hold."""
+    if taken_back.changed:
+        click.echo(printable(f"{entry_id} holds again: {counted(taken_back.changed, 'link')} taken back"))
+    else:
+        click.echo("nothing changed: no later message of this agent is linked to that entry")
 
 
 # ── offbook cross ─────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from offbook.cli.answers import asked, typed
 from offbook.cli.output import counted, local_minute, local_time, print_json, printable, progress, table, warn
+from offbook.model.plain_names import is_plain_name
 
 if TYPE_CHECKING:
     from offbook.cli.options import Invocation
@@ -185,9 +185,6 @@ def _tell_wordless(number: int) -> None:
 
 # ── the files that receipts are kept in ───────────────────────────────────────────────────────────
 
-RECEIPT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-"""What may be the name of a file, whoever said it."""
-
 
 def check_receipt_place(kept_in: Path) -> None:
     """Before anything is gone: a receipt that cannot be kept proves nothing."""
@@ -198,7 +195,7 @@ def check_receipt_place(kept_in: Path) -> None:
 
 
 def receipt_place(home: Home, receipt: ForgetReceipt) -> Path:
-    name = receipt.id if RECEIPT_ID.fullmatch(receipt.id) else f"forget-{receipt.audit_seq}"
+    name = receipt.id if is_plain_name(receipt.id) else f"forget-{receipt.audit_seq}"
     return home.receipts / f"{name}.json"
 
 
@@ -281,7 +278,7 @@ def _verify_body(named: str, kept_in: Path | None) -> dict[str, Any]:
         if kept_in is not None:
             raise click.UsageError("--receipt goes with --verify ID: a file is there already")
         return {"receipt": read_receipt(path)}
-    if not RECEIPT_ID.fullmatch(named):
+    if not is_plain_name(named):
         raise click.UsageError(f"{named} is no file, and no id of a receipt: `offbook forget --receipts` lists them")
     if kept_in is not None:
         check_receipt_place(kept_in)

@@ -254,6 +254,9 @@ def _show(invocation: Invocation, session: str, receipt: Receipt) -> None:
     if invocation.is_json:
         print_json(receipt)
         return
+    if not receipt.accepted and not receipt.duplicates:
+        warn("nothing is stored: the provider's setting `enabled` is false")
+        return
     place = f"#{receipt.first_seq}"
     if receipt.last_seq != receipt.first_seq:
         place += f" to #{receipt.last_seq}"

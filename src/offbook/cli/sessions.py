@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -12,6 +11,7 @@ from offbook.cli.answers import asked, typed
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 from offbook.cli.output import ROLE_COLOURS, counted, print_json, print_json_line, printable
 from offbook.cli.verb_command import verb_command
+from offbook.model.plain_names import is_digits
 
 if TYPE_CHECKING:
     from offbook.client.clients import Client
@@ -198,8 +198,7 @@ def pretty(line: LogLine) -> str:
 # ── offbook expand ────────────────────────────────────────────────────────────────────────────────
 
 EXPANDED_AT_A_TIME = 200
-SUMMARY_ID = re.compile(r"L[1-9]-[0-9]{4,15}")
-"""The contract's."""
+SOURCES = (*(f"L{level}" for level in range(1, 10)), "LESSON")
 
 EXPAND_EPILOG = """\b
 Examples:
@@ -207,23 +206,29 @@ Examples:
   offbook expand L2-0001 --limit 20
   offbook expand --session chat --from 12 --to 30
   offbook expand --session chat --from 12
+  offbook expand lesson-0007
   offbook expand L1-0003 --json > source.jsonl
 
 \b
-`offbook inspect` lists the summaries. With --json each message is one line.
+`offbook inspect` lists the summaries, `offbook lessons` the lessons. With
+--json each message is one line.
 """
 
 
-def summary_id(value: str) -> str:
-    """As it is shown; in small letters it is meant just the same."""
-    if not SUMMARY_ID.fullmatch(value.upper()):
-        raise click.BadParameter(f"{value!r} is no id such as L1-0003: `offbook inspect` lists the summaries")
-    return value.upper()
+def source_id(value: str) -> str:
+    """As it is shown; in other letters it is meant just the same."""
+    source, _, number = value.upper().partition("-")
+    if source not in SOURCES or not is_digits(number, least=4, most=15):
+        raise click.BadParameter(
+            f"{value!r} is no id such as L1-0003 or lesson-0007: `offbook inspect` lists the summaries, "
+            "`offbook lessons` the lessons"
+        )
+    return value.lower() if source == "LESSON" else value.upper()
 
 
 @click.command("expand", epilog=EXPAND_EPILOG)
-@click.argument("summary", type=summary_id, required=False, metavar="[SUMMARY_ID]")
-@click.option("--session", type=UTF8, metavar="S", help="Instead of a summary: a stretch of this session.")
+@click.argument("summary", type=source_id, required=False, metavar="[ID]")
+@click.option("--session", type=UTF8, metavar="S", help="Instead of an ID: a stretch of this session.")
 @click.option("--from", "first_seq", type=click.IntRange(min=1), metavar="SEQ", help="Its first message.")
 @click.option("--to", "last_seq", type=click.IntRange(min=1), metavar="SEQ", help="Its last.  [default: the first]")
 @click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Most messages shown.  [default: all]")
@@ -237,7 +242,7 @@ def expand_command(
     last_seq: int | None,
     limit: int | None,
 ) -> None:
-    """Show the messages behind a summary, or a stretch of a session, exactly as they were said."""
+    """Show the messages behind a summary or a lesson, or a stretch of a session, exactly as they were said."""
     what = _meant_span(summary, session, first_seq, last_seq)
     with invocation.client() as client:
         expanded = Expanded(client, what, is_json=invocation.is_json)
@@ -252,11 +257,12 @@ def _meant_span(
     """The fields of the request that say what is to be expanded."""
     if summary is not None:
         if session is not None or first_seq is not None or last_seq is not None:
-            raise click.UsageError("a SUMMARY_ID says exactly what is meant: leave out --session, --from and --to")
+            raise click.UsageError("an ID says exactly what is meant: leave out --session, --from and --to")
         return {"summaryId": summary}
     if session is None or first_seq is None:
         raise click.UsageError(
-            "say what is meant: a SUMMARY_ID (`offbook inspect` lists them), or --session S --from SEQ --to SEQ"
+            "say what is meant: the ID of a summary (`offbook inspect` lists them) or a lesson (`offbook lessons`), or "
+            "--session S --from SEQ --to SEQ"
         )
     last_seq = first_seq if last_seq is None else last_seq
     if last_seq < first_seq:

@@ -24,7 +24,7 @@ from offbook.cli.output import (
 
 if TYPE_CHECKING:
     from offbook.model.settings import LoadedSettings, Row
-    from offbook.model.status import IndexStatus, Status, SummaryStatus, TaskHealth
+    from offbook.model.status import DailySpending, IndexStatus, Status, SummaryStatus, TaskHealth
     from offbook.model.types import Session
 
 
@@ -143,12 +143,18 @@ def _show_summaries(summaries: SummaryStatus) -> None:
         "by level": told_levels(summaries.counts) + ("" if summaries.counts else " yet"),
         "waiting": f"{counted(summaries.waiting, 'session')} to look at" if summaries.waiting else "nothing",
         "written by": ", else ".join(summaries.summarizers) or "nobody",
+        **({"today": _told_spending(summaries.spending)} if summaries.spending is not None else {}),
     }
     click.echo("\nsummaries:")
     for name, value in facts.items():
         click.echo(printable(f"{name:<14}{value}"))
     for name, trouble in summaries.troubles.items():
         warn(printable(f"{name} is not used now: {trouble}"))
+
+
+def _told_spending(spent: DailySpending) -> str:
+    tokens = f"{spent.tokens:,} of {spent.max_tokens:,} tokens"
+    return f"{tokens}, ${spent.dollars:,.2f} of ${spent.max_dollars:,.2f}"
 
 
 def _show_maintenance(tasks: list[TaskHealth]) -> None:

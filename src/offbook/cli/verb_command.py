@@ -148,7 +148,7 @@ def _bare(hint: Any) -> tuple[Any, list[Any]]:
 
 
 def _argument(field: str, *, required: bool) -> Callable[[Decorated], Decorated]:
-    if field in ("agent_id", "session_id"):
+    if field.endswith("_id"):
         metavar = field.removesuffix("_id").upper()
         return click.argument(field, type=UTF8, required=required, metavar=metavar if required else f"[{metavar}]")
     metavar = f"{field.upper()}…" if required else "[ENTRY]…"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -31,11 +30,10 @@ from offbook.client.verb_methods import VerbMethods
 from offbook.model.answers import Saved
 from offbook.model.errors import InvalidInput
 from offbook.model.home import home_folder
+from offbook.model.plain_names import is_plain_name
 from offbook.model.receipt import ForgetCheck, ForgetReceipt, KeptReceipt
 from offbook.model.summary import Expansion
 from offbook.model.types import Receipt
-
-CLIENT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 
 class AsyncClient(VerbMethods):
@@ -56,7 +54,7 @@ class AsyncClient(VerbMethods):
         home: Path | str | None = None,
         outbox_max_bytes: int = MAX_BYTES,
     ) -> None:
-        if not CLIENT_NAME.fullmatch(client):
+        if not is_plain_name(client, also="._-", first="_"):
             raise InvalidInput(f"client {client!r}: a name is up to 64 letters, digits and any of . _ -")
         environ = os.environ if home is None else {**os.environ, "OFFBOOK_HOME": str(home)}
         if endpoint is None:
@@ -140,7 +138,7 @@ class AsyncClient(VerbMethods):
         limit: int = 100,
         agent_id: str | None = None,
     ) -> Expansion:
-        """The messages behind a summary, or those from one `seq` to another of a session, word for word."""
+        """The messages behind a summary or a lesson, or those from one `seq` to another of a session, word for word."""
         body = self._of(
             session_id,
             agent_id,

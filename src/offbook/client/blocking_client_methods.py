@@ -14,7 +14,7 @@ from offbook.client.loop_thread import OnLoop
 from offbook.client.recorder import MessageLike
 from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, Verdict
 from offbook.model.maintenance import MaintenanceReport
-from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection
+from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection, Unlinked
 from offbook.model.receipt import ForgetCheck, ForgetReceipt, KeptReceipt
 from offbook.model.record import ExportPage, Followed, Imported, Record
 from offbook.model.status import IndexStatus
@@ -162,10 +162,13 @@ class ClientMethods(OnLoop):
         keyword: str | None = None,
         session_id: str | None = None,
         entry_ids: Sequence[str] | None = None,
+        message_ids: Sequence[str] | None = None,
         agent_id: str | None = None,
     ) -> Pinned:
         return self._run(
-            self._client.pin(keyword=keyword, session_id=session_id, entry_ids=entry_ids, agent_id=agent_id)
+            self._client.pin(
+                keyword=keyword, session_id=session_id, entry_ids=entry_ids, message_ids=message_ids, agent_id=agent_id
+            )
         )
 
     def unpin(
@@ -174,11 +177,17 @@ class ClientMethods(OnLoop):
         keyword: str | None = None,
         session_id: str | None = None,
         entry_ids: Sequence[str] | None = None,
+        message_ids: Sequence[str] | None = None,
         agent_id: str | None = None,
     ) -> Pinned:
         return self._run(
-            self._client.unpin(keyword=keyword, session_id=session_id, entry_ids=entry_ids, agent_id=agent_id)
+            self._client.unpin(
+                keyword=keyword, session_id=session_id, entry_ids=entry_ids, message_ids=message_ids, agent_id=agent_id
+            )
         )
+
+    def unlink(self, entry_id: str, by_id: str | None = None, *, agent_id: str | None = None) -> Unlinked:
+        return self._run(self._client.unlink(entry_id, by_id, agent_id=agent_id))
 
     def forget(
         self,

@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,12 +21,13 @@ import msgspec
 
 from offbook.client.segment import Queued, Segment, queued_of
 from offbook.model.errors import OffbookError
+from offbook.model.plain_names import is_digits
 from offbook.model.types import now
 
 REJECTED_MAX_BYTES = 64 * 1024 * 1024
 """Of one file: a person is to open it, and whoever sends it again reads all of it."""
 
-_REJECTED = re.compile(r"rejected(?:\.([1-9][0-9]*))?\.(jsonl|leaving|new)")
+_REJECTED_ENDINGS = ("jsonl", "leaving", "new")
 
 
 class OutboxBusy(OffbookError):
@@ -271,8 +271,11 @@ class OutboxFolder:
 
 def rejected_number(name: str) -> int:
     """Which of the files of what was refused this is, also while it is sent or written again; -1 for any other."""
-    match = _REJECTED.fullmatch(name)
-    return int(match[1] or 0) if match else -1
+    begin, *numbers, ending = name.split(".")
+    if begin != "rejected" or ending not in _REJECTED_ENDINGS or len(numbers) > 1:
+        return -1
+    number = numbers[0] if numbers else "0"
+    return int(number) if is_digits(number) and (not numbers or number[0] != "0") else -1
 
 
 def add_lines(path: Path, lines: bytes) -> None:

@@ -13,7 +13,7 @@ from offbook.client.asking import PATIENCE_SECONDS, Asking
 from offbook.model.answers import Missing
 from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, Verdict
 from offbook.model.maintenance import MaintenanceReport
-from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection
+from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection, Unlinked
 from offbook.model.receipt import ForgetReceipt, Forgot
 from offbook.model.record import ExportPage, Followed, Imported, Record
 from offbook.model.status import IndexStatus
@@ -203,11 +203,12 @@ class VerbMethods(Asking):
         keyword: str | None = None,
         session_id: str | None = None,
         entry_ids: Sequence[str] | None = None,
+        message_ids: Sequence[str] | None = None,
         agent_id: str | None = None,
     ) -> Pinned:
-        """Pin entries, so that they stay hot: those in `entry_ids`, all of a session, or those that contain a
-        `keyword`."""
-        body = self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids)
+        """Pin entries, so that they stay hot: those in `entry_ids`, all of a session or its `message_ids`, or those
+        that contain a `keyword`."""
+        body = self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids, messageIds=message_ids)
         return await self._ask("pin", body, Pinned)
 
     async def unpin(
@@ -216,11 +217,20 @@ class VerbMethods(Asking):
         keyword: str | None = None,
         session_id: str | None = None,
         entry_ids: Sequence[str] | None = None,
+        message_ids: Sequence[str] | None = None,
         agent_id: str | None = None,
     ) -> Pinned:
-        """Unpin entries: those in `entry_ids`, all of a session, or those that contain a `keyword`."""
-        body = self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids)
+        """Unpin entries: those in `entry_ids`, all of a session or its `message_ids`, or those that contain a
+        `keyword`."""
+        body = self._of(session_id, agent_id, keyword=keyword, entryIds=entry_ids, messageIds=message_ids)
         return await self._ask("unpin", body, Pinned)
+
+    async def unlink(self, entry_id: str, by_id: str | None = None, *, agent_id: str | None = None) -> Unlinked:
+        """Take back that a later message replaced an earlier one, or may be about the same: `entry_id` holds again,
+        as do lessons that had given way with it, and the link is not made again. With `by_id`, only the link to
+        that message."""
+        body = self._of(None, agent_id, entryId=entry_id, byId=by_id)
+        return await self._ask("unlink", body, Unlinked)
 
     async def forget(
         self,

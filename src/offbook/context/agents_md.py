@@ -36,8 +36,7 @@ memory. It is not something the user just wrote, and no report about somebody el
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _HEADING = re.compile(r" {0,3}(?P<level>#{1,6})(?=[ \t]|$)(?P<name>.*)")
-_CLOSING_HASHES = re.compile(r"(?:^|[ \t])#+$")
-_NAME = re.compile(r"recalled memories(?: ?\(.*\))?")
+_NAME = "recalled memories"
 _OLD_NAME = "recalled memories (continuity plugin)"
 # A fence may begin in the line of a list's item, and what is in it is then indented as the item is.
 _FENCE = re.compile(r"(?P<indent> {0,3})(?P<item>(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)*)(?P<marks>`{3,}(?=[^`]*$)|~{3,})")
@@ -71,7 +70,7 @@ def found_in(text: str) -> Found:
     """How it stands with the section in an AGENTS.md. A heading in a block of code is none."""
     lines = _lines(text)
     headings, _ = _outline(lines)
-    named = [heading for heading in headings if _NAME.fullmatch(heading.name)]
+    named = [heading for heading in headings if _is_named(heading.name)]
     ours = [heading for heading in named if heading.name != _OLD_NAME]
     if any(_is_word_for_word(lines, heading, headings) for heading in ours):
         return "present"
@@ -134,9 +133,16 @@ def _columns(line: str) -> int:
     return len(wide) - len(wide.lstrip(" "))
 
 
+def _is_named(name: str) -> bool:
+    rest = name.removeprefix(_NAME).lstrip(" ")
+    return name == _NAME or (name.startswith(_NAME) and rest.startswith("(") and rest.endswith(")"))
+
+
 def _plain(name: str) -> str:
     """A heading's words, without emphasis and without the marks that may close it."""
-    words = _CLOSING_HASHES.sub("", name.strip(" \t")).strip(" \t*_`:")
+    words = name.strip(" \t")
+    unclosed = words.rstrip("#")
+    words = (unclosed if unclosed[-1:] in ("", " ", "\t") else words).strip(" \t*_`:")
     return " ".join(words.split()).casefold()
 
 

@@ -242,9 +242,15 @@ class _Room:
 
 # ── What is due: which stretches become summaries, and which summaries merge. Pure ──
 
+
 SHORTEST_REST = 12
-"""What is left of a session that is over becomes a summary of its own, if it is a twelfth of a chunk: a session that
-ends with every turn would have one for each else."""
+"""What is added to a session after its end waits until it is a twelfth of a chunk, or the session has been silent for
+long: one that ends with every turn would have a summary for each else."""
+
+
+def least_rest(chunk_tokens: int, *, is_past: bool, has_summaries: bool) -> int:
+    """How many tokens the rest of a session that is over must have to become a summary: no session is without one."""
+    return max(1, chunk_tokens // SHORTEST_REST) if has_summaries and not is_past else 1
 
 
 def due(finished: Sequence[MessageSpan], rest_tokens: int, boundary_tokens: int) -> int:

@@ -1,4 +1,4 @@
-"""Summaries without a model: what was said, in telegraph style, the clauses that say the most first.
+"""Summaries without a model: what was said, in whole sentences, those that say the most first.
 
 Everything is a function of the messages: the same ones give the same text, offline, in milliseconds. A message is
 analysed once (`analyse`), a stretch of messages ranked once (`digest`), and any number of stretches then share any
@@ -7,22 +7,21 @@ room there is (`fit`), so that it goes where the substance is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import NamedTuple
 
-from offbook.context.clause_ranking import Candidate, RankedClause, Ranking, ranking
 from offbook.context.layout import Order, filled, ordered
+from offbook.context.sentence_ranking import Candidate, RankedSentence, Ranking, ranking
+from offbook.context.sentence_weights import WeighedSentence, weighed_sentences
 from offbook.context.summary_lines import SummaryLines, brief, cut, merged, ranked
 from offbook.context.summary_lines import laid_out as _laid_out
-from offbook.context.telegraph import Clause, clauses
 
 __all__ = [
     "Analysis",
     "Digest",
     "Order",
-    "RankedClause",
+    "RankedSentence",
     "SpokenMessage",
     "SummaryLines",
     "analyse",
@@ -36,19 +35,6 @@ __all__ = [
     "written",
 ]
 
-OWN, TOOL = "I", "tool "
-"""Who speaks: the agent itself, a tool; anybody else is somebody."""
-TOOL_FACTOR = 0.2
-"""What a tool printed counts less than what somebody said: it can be asked again."""
-TROUBLE_FACTOR = 4.0
-"""But for what went wrong."""
-OWN_FACTOR = 0.8
-"""What the agent said itself counts less than what it was told."""
-ORDINARY_CHARS = 2_000
-"""Longer messages say more in all, but less with each of their words: paste, listings, essays."""
-
-_TROUBLE = re.compile(r"error|exception|fail|refused|denied|fatal|panic|not found|warning", re.IGNORECASE)
-
 
 class SpokenMessage(NamedTuple):
     """A message. `speaker` is as the lines are to say it: `They`, `I`, a name, or `tool NAME`."""
@@ -60,12 +46,12 @@ class SpokenMessage(NamedTuple):
 
 
 class Analysis(NamedTuple):
-    """A message in clauses. Depends on nothing else, so it is worth keeping."""
+    """A message in sentences. Depends on nothing else, so it is worth keeping."""
 
     seq: int
     speaker: str
     day: date | None
-    clauses: tuple[Clause, ...]
+    sentences: tuple[WeighedSentence, ...]
 
 
 Digest = Ranking
@@ -73,29 +59,16 @@ Digest = Ranking
 
 
 def analyse(said: SpokenMessage) -> Analysis:
-    """Of a very long message its beginning and its end (`telegraph.FIRST_CHARS`, `LAST_CHARS`)."""
+    speaker = " ".join(said.speaker.split())
     day = said.at.date() if said.at is not None else None
-    found = clauses(said.text, day)
-    share = min(1.0, (ORDINARY_CHARS / max(1, len(said.text))) ** 0.5)
-    if said.speaker.startswith(TOOL):
-        share *= TOOL_FACTOR
-        found = [_weighed(clause, TROUBLE_FACTOR) if _TROUBLE.search(clause.text) else clause for clause in found]
-    elif said.speaker == OWN:
-        share *= OWN_FACTOR
-    if share < 1:
-        found = [_weighed(clause, share) for clause in found]
-    return Analysis(said.seq, " ".join(said.speaker.split()), day, tuple(found))
-
-
-def _weighed(clause: Clause, share: float) -> Clause:
-    return Clause(clause.text, clause.terms, clause.factor * share)
+    return Analysis(said.seq, speaker, day, tuple(weighed_sentences(said.text, speaker)))
 
 
 def digest(analyses: Sequence[Analysis]) -> Digest:
     candidates = [
-        Candidate(one.seq, place, one.speaker, one.day, clause)
+        Candidate(one.seq, place, one.speaker, one.day, sentence)
         for one in analyses
-        for place, clause in enumerate(one.clauses)
+        for place, sentence in enumerate(one.sentences)
     ]
     return ranking(candidates)
 

@@ -10,11 +10,12 @@ digest keeps far more of what was said in the same room (`benchmarks/facts_kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime
 from typing import NamedTuple
 
 from offbook.context.cover import cover, level_budgets
+from offbook.context.days import day_of_heading
 from offbook.context.digest import Digest, Order, SummaryLines, cut
 from offbook.context.digest import fit as fit_digests
 from offbook.context.particulars import Particular, missing
@@ -120,15 +121,36 @@ def allotted(chars: Sequence[int], room: int) -> list[int]:
     return [0] * (len(chars) - kept) + [min(need, share) - len(SEPARATOR) for need in needs]
 
 
-def summary_text(node: Node, text: SummaryText | None, chars: int) -> str:
-    """A summary in at most `chars` characters, under its name."""
+def summary_text(node: Node, text: SummaryText | None, chars: int, outdated: Collection[str] = ()) -> str:
+    """A summary in at most `chars` characters, under its name, without the `outdated` sentences."""
     head = f"[{node.id}] "
     room = chars - len(head)
     if room < 1:
         return ""
     body = cut(SummaryLines(text.text, text.rank), room) if text is not None else ""
     body = body or beginning(node.brief, room)
+    body = without(body, outdated) if outdated else body
     return head + body if body else ""
+
+
+def without(text: str, sentences: Collection[str]) -> str:
+    """A text of lines without these sentences; a line that has nothing else goes with its heading."""
+    kept: list[str] = []
+    heading: str | None = None
+    for line in text.split("\n"):
+        if day_of_heading(line.strip(), date.min) is not None:
+            heading = line
+            continue
+        left = line
+        for sentence in sentences:
+            if sentence in left:
+                left = left.replace(sentence, "").strip()
+        if left != line and (not left or left.endswith(":")):
+            continue
+        kept += [heading] if heading is not None else []
+        heading = None
+        kept.append(left)
+    return "\n".join(kept)
 
 
 def overhead(last_seq: int, max_chars: int, kept: Kept) -> int:
@@ -152,16 +174,19 @@ def composed(
     built_at: datetime,
     key: bytes,
     order: Order | None = None,
+    outdated: Collection[str] = (),
 ) -> tuple[CompressedContext, str]:
     """The context, and its memory section. `order`: that of the lines of the first digests, where it was kept."""
     before = tail.pieces[0].seq if tail.pieces else last_seq + 1
     found = [
-        Section(node.first_seq, node.last_seq, node.level, node.id, summary_text(node, texts.get(node.id), size))
+        Section(
+            node.first_seq, node.last_seq, node.level, node.id, summary_text(node, texts.get(node.id), size, outdated)
+        )
         for node, size in zip(plan.nodes, plan.sizes, strict=True)
     ]
     digests = fit_digests([one.digest for one in digested], plan.digest_chars, before_seq=before, order=order)
     found += [
-        Section(one.first_seq, min(one.last_seq, before - 1), 0, None, text)
+        Section(one.first_seq, min(one.last_seq, before - 1), 0, None, without(text, outdated) if outdated else text)
         for one, text in zip(digested, digests, strict=True)
         if one.first_seq < before
     ]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from offbook.context.days import day_text
 from offbook.context.prompt_text import OF_AN_INSTRUCTION
@@ -13,8 +13,9 @@ from offbook.context.quotes import INSTRUCTION, quoted
 from offbook.context.relative_time import ago, span_text
 from offbook.model.lesson import Lesson
 from offbook.model.summary import StateRecord
-from offbook.model.turn import Anchor, AnchorKind, SessionInfo, Topic
-from offbook.rules.supersession.lesson_links import claim_of
+from offbook.model.turn import Anchor, AnchorKind, Intent, SessionInfo, Topic
+from offbook.model.types import GapKind
+from offbook.models.sentence_kinds import read_sentences
 from offbook.search.words import terms
 
 TOLD_CHARS = 220
@@ -33,6 +34,7 @@ class LastTime(NamedTuple):
     last_said: str = ""
     is_here: bool = False
     """In this very session, before a long silence."""
+    session_id: str = ""
 
 
 def subject_of(last: LastTime) -> str:
@@ -55,7 +57,7 @@ def session_line(info: SessionInfo | None, at: datetime) -> str:
     return " ".join(said)
 
 
-def handover(last: LastTime | None, at: datetime) -> str:
+def handover(last: LastTime | None, at: datetime, *, with_last_words: bool = True) -> str:
     """What a new conversation opens with; "" where there was none before it, or nothing is known of it."""
     if last is None:
         return ""
@@ -74,15 +76,33 @@ def handover(last: LastTime | None, at: datetime) -> str:
         line = f"When you last spoke{when}, you were on this: {quote(goals[0])}"
     elif about:
         line = f"When you last spoke{when}, it was about {about}."
-    elif last.last_said:
+    elif last.last_said and with_last_words:
         line = f"When you last spoke{when}, the last they said was {quote(last.last_said)}"
     else:
         return ""
-    still_open = [quote(one.text) for one in last.records if one.kind == "open loop"][:MOST_OPEN]
+    loops = [one.text for one in last.records if one.kind == "open loop"]
+    still_open = [quote(text) for text in loops if last.is_here or not _is_order(text)][:MOST_OPEN]
     running = [quote(one.text) for one in last.records if one.kind == "live handle"][:MOST_OPEN]
     line += f" Still open: {'; '.join(still_open)}" if still_open else ""
     line += f" Still running then: {'; '.join(running)}" if running else ""
     return line + (OF_AN_INSTRUCTION if INSTRUCTION in marks else "")
+
+
+def handover_reason(
+    last: LastTime | None, *, intent: Intent, gap: GapKind | None, is_greeting: bool, found_in: Collection[str]
+) -> Literal["picked up", "came to mind"] | None:
+    """Why a turn opens with the conversation before: the prompt picks it up or says nothing of its own, or the session
+    was interrupted; or something of that conversation came to mind (`found_in`: of which sessions)."""
+    if last is None or (gap == "continuous" and intent != "resume"):
+        return None
+    if intent == "resume" or gap == "interrupted" or is_greeting:
+        return "picked up"
+    return "came to mind" if last.session_id in found_in else None
+
+
+def _is_order(text: str) -> bool:
+    """How the agent is to behave holds for the conversation it was said in."""
+    return any(one.kind == "order" for one in read_sentences(text, is_user=True))
 
 
 def topics_line(topics: Sequence[Topic]) -> str:
@@ -151,7 +171,7 @@ def _is_spoken_for(anchor: Anchor, lesson: Lesson) -> bool:
     speaks for nothing."""
     if (anchor.session_id, anchor.seq) not in {(source.session_id, source.seq) for source in lesson.sources}:
         return False
-    said, claimed = set(terms(anchor.text)), set(terms(claim_of(lesson.learnt_text or lesson.text)))
+    said, claimed = set(terms(anchor.text)), set(terms(lesson.learnt_text or lesson.text))
     if lesson.learnt_text is None:
         return lesson.status == "rejected" and said <= claimed
     # The same message may say something else, too.

@@ -15,7 +15,9 @@ SHORTEST_PROMPT_CHARS = 10
 MORE = 2
 """Times as much comes to mind where it is asked for, or where the context has just changed hands."""
 BROADER_SCORE = 0.75
-"""Of the least similarity, for the first turn after a compaction (A13)."""
+"""Of what is least, for the first turn after a compaction (A13)."""
+ASKED_PROBABILITY = 0.5
+"""Of the least probability, where memory is asked for: to say nothing costs more then."""
 
 _RESUMING = re.compile(
     r"\b(?:where\s+(?:were|was|are)\s+(?:we|i|you)\b(?=\W*(?:\Z|at|with|again|on|in|yesterday|last))|where\s+(?:did\s+)?we\s+(?:leave|left|stop)"
@@ -33,7 +35,9 @@ class RetrievalBudget(NamedTuple):
 
     limit: int
     keep: int
-    min_score: float
+    min_score: float | None
+    """Least cosine, where that decides (A2)."""
+    min_probability: float
     said_chars: int
     beside_chars: int
 
@@ -49,13 +53,15 @@ def intent_of(query: Query) -> Intent:
 def retrieval_budget_for(
     intent: Intent, search: Search, tiers: ContextBudget, min_score: float, *, is_after_compaction: bool
 ) -> RetrievalBudget:
-    """The tiers of D2 bound what is told of each: of what was asked for as much as of a turn in the middle."""
+    """The tiers of D2 bound what is told of each: of what was asked for as much as of a recent turn."""
     is_asked = intent in ("recall", "resume")
     is_more = is_asked or is_after_compaction
+    broader = BROADER_SCORE if is_after_compaction else 1.0
     return RetrievalBudget(
         limit=search.limit * (MORE if is_after_compaction else 1),
         keep=search.keep * (MORE if is_more else 1),
-        min_score=min_score * (BROADER_SCORE if is_after_compaction else 1),
-        said_chars=tiers.mid_turn_char_limit if is_asked else tiers.older_turn_char_limit,
-        beside_chars=tiers.older_turn_char_limit if is_asked else tiers.older_turn_char_limit // 2,
+        min_score=min_score * broader if search.qualifies == "similarity" else None,
+        min_probability=search.min_probability * broader * (ASKED_PROBABILITY if is_asked else 1),
+        said_chars=tiers.recent_turn_char_limit if is_asked else tiers.mid_turn_char_limit,
+        beside_chars=tiers.mid_turn_char_limit if is_asked else tiers.older_turn_char_limit,
     )

@@ -1,7 +1,8 @@
-"""Lines chosen from rankings, and how they are laid out: days as headings, speakers before what they said.
+"""Sentences chosen from rankings, and how they are laid out: days as headings, speakers before what they said.
 
-Clauses that follow one another in the text, of one speaker on one day, are one line: `They: moved to Berlin; new job`.
-What a clause takes therefore depends on its neighbours, and on nothing else, so that room is counted as it is filled.
+Sentences of one message that follow one another are one line: `They: We moved to Berlin. The new job starts in May.`
+Where something was left out between them, the line says so by an ellipsis. What a sentence takes therefore depends on
+its neighbours, and on nothing else, so that room is counted as it is filled.
 """
 
 from __future__ import annotations
@@ -11,24 +12,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
-from offbook.context.clause_ranking import RankedClause, Ranking, regained, shared_values
 from offbook.context.days import heading, heading_chars
+from offbook.context.sentence_ranking import RankedSentence, Ranking, regained, shared_values
 
-BETWEEN_CLAUSES = "; "
-CLAUSES_PER_LINE = 4
-"""Of a stored text, so that it can be shortened by whole lines."""
+LEFT_OUT_BETWEEN = " … "
+SENTENCES_PER_LINE = 3
+"""So that a text can be shortened by whole lines."""
 
 
 class Page:
     """The lines of one text, in the order in which they were said."""
 
-    def __init__(self, *, separator_chars: int = 0, is_stored: bool = False) -> None:
-        self.lines: list[RankedClause] = []
+    def __init__(self, *, separator_chars: int = 0) -> None:
+        self.lines: list[RankedSentence] = []
         self._places: list[tuple[int, int]] = []
         self._separator_chars = separator_chars
-        self._is_stored = is_stored
 
-    def place_of(self, line: RankedClause) -> tuple[int, int]:
+    def place_of(self, line: RankedSentence) -> tuple[int, int]:
         """Where it would stand, and how many characters more the text would have."""
         at = bisect_left(self._places, (line.seq, line.place))
         before = self.lines[at - 1] if at else None
@@ -38,18 +38,18 @@ class Page:
             chars += self._chars(line, after) - self._chars(before, after)
         return at, chars
 
-    def insert(self, at: int, line: RankedClause) -> None:
+    def insert(self, at: int, line: RankedSentence) -> None:
         self.lines.insert(at, line)
         self._places.insert(at, (line.seq, line.place))
 
-    def rows(self) -> list[tuple[str, list[RankedClause]]]:
-        """The lines of the text, each with the clauses in it; a heading has none."""
-        rows: list[tuple[str, list[RankedClause]]] = []
-        before: RankedClause | None = None
+    def rows(self) -> list[tuple[str, list[RankedSentence]]]:
+        """The lines of the text, each with the sentences in it; a heading has none."""
+        rows: list[tuple[str, list[RankedSentence]]] = []
+        before: RankedSentence | None = None
         for line in self.lines:
-            if before is not None and self._is_joined(before, line):
-                text, clauses = rows[-1]
-                rows[-1] = (text + BETWEEN_CLAUSES + line.text, [*clauses, line])
+            if before is not None and _is_joined(before, line):
+                text, joined = rows[-1]
+                rows[-1] = (text + _between(before, line) + line.text, [*joined, line])
             else:
                 if line.day is not None and (before is None or before.day != line.day):
                     rows.append((heading(line.day, before.day if before else None), []))
@@ -60,17 +60,10 @@ class Page:
     def text(self) -> str:
         return "\n".join(text for text, _ in self.rows())
 
-    def _is_joined(self, before: RankedClause, line: RankedClause) -> bool:
-        if before.speaker != line.speaker or before.day != line.day:
-            return False
-        if not self._is_stored:
-            return True
-        return before.seq == line.seq and before.place // CLAUSES_PER_LINE == line.place // CLAUSES_PER_LINE
-
-    def _chars(self, before: RankedClause | None, line: RankedClause) -> int:
+    def _chars(self, before: RankedSentence | None, line: RankedSentence) -> int:
         """What a line takes after that one."""
-        if before is not None and self._is_joined(before, line):
-            return len(BETWEEN_CLAUSES) + len(line.text)
+        if before is not None and _is_joined(before, line):
+            return len(_between(before, line)) + len(line.text)
         chars = len(line.text) + (len(line.speaker) + 2 if line.speaker else 0)
         chars += 1 if before is not None else self._separator_chars
         if line.day is not None and (before is None or before.day != line.day):
@@ -78,10 +71,20 @@ class Page:
         return chars
 
 
+def _is_joined(before: RankedSentence, line: RankedSentence) -> bool:
+    if before.seq != line.seq or before.speaker != line.speaker or before.day != line.day:
+        return False
+    return before.place // SENTENCES_PER_LINE == line.place // SENTENCES_PER_LINE
+
+
+def _between(before: RankedSentence, line: RankedSentence) -> str:
+    return " " if line.place == before.place + 1 else LEFT_OUT_BETWEEN
+
+
 class Order(NamedTuple):
     """The lines of several rankings in one order: which ranking each is of, and what it adds to those before it."""
 
-    lines: tuple[tuple[float, int, RankedClause], ...]
+    lines: tuple[tuple[float, int, RankedSentence], ...]
     values: dict[str, float]
     """What each stem is worth in all of them together."""
 
@@ -98,9 +101,8 @@ def filled(
     *,
     before_seq: int | None = None,
     separator_chars: int = 0,
-    is_stored: bool = False,
     order: Order | None = None,
-) -> tuple[list[Page], list[tuple[int, RankedClause]]]:
+) -> tuple[list[Page], list[tuple[int, RankedSentence]]]:
     """A page for each ranking, and all lines as they were chosen: the best of all rankings next, while it fits.
 
     The order does not depend on the room there is, so from where the best line fits, more room only adds lines.
@@ -108,8 +110,8 @@ def filled(
     what it adds, whatever they say as well.
     """
     order = order or ordered(rankings)
-    pages = [Page(separator_chars=separator_chars, is_stored=is_stored) for _ in rankings]
-    chosen: list[tuple[int, RankedClause]] = []
+    pages = [Page(separator_chars=separator_chars) for _ in rankings]
+    chosen: list[tuple[int, RankedSentence]] = []
     is_best = True
     for _, which, line in _merged(order, rankings):
         if before_seq is not None and line.seq >= before_seq:
@@ -127,7 +129,7 @@ def filled(
     return pages, chosen
 
 
-def _merged(order: Order, rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, RankedClause]]:
+def _merged(order: Order, rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, RankedSentence]]:
     """The lines of an order, and between them those of the later rankings by what they add to all before them."""
     known = 1 + max((which for _, which, _ in order.lines), default=-1)
     later = rankings[known:]
@@ -165,7 +167,7 @@ class _Waiting:
         ]
         heapify(self._waiting)
 
-    def best(self) -> tuple[float, int, RankedClause] | None:
+    def best(self) -> tuple[float, int, RankedSentence] | None:
         while self._waiting:
             known, which, rank = self._waiting[0]
             line = self._rankings[which].lines[rank]
@@ -175,17 +177,17 @@ class _Waiting:
             heapreplace(self._waiting, (-gain, which, rank))
         return None
 
-    def take(self, line: RankedClause) -> None:
+    def take(self, line: RankedSentence) -> None:
         """The one that is the best now."""
         heappop(self._waiting)
         self.hear(line)
 
-    def hear(self, line: RankedClause) -> None:
+    def hear(self, line: RankedSentence) -> None:
         self._forms.update(line.forms)
         self._stems.update(line.stems)
 
 
-def _in_order(rankings: Sequence[Ranking], values: Mapping[str, float]) -> Iterator[tuple[float, int, RankedClause]]:
+def _in_order(rankings: Sequence[Ranking], values: Mapping[str, float]) -> Iterator[tuple[float, int, RankedSentence]]:
     """The lines of all rankings by what each adds to those before it; those that add no word come last."""
     if len(rankings) == 1 and values is rankings[0].values:
         yield from ((line.gain, 0, line) for line in rankings[0].lines)
@@ -197,7 +199,7 @@ def _in_order(rankings: Sequence[Ranking], values: Mapping[str, float]) -> Itera
     yield from _wordless(rankings)
 
 
-def _wordless(rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, RankedClause]]:
+def _wordless(rankings: Sequence[Ranking]) -> Iterator[tuple[float, int, RankedSentence]]:
     lines = ((which, line) for which, one in enumerate(rankings) for line in one.lines if not line.stems)
     for which, line in sorted(lines, key=lambda pair: -pair[1].rest):
         yield line.rest, which, line

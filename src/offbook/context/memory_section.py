@@ -1,46 +1,58 @@
-"""The stable section: what the agent knows of before, in its own first person, the same until the next swap. Pure.
+"""The stable section: the page of what the agent knows, in whole sentences, the same until the next swap. Pure.
 
-    what I remember: [L3 …] [L2 …] [L1 …]   what stays with me   what I have learnt   what I was doing   pinned
+    who they are   what holds   what is going on   the story so far: [L3 …] [L2 …] [L1 …]   pinned
 
-What must not be lost has its share first; the summaries get what is left.
+Small by default: what earns its place. What must not be lost has its share first; the story gets what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime
 from math import floor
 from typing import NamedTuple
 
 from offbook.context.cover import chosen
-from offbook.context.days import day_text
-from offbook.context.handover import HEADING, anchor_lines, in_order_of_time, not_contradicted
+from offbook.context.days import day_of_heading, day_text
 from offbook.context.prompt_text import named
 from offbook.context.quotes import defused, quoted
+from offbook.context.summary_drafts import EXTRACTIVE
 from offbook.ingest.frames import frame
 from offbook.model.content import render
-from offbook.model.lesson import Lesson
+from offbook.model.lesson import Lesson, LessonKind
+from offbook.model.sentences import sentences
 from offbook.model.settings import Settings
-from offbook.model.summary import Summary
-from offbook.model.turn import Anchor, PartKind, SessionState, TurnPart
+from offbook.model.statement import ReadSentence, StatementKind
+from offbook.model.summary import Summary, SummaryDraft
+from offbook.model.turn import PartKind, SessionState, TurnMemory, TurnPart
 from offbook.model.types import Message
+from offbook.models.sentence_kinds import read_sentences
 from offbook.models.tokens import estimate_tokens
-from offbook.rules.state.goals import HEADING as DOING
-from offbook.rules.state.goals import rendered
+from offbook.statements.state_text import HEADING as DOING
+from offbook.statements.state_text import rendered
 
 SWAPPED_SHARE = 0.1
 """Of the window, where the agent runs on a context of ours already: the two together must not bring the next swap
 nearer."""
-KEPT_SHARE = 0.1
-"""Of the section, for each of anchors, lessons, working state and pins."""
-MOST_KEPT_TOKENS = 1_500
-"""Of each of the four."""
-LEARNT = "What I have learnt, each with the day it was last said:"
-PINNED_CHARS, STATE_CHARS = 500, 1_200
+KEPT_SHARE = 0.45
+"""Of the section, for what was learnt."""
+STATE_SHARE = 0.15
+"""Of the section, for each of what is going on and what is pinned."""
+MOST_KEPT_TOKENS = 3_000
+WHO, HOLDS, STORY = "Who they are:", "What holds:", "The story so far, oldest first:"
+PINNED_CHARS, STATE_CHARS, LESSON_CHARS, BEFORE_CHARS = 500, 1_200, 400, 200
+NAME_CHARS = 60
+OWN_SPEAKER = "I"
+STATED, OWN, LEAST_KEEP, LEAST_KEEP_OF_EVENTS = 0.5, 0.6, 0.4, 0.25
+"""How likely a sentence must be stated, in the speaker's own voice, and worth keeping, to be told in the story."""
+TOLD: tuple[StatementKind, ...] = ("fact", "preference", "constraint", "feeling")
+HAPPENED: tuple[StatementKind, ...] = ("outcome", "decision")
 INTRODUCTION = (
-    "What I remember from before, oldest first. A name such as [L1-0003] can be expanded to the exact messages."
+    "What I know from before, in their words, each with the day it was said; the newest is what holds. A name such as "
+    "[L1-0003] or [lesson-0007] can be expanded to the exact messages."
 )
 _LEVELS = {3: "Long ago:", 2: "Earlier:", 1: "Lately:"}
+_PERSONAL: tuple[LessonKind, ...] = ("fact",)
 
 
 class Known(NamedTuple):
@@ -48,15 +60,18 @@ class Known(NamedTuple):
 
     summaries: Sequence[Summary]
     """The newest of each level that are not in the agent's context already."""
-    anchors: Sequence[Anchor]
     states: Sequence[SessionState]
     """Of the newest sessions, the newest first; that of the session itself has its id."""
     pinned: Sequence[str]
     """What was said, as it is shown, oldest first."""
     lessons: Sequence[Lesson] = ()
     """Those that are sure enough, the first to be told first."""
-    judged: Sequence[Lesson] = ()
-    """Those that a person has judged, told or not."""
+    before: Mapping[str, str] = {}
+    """By the id of a lesson, what held before it."""
+    later: Mapping[str, str] = {}
+    """By the id of a lesson, what was said later and may be about the same."""
+    outdated: Collection[str] = ()
+    """Sentences that something was said about since: the story is told without them."""
 
 
 class MemorySection(NamedTuple):
@@ -66,33 +81,33 @@ class MemorySection(NamedTuple):
 
 
 def memory_budget(settings: Settings, *, window: int, current_tokens: int, recall_budget: int, is_handed: bool) -> int:
-    """Tokens that the section may take: the levels' budgets (C5), within the share of the window that continuity may
-    fill (D2) beside what is in use."""
+    """Tokens that the section may take: a small share of the window, within the levels' budgets (C5) and the share that
+    continuity may fill (D2) beside what is in use."""
     levels = settings.injection_budget
     most = floor(window * settings.context_budget.context_budget_ratio) - current_tokens - recall_budget
     if is_handed:
         most = min(most, floor(window * SWAPPED_SHARE))
-    least = min(settings.token_budget.min_budget_tokens, window // 4)
-    return max(least, min(most, levels.l1 + levels.l2 + levels.l3))
+    share = floor(window * settings.context_budget.memory_share)
+    least = min(settings.token_budget.min_budget_tokens, share)
+    return max(least, min(most, share, levels.l1 + levels.l2 + levels.l3))
 
 
 def memory_section(known: Known, settings: Settings, *, session_id: str, budget: int, key: bytes) -> MemorySection:
-    each = min(MOST_KEPT_TOKENS, int(budget * KEPT_SHARE))
-    quoted_still = not_contradicted(known.anchors, known.judged)
-    anchors = _anchors_part(quoted_still, each)
+    learnt, told = _lessons_part(known, min(MOST_KEPT_TOKENS, int(budget * KEPT_SHARE)))
     found = (
-        anchors,
-        _lessons_part(known.lessons, quoted_still if anchors else (), each),
-        _state_part(known.states, session_id, each),
-        _pinned_part(known.pinned, each),
+        learnt,
+        _state_part(known.states, session_id, min(MOST_KEPT_TOKENS, int(budget * STATE_SHARE))),
+        _pinned_part(known.pinned, min(MOST_KEPT_TOKENS, int(budget * STATE_SHARE))),
     )
     kept = [one for one in found if one is not None]
     levels = settings.injection_budget
     room = budget - sum(one.tokens for one in kept) - estimate_tokens(frame(INTRODUCTION, kind="memory", key=key))
     shown = chosen(known.summaries, {1: levels.l1, 2: levels.l2, 3: levels.l3}, max(0, room))
-    texts = {one.id: defused(one.draft.text) for one in shown}
+    left_out = {*known.outdated, *(sentence.text for lesson in told for sentence in sentences(lesson.text))}
+    texts = {one.id: defused(story_of(one.draft, left_out)) for one in shown}
+    shown = [one for one in shown if texts[one.id]]
     while True:
-        parts = [*([_summaries_part(shown, texts, len(known.summaries))] if shown else []), *kept]
+        parts = [*kept, *([_summaries_part(shown, texts, len(known.summaries))] if shown else [])]
         text = _framed(parts, key)
         tokens = estimate_tokens(text)
         if tokens <= budget or not text:
@@ -106,10 +121,7 @@ def memory_section(known: Known, settings: Settings, *, session_id: str, budget:
 def _framed(parts: Sequence[TurnPart], key: bytes) -> str:
     if not parts:
         return ""
-    texts = [one.text for one in parts]
-    if parts[0].kind == "summaries":
-        texts.insert(0, INTRODUCTION)
-    return frame("\n\n".join(texts), kind="memory", key=key)
+    return frame("\n\n".join([INTRODUCTION, *(one.text for one in parts)]), kind="memory", key=key)
 
 
 def _part(kind: PartKind, text: str, items: int, why: str) -> TurnPart:
@@ -117,7 +129,7 @@ def _part(kind: PartKind, text: str, items: int, why: str) -> TurnPart:
 
 
 def _summaries_part(shown: Sequence[Summary], texts_of: Mapping[str, str], looked_at: int) -> TurnPart:
-    texts: list[str] = []
+    texts: list[str] = [STORY]
     heading = ""
     for one in shown:
         named = _LEVELS.get(one.draft.level, _LEVELS[3])
@@ -128,33 +140,70 @@ def _summaries_part(shown: Sequence[Summary], texts_of: Mapping[str, str], looke
     return _part("summaries", "\n".join(texts), len(shown), why)
 
 
-def _anchors_part(anchors: Sequence[Anchor], most_tokens: int) -> TurnPart | None:
-    """The fresh ones; of the others only who they are, which lasts."""
-    shown = [one for one in anchors if one.is_fresh or one.kind == "identity"]
-    while shown:
-        text = "\n".join([HEADING, *anchor_lines(in_order_of_time(shown))])
-        if estimate_tokens(text) <= most_tokens:
-            return _part("anchors", text, len(shown), "fresh, or who they are, which lasts")
-        shown = shown[:-1]
-    return None
+def lessons_named(memory: TurnMemory) -> list[str]:
+    """The lessons that a section tells."""
+    lines = [line for part in memory.parts if part.kind == "lessons" for line in (part.text or "").splitlines()]
+    return [line.rpartition("[")[2][:-1] for line in lines if line.endswith("]")]
 
 
-def _lessons_part(lessons: Sequence[Lesson], anchors: Sequence[Anchor], most_tokens: int) -> TurnPart | None:
-    """As many as fit, the first rather than the last. What an anchor quotes is not told twice, unless a person has said
-    how it is to be told."""
-    quoted_at = {(one.session_id, one.seq) for one in anchors}
-    included = [
-        one
-        for one in lessons
-        if one.status != "learnt" or quoted_at.isdisjoint((source.session_id, source.seq) for source in one.sources)
-    ]
+def _lessons_part(known: Known, most_tokens: int) -> tuple[TurnPart | None, list[Lesson]]:
+    """As many as fit, the first rather than the last, and which these are; then who they are, and what holds, each
+    oldest first."""
+    included = list(known.lessons)
     while included:
-        lines = [f"- {' '.join(defused(one.text).split())} ({_day(one.last_seen)})" for one in included]
-        text = "\n".join([LEARNT, *lines])
+        told = sorted(included, key=lambda one: (one.last_seen, one.id))
+        who = [_lesson_line(one, known) for one in told if one.kind in _PERSONAL]
+        holds = [_lesson_line(one, known) for one in told if one.kind not in _PERSONAL]
+        text = "\n".join([*([WHO, *who] if who else []), *([HOLDS, *holds] if holds else [])])
         if estimate_tokens(text) <= most_tokens:
-            return _part("lessons", text, len(included), "judged by a person, or sure enough, and still so")
+            part = _part("lessons", text, len(included), "judged by a person, or sure enough, and still so")
+            return part, included
         included = included[:-1]
-    return None
+    return None, []
+
+
+def _lesson_line(one: Lesson, known: Known) -> str:
+    said = quoted(" ".join(one.text.split()), LESSON_CHARS).text
+    if later := known.later.get(one.id):
+        return f"- {_quoted_briefly(later)} (earlier, {_day(one.last_seen)}: {said}) [{one.id}]"
+    if before := known.before.get(one.id):
+        return f"- {said} (since {_day(one.last_seen)}; before: {_quoted_briefly(before)}) [{one.id}]"
+    return f"- {said} ({_day(one.last_seen)}) [{one.id}]"
+
+
+def _quoted_briefly(text: str) -> str:
+    return quoted(" ".join(text.split()), BEFORE_CHARS).text
+
+
+def story_of(draft: SummaryDraft, left_out: Collection[str]) -> str:
+    """A summary as the page tells it. Of one that quotes: what was stated, in the speakers' own voice, and not what was
+    asked, played, pasted, corrected since or told as a lesson; the rest is there for who expands it."""
+    if draft.summarizer != EXTRACTIVE:
+        return draft.text
+    lines: list[str] = []
+    heading = ""
+    for line in draft.text.split("\n"):
+        if day_of_heading(line.strip(), date.min) is not None:
+            heading = line
+            continue
+        speaker, colon, said = line.partition(": ")
+        if not colon or len(speaker) > NAME_CHARS:
+            speaker, said = "", line
+        read = read_sentences(said, is_user=speaker != OWN_SPEAKER)
+        told = [one.text for one in read if _is_told(one, speaker) and one.text not in left_out]
+        if told:
+            lines += [heading] if heading else []
+            heading = ""
+            lines.append(f"{speaker}: {' '.join(told)}" if speaker else " ".join(told))
+    return "\n".join(lines)
+
+
+def _is_told(one: ReadSentence, speaker: str) -> bool:
+    if one.states < STATED or one.own < OWN or one.text.endswith(("?", "？")):
+        return False
+    if one.kind in HAPPENED:
+        return one.keep >= (0.0 if speaker == OWN_SPEAKER else LEAST_KEEP_OF_EVENTS)
+    return speaker != OWN_SPEAKER and one.kind in TOLD and one.keep >= LEAST_KEEP
 
 
 def _state_part(states: Sequence[SessionState], session_id: str, most_tokens: int) -> TurnPart | None:

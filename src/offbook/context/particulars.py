@@ -12,15 +12,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from offbook.context.days import MONTH_NAMES
-from offbook.context.telegraph_words import DROPPED, GENERIC, SMALL, UNSPACED, stem
+from offbook.model.sentences import ends
 from offbook.model.summary import LossKind
+from offbook.search.stems import stem
+from offbook.search.words import STOP_WORDS, UNSPACED
 
 FIRST_CHARS = 20_000
 LAST_CHARS = 10_000
-"""What is looked at of one text, as in `telegraph`."""
+"""What is looked at of one text, as in `sentence_weights`."""
 SHORTEST_SENTENCE_CHARS, LONGEST_SENTENCE_CHARS = 4, 200
 SAME_SENTENCE = 0.6
 """Share of a sentence's words that must be there for it to count as said."""
@@ -59,7 +62,6 @@ _PARTICULAR = re.compile(
 )
 _IDENTIFIERS = frozenset(("url", "email", "uuid", "path", "address", "version", "handle", "ticket", "flag", "hash"))
 _MADE_WORD = re.compile(r"\w_\w|[a-z][A-Z]|^_|\(\)$|^[A-Za-z]+\d+[A-Za-z]*\w*$")
-_SENTENCE = re.compile(r"[^.!?。！？\n]{1,2000}+(?:[.!?](?=\w)[^.!?。！？\n]{0,400}+){0,20}[.!?。！？]{0,3}")
 _DECISION = re.compile(
     r"\b(?:decided|decision|agreed (?:to|on|that)|we(?:'ll| will) (?:use|go|keep|do|ship|switch|move)"
     r"|let'?s (?:go with|use|do|keep)"
@@ -168,8 +170,7 @@ def _begins_sentence(text: str, start: int) -> bool:
 
 
 def _is_common(word: str) -> bool:
-    lower = word.lower()
-    return lower in DROPPED or lower in GENERIC or lower in SMALL or len(word) == 1
+    return word.lower() in STOP_WORDS or len(word) == 1
 
 
 def _is_no_name(match: re.Match[str], text: str) -> bool:
@@ -183,17 +184,17 @@ def _is_no_name(match: re.Match[str], text: str) -> bool:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, Particular]]:
-    for match in _SENTENCE.finditer(text):
-        sentence = match[0].strip()
+    for start, end in pairwise([0, *ends(text), len(text)]):
+        sentence = text[start:end].strip()
         if len(sentence) < SHORTEST_SENTENCE_CHARS:
             continue
         shown = sentence if len(sentence) <= LONGEST_SENTENCE_CHARS else sentence[: LONGEST_SENTENCE_CHARS - 1] + "…"
         if sentence[-1] in "?？":
-            yield match.start(), Particular("question", shown)
+            yield start, Particular("question", shown)
         elif _CORRECTION.search(sentence):
-            yield match.start(), Particular("correction", shown)
+            yield start, Particular("correction", shown)
         elif _DECISION.search(sentence):
-            yield match.start(), Particular("decision", shown)
+            yield start, Particular("decision", shown)
 
 
 # ── comparing ─────────────────────────────────────────────────────────────────────────────────
@@ -242,7 +243,7 @@ class _Held:
 
     def _says(self, sentence: str) -> bool:
         """Whether one line has most of the words: in a long text the words of any sentence are found somewhere."""
-        words = {stem(token) for token in _TOKEN.findall(sentence) if token not in DROPPED and token not in SMALL}
+        words = {stem(token) for token in _TOKEN.findall(sentence) if token not in STOP_WORDS}
         if not words:
             return True
         counts = Counter(line for word in words for line in self._lines_with.get(word, ()))

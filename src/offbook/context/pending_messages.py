@@ -244,13 +244,13 @@ class PendingMessages:
             at = page[-1].seq
         return ReadSpan(MessageSpan(first_seq, last_seq, sum(one.tokens for one in readings)), readings)
 
-    async def turns(self, scope: Scope, message_span: ReadSpan) -> list[Message]:
-        """What was said in it, as it came: for a model that summarises it."""
+    async def turns(self, scope: Scope, message_span: ReadSpan) -> list[tuple[int, Message]]:
+        """What was said in it, as it came, each with its number: for a model that summarises it."""
         said = {one.seq for one in message_span.readings if one.said is not None}
-        turns: list[Message] = []
+        turns: list[tuple[int, Message]] = []
         at, last_seq = message_span.message_span.first_seq - 1, message_span.message_span.last_seq
         while at < last_seq and (page := await self._page(scope, at, last_seq)):
-            turns += [await self._whole(scope, logged) for logged in page if logged.seq in said]
+            turns += [(logged.seq, await self._whole(scope, logged)) for logged in page if logged.seq in said]
             at = page[-1].seq
         return turns
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from offbook.context.quotes import HIDDEN, INSTRUCTION, quoted
 from offbook.context.relative_time import ago
+from offbook.context.sentence_choice import told_within
 from offbook.model.lesson import LESSON_ORIGIN, LESSONS_SESSION
 from offbook.model.memory_entry import MemoryEntry
 from offbook.search.substance import is_asking, sentences_of
@@ -22,6 +23,8 @@ NAME_CHARS = 60
 LEAST_CHARS = 12
 """With less room than this, what was said beside it is left out."""
 
+SIGNS_CHARS = 200
+"""For the signs that mark an order in a quote: what was chosen is not cut for them."""
 MOST_REPLACED = 2
 """The newest of what it replaces: a value that changes every day has a long history."""
 
@@ -62,11 +65,25 @@ class Recalled(NamedTuple):
     """Who said what was before it, where the host gave a name."""
 
 
+class Room(NamedTuple):
+    """How much of each is told, and what was asked for."""
+
+    said: int
+    beside: int
+    asked: frozenset[str] = frozenset()
+
+
 class _PromptLine:
     """A line in the making, and what was found in what it quotes."""
 
     def __init__(self) -> None:
         self.marks: set[str] = set()
+
+    def sentences(self, text: str, max_chars: int, asked: frozenset[str], *, is_user: bool) -> str:
+        """Whole sentences of it, the most telling that fit."""
+        room = max_chars - len("“”")
+        shown = told_within(text, room, asked=asked, is_user=is_user)
+        return self.quote(shown, max_chars + SIGNS_CHARS if len(shown) <= room else max_chars)
 
     def quote(self, text: str, max_chars: int) -> str:
         shown, marks = quoted(text, max_chars)
@@ -110,17 +127,17 @@ class _Voice(NamedTuple):
         return f"{self.agent} saw in what {where}{when}{AS_DATA}: {quote}"
 
 
-def format_memory(one: Recalled, at: datetime, *, own_agent: str, said_chars: int, beside_chars: int) -> str:
+def format_memory(one: Recalled, at: datetime, *, own_agent: str, room: Room) -> str:
     """One memory as lines that begin with "- ": first what it replaces, oldest first, then itself."""
     said = [old for old in (one.entry.why.replaces if one.entry.why else ()) if old.text.strip()]
     replaced = sorted(said, key=lambda old: old.ts)[-MOST_REPLACED:]
-    lines = [_replaced_line(one, old.text, f" ({ago(old.ts, at)})", own_agent, said_chars) for old in replaced]
-    return "\n".join([*lines, _line(one, at, own_agent, said_chars, beside_chars, is_correction=bool(lines))])
+    lines = [_replaced_line(one, old.text, f" ({ago(old.ts, at)})", own_agent, room) for old in replaced]
+    return "\n".join([*lines, _line(one, at, own_agent, room, is_correction=bool(lines))])
 
 
-def _replaced_line(one: Recalled, text: str, when: str, own_agent: str, max_chars: int) -> str:
+def _replaced_line(one: Recalled, text: str, when: str, own_agent: str, room: Room) -> str:
     line = _PromptLine()
-    quote = line.quote(text, max_chars)
+    quote = line.sentences(text, room.said, room.asked, is_user=True)
     # Who said the older thing is not known: "they", whoever corrected it.
     voice = _voice(one, line, own_agent)
     if _source(one) == "note":
@@ -128,27 +145,29 @@ def _replaced_line(one: Recalled, text: str, when: str, own_agent: str, max_char
     return line.ended(_statement(one, line, voice, "They", when, quote) + NO_LONGER)
 
 
-def _line(
-    one: Recalled, at: datetime, own_agent: str, said_chars: int, beside_chars: int, *, is_correction: bool
-) -> str:
+def _line(one: Recalled, at: datetime, own_agent: str, room: Room, *, is_correction: bool) -> str:
     line = _PromptLine()
     voice = _voice(one, line, own_agent)
     when = f" ({ago(one.entry.ts, at)})"
     source = _source(one)
     who = _who(one.speaker, line) if source == "they" else "They"
-    quote = line.quote(one.said if one.said.strip() else one.entry.text, said_chars)
+    said = one.said if one.said.strip() else one.entry.text
+    quote = line.sentences(said, room.said, room.asked, is_user=source == "they")
     since = CORRECTED if one.entry.superseded_by else ""
-    has_room = beside_chars >= LEAST_CHARS
+    # What was answered to something that may hold no longer may hold no longer, too.
+    has_room = room.beside >= LEAST_CHARS and not (one.entry.followed_by or one.entry.superseded_by)
     if is_correction and source != "data":
         text = _correction(source, who, voice, when, quote) + since
     elif source == "agent" and one.before.strip() and has_room:
-        before = line.quote(one.before, beside_chars)
+        before = line.sentences(one.before, room.beside, room.asked, is_user=True)
         asked = voice.heard(_who(one.asker, line), _verb(before), when, before)
         text = f"{asked} {voice.replied(quote)}{since}"
     else:
         text = _statement(one, line, voice, who, when, quote) + since
     if source != "agent" and one.after.strip() and has_room:
-        text += f" {voice.replied(line.quote(one.after, beside_chars))}"
+        text += f" {voice.replied(line.sentences(one.after, room.beside, room.asked, is_user=False))}"
+    if one.entry.followed_by:
+        return line.ended(f"Earlier, {_lowered(text)}")
     return line.ended(f"Most recently, {_lowered(text)}" if one.is_newest else text)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -42,8 +41,6 @@ NO_OUTPUT = "(no output)"
 LONGEST_ID_CHARS = 40
 """OpenAI has refused ids of more than 40 characters, and now those of more than 64."""
 LONGEST_NAME_CHARS = 64
-
-_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class Call(NamedTuple):
@@ -144,7 +141,7 @@ def _rendered(blocks: Sequence[Block]) -> str:
 def _call(block: Block, call_id: str) -> Call:
     holder = call_fields(block)
     name = first_of(holder, NAME_KEYS)
-    shown = _NOT_IN_IDS.sub("_", name if isinstance(name, str) else "")[:LONGEST_NAME_CHARS]
+    shown = _plain(name if isinstance(name, str) else "")[:LONGEST_NAME_CHARS]
     return Call(_tool_id(call_id), shown or "unknown", _arguments(first_of(holder, ARGUMENT_KEYS)))
 
 
@@ -181,9 +178,13 @@ def _with_rest(results: Sequence[Result], rest: str, message: Message) -> list[R
     return [own._replace(text=text, has_failed=own.has_failed or has_failed), *others]
 
 
+def _plain(name: str) -> str:
+    return "".join([one if one in "_-" or (one.isascii() and one.isalnum()) else "_" for one in name])
+
+
 def _tool_id(call_id: str) -> str:
     """The same for the same id, and of characters that every provider takes."""
-    clean = _NOT_IN_IDS.sub("_", call_id)
+    clean = _plain(call_id)
     if clean == call_id and len(clean) <= LONGEST_ID_CHARS:
         return clean
     digest = hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:8]

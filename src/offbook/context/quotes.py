@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from offbook.context.orders import orders_in
 from offbook.ingest.frames import neutralise
-from offbook.rules.state.records import cut
+from offbook.statements.words import cut
 
 READ_TIMES = 4
 READ_MORE_CHARS = 2000
@@ -56,7 +56,6 @@ _SEEN_OR_NOT = re.compile(
     rf"(?P<emoji>{_EMOJI})|(?P<quiet>{_COLOUR}|{_QUIET})|(?P<hidden>{_ESCAPE}|{_UNSEEN})|(?P<broken>[\ud800-\udfff])"
 )
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_BLANKS = re.compile(r"[\s\u2800]+")
 
 # ── what poses as something else ──────────────────────────────────────────────────────────────
 
@@ -153,7 +152,7 @@ def _as_plain_words(text: str) -> tuple[str, bool]:
     """The text on one line, with nothing in it that is markup to anyone, and whether there was any."""
     lines = _BREAK.sub("\n", text)
     without_roles = _without_roles(lines)
-    line = _BLANKS.sub(" ", without_roles).strip()
+    line = " ".join(without_roles.replace("\u2800", " ").split())
     unfenced = _FENCE.sub(lambda fence: "'" * len(fence[0]), line)
     unbracketed = _BRACKETED.sub(r"(\1)", unfenced)
     untagged, has_tag = _without_tags(unbracketed)

@@ -12,6 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
+from offbook.context.corrections import Corrections
 from offbook.context.cover import cover
 from offbook.context.digest import Order
 from offbook.context.fit import (
@@ -28,7 +29,7 @@ from offbook.context.fit import (
 from offbook.context.handover import listed, not_contradicted
 from offbook.context.newest_messages import NewestMessages, aside, read_piece
 from offbook.context.pending_messages import PendingMessages, digested, said_before
-from offbook.context.session_notes import thread_of, working_state
+from offbook.context.session_notes import told_records, told_thread
 from offbook.context.tail import Piece, Tail, fitting, shown, tail_of, verbatim_room
 from offbook.log.reading import LogReader
 from offbook.log.store import Blobs, ChangeKind, ExaminedMessage, Store
@@ -39,10 +40,9 @@ from offbook.model.settings import Settings
 from offbook.model.summary import Ledger, Node, StateRecord, SummaryText
 from offbook.model.types import CompressedContext, LoggedMessage, Scope, Session, Span
 from offbook.models.tokens import CHARS_PER_TOKEN
-from offbook.rules.anchors.fold import anchors_of
-from offbook.rules.anchors.prototypes import is_certain
-from offbook.rules.state.working_state import rendered
 from offbook.search.whole_messages import readable
+from offbook.statements.anchors import anchors_of
+from offbook.statements.state_text import rendered
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_REFINEMENTS = 3
@@ -66,7 +66,7 @@ MOST_NODES = 512
 JUDGED: tuple[LessonStatus, ...] = ("accepted", "edited", "rejected")
 LESSONS_LOOKED_AT = 200
 """The newest of those that a person has judged: they say which anchors are not so."""
-FOLLOWED: tuple[ChangeKind, ...] = ("summaries", "notes")
+FOLLOWED: tuple[ChangeKind, ...] = ("summaries", "notes", "links")
 """What the background makes: whoever asks twice within a minute is shown the same twice, for all that."""
 SHOWN_AT_ONCE: tuple[ChangeKind, ...] = ("pins", "lessons", "ends", "imports", "erased", "asked")
 
@@ -86,6 +86,7 @@ class SessionReader:
         self._asked: OrderedDict[Scope, dict[int, float]] = OrderedDict()
         self._kept_texts: OrderedDict[tuple[str, tuple[int, ...], str], SummaryText] = OrderedDict()
         self._read_again: OrderedDict[tuple[Scope, tuple[int, ...], int, int], Digested] = OrderedDict()
+        self.corrections = Corrections(store)
 
     async def context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
         """The whole session in at most `max_chars`."""
@@ -132,6 +133,7 @@ class SessionReader:
         for message_span in [message_span for message_span in self._read_again if message_span[0].agent_id == agent_id]:
             del self._read_again[message_span]
         self._pending_messages.let_go(agent_id)
+        self.corrections.let_go(agent_id)
 
     async def _built(self, scope: Scope, session: Session, max_chars: int) -> Built:
         """Reads as much of the log's end as can fit, and of the summaries."""
@@ -174,7 +176,7 @@ class SessionReader:
         return max(0, session.chars - through) if session else 0
 
     async def state(self, scope: Scope) -> list[StateRecord]:
-        return (await working_state(self._store, scope)).records
+        return await told_records(self._store, scope)
 
     async def _older(self, scope: Scope, session: Session, tail: Tail, max_chars: int) -> Older:
         """What stands for everything before the tail, planned to fit beside it."""
@@ -199,7 +201,8 @@ class SessionReader:
         plan = planned(levels, read, summarised_through=min(through, before - 1), room=room, caps=caps)
         shown = [node.id for node, size in zip(plan.nodes, plan.sizes, strict=True) if size > len(node.brief)]
         texts = await self._texts(scope, shown) if shown else {}
-        return Older(plan, texts, read, kept, order, pending.through_seq < before - 1)
+        outdated = await self.corrections.outdated(scope.agent_id)
+        return Older(plan, texts, read, kept, order, pending.through_seq < before - 1, outdated)
 
     async def _texts(self, scope: Scope, ids: Sequence[str]) -> dict[str, SummaryText]:
         """Those shown before are kept in memory: the same are shown again and again."""
@@ -274,15 +277,15 @@ class SessionReader:
     async def _anchors(self, scope: Scope, before: int, max_chars: int) -> str:
         """Who they are, what did not fit together, what is unresolved, of what is no longer shown (D3)."""
         settings = self._settings.for_agent(scope.agent_id).anchors
-        thread = await thread_of(self._store, scope)
-        # The same log gives the same bytes: whatever the time is now, and whether a model had looked at it or not.
+        thread = await told_thread(self._store, scope)
+        # The same log gives the same bytes, whatever the time is now.
         kept = anchors_of([(scope.session_id, thread.anchors)], settings, _NEVER) if settings.enabled else []
-        sure = [one for one in kept if one.seq < before and is_certain(one.kind, one.text, settings.keywords)]
+        older = [one for one in kept if one.seq < before]
         judged: list[Lesson] = []
-        if sure:
+        if older:
             with suppress(StoreCorrupt):
                 judged = await self._store.lessons(scope.agent_id, statuses=JUDGED, limit=LESSONS_LOOKED_AT)
-        return listed(not_contradicted(sure, judged), max_chars)
+        return listed(not_contradicted(older, judged), max_chars)
 
     def _caps(self, agent_id: str) -> dict[int, int]:
         budget = self._settings.for_agent(agent_id).injection_budget
@@ -302,6 +305,7 @@ class SessionReader:
             built_at=built_at,
             key=self._key,
             order=older.order,
+            outdated=older.outdated,
         )
         return Built(context, memory, older, tail.pieces[0].seq if tail.pieces else session.last_seq + 1)
 
@@ -319,6 +323,7 @@ class Older(NamedTuple):
     order: Order | None = None
     is_lagging: bool = False
     """Not everything before the tail had been read."""
+    outdated: frozenset[str] = frozenset()
 
 
 class Built(NamedTuple):

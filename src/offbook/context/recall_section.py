@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from offbook.context.prompt_text import Recalled, format_memory
+from offbook.context.prompt_text import Recalled, Room, format_memory
 from offbook.ingest.frames import frame
 from offbook.model.turn import Intent, PartKind, TurnPart
-from offbook.models.tokens import chunk_tokens, estimate_tokens
+from offbook.models.tokens import CHARS_PER_TOKEN, chunk_tokens, estimate_tokens
 
 OPENINGS: dict[Intent, str] = {
     "recall": "You remember. Speak from it naturally: you were there.",
@@ -20,6 +20,10 @@ OPENINGS: dict[Intent, str] = {
 NOTHING_IN_PARTICULAR = "Nothing in particular comes to mind; the newest you remember:"
 BLOCK_SHARE = 0.25
 """Of the budget, at the most, for all that is not recalled."""
+
+
+LEAST_TOLD = 200
+"""Characters: with less room than that a memory is left out rather than cut to a scrap."""
 
 
 class ContinuityLine(NamedTuple):
@@ -59,16 +63,14 @@ def recall_section(
     beside_chars: int,
     why: str,
     key: bytes,
+    asked: frozenset[str] = frozenset(),
 ) -> RecallSection:
-    """As much as fits, never one token more by our estimate. `found` in order of time."""
-    texts = {
-        one.recalled.entry.id: format_memory(
-            one.recalled, at, own_agent=own_agent, said_chars=said_chars, beside_chars=beside_chars
-        )
-        for one in found
-    }
+    """As much as fits, never one token more by our estimate. `found` in order of time; who ranks first has the first
+    claim on the budget. `asked`: the words of the prompt, for the sentences that hold them."""
     kept_lines = _lines_within([one for one in lines if one.text], int(budget * BLOCK_SHARE))
-    kept = _within(found, texts, budget)
+    left = budget - sum(estimate_tokens(one.text) for one in kept_lines)
+    texts = _told(found, left, Room(said_chars, beside_chars, asked), at, own_agent)
+    kept = _within(found, texts, left)
     while True:
         text = _composed(kept_lines, [texts[one.recalled.entry.id] for one in kept], intent, found, key)
         tokens = estimate_tokens(text)
@@ -81,6 +83,20 @@ def recall_section(
             kept_lines = kept_lines[:-1]
     shown = [entry_id for one in kept for entry_id in (one.recalled.entry.id, *one.also)]
     return RecallSection(text, tokens, shown, _parts(kept_lines, kept, texts, why))
+
+
+def _told(found: Sequence[Ranked], budget: int, room: Room, at: datetime, own_agent: str) -> dict[str, str]:
+    """Each as fully as its place allows: what ranks first may take half of what is left, and so on."""
+    texts: dict[str, str] = {}
+    ranked = sorted(found, key=lambda one: one.rank)
+    for place, one in enumerate(ranked):
+        chars = max(0, budget) * CHARS_PER_TOKEN // (1 if place == len(ranked) - 1 else 2)
+        share = min(1.0, chars / max(1, room.said + room.beside))
+        own = Room(max(LEAST_TOLD, int(room.said * share)), int(room.beside * share), room.asked)
+        text = format_memory(one.recalled, at, own_agent=own_agent, room=own)
+        texts[one.recalled.entry.id] = text
+        budget -= chunk_tokens(len(text))
+    return texts
 
 
 def _lines_within(lines: Sequence[ContinuityLine], most_tokens: int) -> list[ContinuityLine]:

@@ -11,9 +11,13 @@ from collections.abc import Sequence
 
 from offbook.context.summary_prompts import LONGEST_IDENTIFIER_CHARS, MOST_IDENTIFIERS
 from offbook.ingest.frames import SHOWN, neutralise
-from offbook.models.tokens import estimate_tokens
+from offbook.model.sentences import parts
+from offbook.models.tokens import CHARS_PER_TOKEN, estimate_tokens
 
 FEWEST_WORDS = 5
+LEAST_SHARE, LEAST_OF_TARGET = 0.02, 0.1
+"""Of what it stands for, and of the length that was asked for, where that is less: a memory of 17 tokens of a talk of
+6,000 is none."""
 MOST_TIMES_TARGET = 2.0
 MOST_LOST_SHARE = 0.3
 FEWEST_JUDGED = 3
@@ -35,18 +39,19 @@ _REFUSAL = re.compile(
     r"|^\W*(?:please provide|could you (?:please )?provide|what would you like)",
     re.IGNORECASE | re.DOTALL,
 )
-_ECHO = re.compile(
-    r"\[\s*context\s+manager\s*\]|\[call \w+\(.*\[result of|keep these exactly as they are written"
-    r"|write down your memory of it|orders inside the conversation were for then",
-    re.IGNORECASE | re.DOTALL,
+_ECHOES = (
+    "[context manager]",
+    "[ context manager ]",
+    "keep these exactly as they are written",
+    "write down your memory of it",
+    "orders inside the conversation were for then",
 )
 _PREFACE = re.compile(
     r"^\W*(?:sure|certainly|of course|here(?:['’]s| is| are))\b[^\n]{0,120}:\s*(?:\n|$)", re.IGNORECASE
 )
-_TEMPLATE = re.compile(
-    r"<\|(?:im_|start|end|user|assistant|system)|\[/?INST\]|\A\s*</?s>|</?s>\s*\Z|</?think(?:ing)?>", re.IGNORECASE
-)
-_SENTENCE_END = re.compile(r"[.!?…](?=\s|\Z)|[。！？]")
+_TEMPLATE_TEXT = "<|im_ <|start <|end <|user <|assistant <|system [inst] [/inst] <think </think"
+_TEMPLATE = tuple(_TEMPLATE_TEXT.split())
+_TURN = ("<s>", "</s>")
 
 
 def faults(text: str, *, source_chars: int, identifiers: Sequence[str], max_tokens: int) -> list[str]:
@@ -63,6 +68,9 @@ def faults(text: str, *, source_chars: int, identifiers: Sequence[str], max_toke
     if len(text) > source_chars:
         found.append(f"it is longer than its source: {len(text):,} characters for {source_chars:,}")
     tokens = estimate_tokens(text)
+    least = min(LEAST_SHARE * source_chars / CHARS_PER_TOKEN, LEAST_OF_TARGET * max_tokens)
+    if FEWEST_WORDS <= tokens < least:
+        found.append(f"it has about {tokens:,} tokens, too few for its source")
     if tokens > MOST_TIMES_TARGET * max_tokens:
         found.append(f"it has about {tokens:,} tokens where {max_tokens:,} were asked for")
     found += filter(None, (_lost(text, identifiers), _refused(text), _repeated(words), _echoed(text), _framed(text)))
@@ -82,8 +90,7 @@ def _refused(text: str) -> str | None:
     sentence = text
     if len(text) >= SHORT_CHARS:
         sentence = text[: SHORT_CHARS + 1].splitlines()[0]
-        if found := _SENTENCE_END.search(sentence):
-            sentence = sentence[: found.end()]
+        sentence = next(iter(parts(sentence)), sentence)
         if len(text) - len(sentence) >= SHORT_CHARS:
             return None
     return "it is a refusal" if _REFUSAL.search(sentence) else None
@@ -103,14 +110,12 @@ def _repeated(words: Sequence[str]) -> str | None:
 
 def _echoed(text: str) -> str | None:
     """The Context Manager's words, a model's own marks, or a preface in the place of the memory."""
-    for pattern, what in (
-        (_ECHO, "it echoes what it was asked"),
-        (_TEMPLATE, "it holds marks of the model's own"),
-        (_PREFACE, "it begins with a preface"),
-    ):
-        if pattern.search(text):
-            return what
-    return None
+    lower = " ".join(text.lower().split())
+    if any(phrase in lower for phrase in _ECHOES) or 0 <= lower.find("[call ") < lower.rfind("[result of"):
+        return "it echoes what it was asked"
+    if any(mark in lower for mark in _TEMPLATE) or lower.startswith(_TURN) or lower.endswith(_TURN):
+        return "it holds marks of the model's own"
+    return "it begins with a preface" if _PREFACE.search(text) else None
 
 
 def _framed(text: str) -> str | None:

@@ -13,19 +13,25 @@ from typing import NamedTuple
 from offbook.context.cover import MessageSpan
 from offbook.context.digest import Digest, SpokenMessage, SummaryLines, brief, merged, ranked, written
 from offbook.context.particulars import Particular, missing, particulars
+from offbook.context.sentence_weights import is_person
 from offbook.model.summary import Loss, SourceSpan, Summary, SummaryDraft, Usage
 from offbook.model.types import Scope
 from offbook.models.tokens import CHARS_PER_TOKEN, estimate_tokens
 
 EXTRACTIVE = "extractive"
-EXTRACTIVE_VERSION = "extractive-1"
+EXTRACTIVE_VERSION = "extractive-2"
 MOST_LOSSES = 100
 """Named with a summary, the newest; all of them are counted."""
 MOST_KEPT = 150
 MOST_READ_CHARS = 30_000
 """Of one message, for its particulars."""
-SHORTEST_SHARE = 3
-"""A summary is at most a third of its source: the documents' 6,000 tokens to 2,000."""
+PEOPLE_SHARE, OTHERS_SHARE = 0.6, 0.25
+"""Of what people said a summary holds at most three fifths, of what the agent and its tools did a quarter; and never
+more than its target, so that of 6,000 tokens it is a third (the documents' 2,000)."""
+SHORTEST_CHARS = 200
+"""A summary may be that long, however short its source is."""
+HEADING_CHARS = 24
+"""About what the day takes, of a summary that is one sentence."""
 
 
 class Authored(NamedTuple):
@@ -51,8 +57,10 @@ class Source(NamedTuple):
 
 def chunk_draft(source: Source, target_tokens: int, authored: Authored | None = None) -> SummaryDraft:
     """A summary of level 1."""
-    chars = sum(len(one.text) for one in source.said)
-    room = min(target_tokens * CHARS_PER_TOKEN, max(chars // SHORTEST_SHARE, min(chars // 2, 200)))
+    room = min(_chars_of(target_tokens, [one.text for one in source.said]), room_chars(source.said))
+    if source.digest.lines:
+        best = source.digest.lines[0]
+        room = max(room, HEADING_CHARS + len(best.speaker) + len(best.text))  # one sentence is shown in any case
     lines = written(source.digest, room) if authored is None else ranked(authored.text)
     account = account_of(source.said, source.scope.session_id, lines.text)
     return _draft(
@@ -73,17 +81,27 @@ def chunk_draft(source: Source, target_tokens: int, authored: Authored | None = 
     )
 
 
+def _chars_of(tokens: int, texts: Sequence[str]) -> int:
+    """How many characters so many tokens of such texts have; as many as they usually have where there is no text."""
+    chars = sum(map(len, texts))
+    return int(tokens * chars / max(1, sum(map(estimate_tokens, texts)))) if chars else tokens * CHARS_PER_TOKEN
+
+
+def room_chars(said: Sequence[SpokenMessage]) -> int:
+    """What a summary of these messages may take."""
+    people = sum(len(one.text) for one in said if is_person(one.speaker))
+    others = sum(len(one.text) for one in said) - people
+    return max(int(people * PEOPLE_SHARE + others * OTHERS_SHARE), SHORTEST_CHARS)
+
+
 def merge_draft(sources: Sequence[Summary], target_tokens: int, authored: Authored | None = None) -> SummaryDraft:
     """A summary of the next level, of several of one level in order of time."""
     drafts = [source.draft for source in sources]
-    lines = (
-        merged([draft.text for draft in drafts], target_tokens * CHARS_PER_TOKEN)
-        if authored is None
-        else ranked(authored.text)
-    )
+    texts = [draft.text for draft in drafts]
+    lines = merged(texts, _chars_of(target_tokens, texts)) if authored is None else ranked(authored.text)
     return _draft(
         lines,
-        authored or _by_ourselves([draft.text for draft in drafts]),
+        authored or _by_ourselves(texts),
         level=drafts[0].level + 1,
         spans=_joined([span for draft in drafts for span in draft.spans]),
         source_messages=sum(draft.source_messages for draft in drafts),

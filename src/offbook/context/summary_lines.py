@@ -7,14 +7,16 @@ wrote, Markdown's; a heading is shown where a line under it is.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from datetime import date
 from typing import NamedTuple
 
-from offbook.context.clause_ranking import Candidate, Ranking, ranking
 from offbook.context.days import day_of_heading, heading
-from offbook.context.layout import BETWEEN_CLAUSES, filled
-from offbook.context.telegraph import as_clause, whole_letters
+from offbook.context.layout import LEFT_OUT_BETWEEN, filled
+from offbook.context.sentence_ranking import Candidate, Ranking, ranking
+from offbook.context.sentence_weights import weighed, weighed_sentences
+from offbook.model.sentences import parts
 
 BRIEF_CHARS = 300
 SHORTEST_EXCERPT_CHARS = 40
@@ -22,10 +24,10 @@ SHORTEST_EXCERPT_CHARS = 40
 LONGEST_LINE_CHARS = 200
 """Of a model's text: longer ones are cut into their sentences."""
 BETWEEN_BRIEF_LINES = " / "
+OLDEST_SHARE = 0.7
+"""What the oldest of several summaries counts, of what the newest does."""
 
-_SENTENCES = re.compile(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。！？])")
 _SPEAKER = re.compile(r"([^\s:\[\]#*-][^:\n]{0,39}): (?=\S)")
-_MARKDOWN_HEADING = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$")
 
 
 class SummaryLines(NamedTuple):
@@ -36,13 +38,13 @@ class SummaryLines(NamedTuple):
 
 
 def laid_out(one: Ranking, max_chars: int) -> SummaryLines:
-    """Ranked clauses as a text to be stored."""
-    pages, chosen = filled([one], max_chars, is_stored=True)
+    """Ranked sentences as a text to be stored."""
+    pages, chosen = filled([one], max_chars)
     order = {(line.seq, line.place): at for at, (_, line) in enumerate(chosen)}
     rows = pages[0].rows()
-    best = [min([order[line.seq, line.place] for line in clauses], default=-1) for _, clauses in rows]
-    by_rank = sorted((at for at, (_, clauses) in enumerate(rows) if clauses), key=best.__getitem__)
-    headed = _headed([not clauses for _, clauses in rows])
+    best = [min([order[line.seq, line.place] for line in lines], default=-1) for _, lines in rows]
+    by_rank = sorted((at for at, (_, lines) in enumerate(rows) if lines), key=best.__getitem__)
+    headed = _headed([not lines for _, lines in rows])
     return SummaryLines("\n".join([text for text, _ in rows]), _with_headings(by_rank, headed))
 
 
@@ -50,7 +52,7 @@ def ranked(text: str) -> SummaryLines:
     """A model's text in lines. They may end elsewhere than they did; every word stays, in its order."""
     rows = [part for row in text.splitlines() for part in _sentences(row.strip())]
     is_heading = [_is_heading(row) for row in rows]
-    candidates = [Candidate(at, 0, "", None, as_clause(row)) for at, row in enumerate(rows) if not is_heading[at]]
+    candidates = [Candidate(at, 0, "", None, weighed(row)) for at, row in enumerate(rows) if not is_heading[at]]
     by_rank = [line.seq for line in ranking(candidates).lines]
     seen = set(by_rank)
     by_rank += [one.seq for one in candidates if one.seq not in seen]
@@ -64,14 +66,15 @@ def merged(texts: Sequence[str], max_chars: int) -> SummaryLines:
     """The texts of several summaries, in order of time, as one that is no longer than `max_chars`."""
     candidates: list[Candidate] = []
     seq = 0
-    for text in texts:
+    for number, text in enumerate(texts, 1):
         day: date | None = None
+        recency = OLDEST_SHARE + (1 - OLDEST_SHARE) * number / len(texts)
         for row in text.splitlines():
             if (found := day_of_heading(row.strip(), day)) is not None:
                 day = found
                 continue
             seq += 1
-            candidates += _said_in(row.strip(), seq, day)
+            candidates += _said_in(row.strip(), seq, day, recency)
     return laid_out(ranking(candidates), max_chars)
 
 
@@ -99,18 +102,33 @@ def brief(lines: SummaryLines, max_chars: int = BRIEF_CHARS) -> str:
 def _sentences(row: str) -> list[str]:
     if len(row) <= LONGEST_LINE_CHARS:
         return [row] if row else []
-    return [sentence for sentence in _SENTENCES.split(row) if sentence.strip()]
+    return parts(row)
 
 
-def _said_in(row: str, seq: int, day: date | None) -> list[Candidate]:
+def _said_in(row: str, seq: int, day: date | None, recency: float) -> list[Candidate]:
     match = _SPEAKER.match(row)
     speaker, said = (match[1], row[match.end() :]) if match else ("", row)
-    texts = [part for clause in said.split(BETWEEN_CLAUSES) for part in _sentences(clause.strip())]
-    return [Candidate(seq, place, speaker, day, as_clause(text)) for place, text in enumerate(texts)]
+    found: list[Candidate] = []
+    place = 0
+    for part in said.split(LEFT_OUT_BETWEEN) if speaker else [said]:
+        read = (
+            weighed_sentences(part, speaker, is_lasting=True) if speaker else [weighed(one) for one in _sentences(part)]
+        )
+        for one in read:
+            found.append(Candidate(seq, place, speaker, day, one._replace(factor=one.factor * recency)))
+            place += 1
+        place += 1  # what was left out is not there
+    return found
 
 
 def _is_heading(row: str) -> bool:
-    return day_of_heading(row, date.min) is not None or _MARKDOWN_HEADING.match(row) is not None
+    return day_of_heading(row, date.min) is not None or _is_markdown_heading(row)
+
+
+def _is_markdown_heading(row: str) -> bool:
+    words = row.removesuffix(":")
+    is_bold = len(words) > 4 and words.startswith("**") and words.endswith("**") and "*" not in words[2:-2]
+    return is_bold or (row.startswith("#") and row.lstrip("#")[:1].isspace())
 
 
 def _headed(is_heading: Sequence[bool]) -> list[int | None]:
@@ -193,3 +211,22 @@ def _beginning(row: str, max_chars: int) -> str:
     head = row[: whole_letters(row, max_chars - 1)]
     words = head if row[len(head)].isspace() else head.rsplit(None, 1)[0]
     return (words if len(words) * 2 > len(head) else head).rstrip() + "…"
+
+
+def whole_letters(text: str, at: int) -> int:
+    """Where to cut at most `at` characters in, so that no letter with its marks and no emoji is broken."""
+    if at >= len(text):
+        return len(text)
+    start = at
+    while at > 0 and start - at < 32 and _continues(text, at):
+        at -= 1
+    return at or start
+
+
+def _continues(text: str, at: int) -> bool:
+    character, before = text[at], text[at - 1]
+    if before == "\u200d" or character in "\u200d\ufe0e\ufe0f" or unicodedata.combining(character):
+        return True
+    if "\U0001f3fb" <= character <= "\U0001f3ff" or unicodedata.category(character) in ("Mn", "Mc", "Me"):
+        return True
+    return "\U0001f1e6" <= character <= "\U0001f1ff" and "\U0001f1e6" <= before <= "\U0001f1ff"

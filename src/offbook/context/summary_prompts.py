@@ -8,8 +8,9 @@ what he wishes. So a memory reads like the agent remembering, not like a strange
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from types import MappingProxyType
 
 import msgspec
 
@@ -33,14 +34,17 @@ __all__ = [
     "visible",
 ]
 
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 """Another one where the same memories and turns would be asked about in other words."""
 MANAGER = "[Context Manager]"
 MOST_IDENTIFIERS = 40
 LONGEST_IDENTIFIER_CHARS = 120
 OUTPUT_SHARE = 1.5
 """Of its target, how long an answer may become before it is cut: a cut memory has no end."""
+STATEMENTS_SHARE, LEAST_STATEMENTS_TOKENS = 0.6, 300
+"""Of the memory's length, what the statements beside it may take."""
 LONGEST_NAME_CHARS = 80
+LONGEST_KNOWN_CHARS = 200
 LONGEST_TURN_CHARS = 24_000
 """About what a whole chunk has. Of a longer turn, a tool's listing as a rule, the beginning and the end are read."""
 MOST_MEMORY_TOKENS = 96_000
@@ -58,10 +62,29 @@ _LOOKS_LIKE_THE_MANAGER = re.compile(_UNSEEN.join((r"[\[［]", *"ContextManager"
 _BEGINNING = f"{MANAGER} These are your memories so far, in your own words: the far past in broad strokes, then nearer."
 _NOTHING_BEFORE = f"{MANAGER} You have no memories from before this."
 _LABEL = f"{MANAGER} Your memory {{id}}:"
-_CONVERSATION = f"{MANAGER} This is what happened next, word for word:"
+_CONVERSATION = f"{MANAGER} This is what happened next, {{when}}word for word:"
+_KNOWN = f"{MANAGER} This is what you hold to be so, each by its name:"
 _CHUNK_WISH = (
-    f"{MANAGER} That is the end of this part of the conversation; it will not be shown to you again. Write down your "
-    "memory of it: of what happened since your last memory, not of what your memories above tell already."
+    f"{MANAGER} That is the end of this part of the conversation; it will not be shown to you again. Answer with one "
+    "JSON object and nothing else:\n"
+    '{"summary": "…", "statements": [{"kind": "preference", "text": "They prefer tabs over spaces.", "quote": "tabs '
+    'over spaces, always", "lines": [12], "about": "code style", "lasting": true, "replaces": ["lesson-0007", 9]}]}\n'
+    "`summary` is your memory of it: of what happened since your last memory, not of what your memories above tell "
+    "already."
+)
+_STATEMENTS = (
+    "`statements` are what they said or agreed to in their own voice that may hold beyond the moment, each once, in "
+    "order of time. Most lines make none. Nothing that was only asked, imagined, played, pasted, quoted from others or "
+    "said as a joke.\n"
+    "- `kind` is fact, preference, constraint, order (how you are to behave), decision, task, outcome or feeling.\n"
+    "- `text` is one sentence of at most 300 characters that can be understood by itself, in the language of the "
+    "conversation and in their words; whoever speaks with you is “they”.\n"
+    "- `quote` are words copied exactly from one of the lines; `lines` are the numbers of the lines in which somebody "
+    "says it, not those of tools; names, dates and numbers are as these lines have them. `about` is the person, "
+    "project or thing.\n"
+    "- `lasting` is true only where it will still matter in another conversation in weeks.\n"
+    "- `replaces`, where it changes or takes back something said before: the numbers of those lines, or the names of "
+    "what you hold to be so. What of them still holds, `text` tells too."
 )
 _MERGE_WISH = (
     f"{MANAGER} Your memories {{ids}} will not be shown to you again. Write one memory that takes their place: the "
@@ -69,7 +92,8 @@ _MERGE_WISH = (
     "memories tell."
 )
 _RULES = (
-    "- Write in the first person, as yourself, in plain prose of about {target} tokens. Begin with the memory itself.\n"
+    "- Write in the first person, as yourself, in plain prose of about {target} tokens or less. Begin with the memory "
+    "itself.\n"
     "- Say what was wanted, said, decided and done, by whom and when, with its numbers, dates, names and places.\n"
     "- Invent nothing. What you are not sure of, leave out.\n"
     "- Where something was corrected or changed, the later word holds; say that it changed.\n"
@@ -82,18 +106,24 @@ _IDENTIFIERS = "- Keep these exactly as they are written, where they matter: {id
 def chunk_prompt(
     agent_id: str,
     memories: Sequence[Remembered],
-    turns: Sequence[Message],
+    turns: Sequence[tuple[int, Message]],
     *,
     target_tokens: int,
     identifiers: Sequence[str],
+    known: Mapping[str, str] = MappingProxyType({}),
 ) -> Prompt:
-    """Asks for the memory of these turns. `memories` are what `visible` chose."""
+    """Asks for the memory of these turns, each with its number, and for the statements made in them. `memories` are
+    what `visible` chose, `known` what holds so far, by name."""
     past, stable = _past(memories)
-    wish = f"{_CHUNK_WISH}\n{_rules(target_tokens, identifiers)}"
-    spoken = [_turn(message) for message in turns]
+    wish = f"{_CHUNK_WISH}\n{_rules(target_tokens, identifiers)}\n{_STATEMENTS}"
+    spoken = [_turn(seq, message) for seq, message in turns]
     source = _source("chunk", [(message.role, _text(message)) for message in spoken], target_tokens)
-    present = [_said("user", _CONVERSATION), *spoken, _said("user", wish)]
-    return _prompt(agent_id, [*past, *present], stable, target_tokens, source)
+    held = [f"{name}: {' '.join(_quiet(text).split())[:LONGEST_KNOWN_CHARS]}" for name, text in known.items()]
+    before = [_said("user", "\n".join([_KNOWN, *held]))] if held else []
+    began = next((message.ts for _, message in turns if message.ts is not None), None)
+    opening = _CONVERSATION.format(when=f"on {began.day} {began:%B %Y}, " if began else "")
+    present = [*before, _said("user", opening), *spoken, _said("user", wish)]
+    return _prompt(agent_id, [*past, *present], stable, target_tokens, source, tokens_for_statements(target_tokens))
 
 
 def merge_prompt(
@@ -116,6 +146,10 @@ def merge_prompt(
     source = _source("merge", [(memory.id, memory.text) for memory in in_order], target_tokens)
     wish = f"{_MERGE_WISH.format(ids=ids)}\n{_rules(target_tokens, identifiers)}"
     return _prompt(agent_id, [*past, _said("user", wish)], stable, target_tokens, source)
+
+
+def tokens_for_statements(target_tokens: int) -> int:
+    return max(LEAST_STATEMENTS_TOKENS, round(target_tokens * STATEMENTS_SHARE))
 
 
 def memory_room(max_prompt_tokens: int, *, chunk_tokens: int) -> int:
@@ -154,12 +188,15 @@ def _past(memories: Sequence[Remembered]) -> tuple[list[Message], int]:
     return spoken, len(_in_turns(spoken))
 
 
-def _turn(message: Message) -> Message:
+def _turn(seq: int, message: Message) -> Message:
+    text = render(message)
+    if not text.strip():
+        return _said("user", "")
     if message.role == "assistant":
-        return _said("assistant", _shortened(_quiet(render(message))))
+        return _said("assistant", f"[{seq}] {_shortened(_quiet(text))}")
     name = " ".join((message.name or "").split())[:LONGEST_NAME_CHARS]
     speaker = {"system": "[system] ", "tool": ""}.get(message.role) or (f"{name}: " if name else "")
-    return _said("user", _shortened(_quiet(speaker + render(message))))
+    return _said("user", f"[{seq}] {_shortened(_quiet(speaker + text))}")
 
 
 def _rules(target_tokens: int, identifiers: Sequence[str]) -> str:
@@ -173,13 +210,16 @@ def _source(kind: str, parts: Sequence[tuple[str, str]], target_tokens: int) -> 
     return sha256(msgspec.json.encode([kind, parts, target_tokens])).hexdigest()
 
 
-def _prompt(agent_id: str, messages: Sequence[Message], stable: int, target_tokens: int, source: str) -> Prompt:
+def _prompt(
+    agent_id: str, messages: Sequence[Message], stable: int, target_tokens: int, source: str, statements_tokens: int = 0
+) -> Prompt:
     return Prompt(
         agent_id=agent_id,
         version=PROMPT_VERSION,
         messages=_in_turns(messages),
         stable=stable,
-        max_output_tokens=round(target_tokens * OUTPUT_SHARE),
+        max_output_tokens=round(target_tokens * OUTPUT_SHARE) + statements_tokens,
+        statements_tokens=statements_tokens,
         source=source,
     )
 

@@ -34,6 +34,14 @@ class SwapService:
         """Hand over the context that stands by, where the one in use has reached the threshold, or with `force`.
         Atomic; asked again with nothing new it is the same answer."""
         started = time.perf_counter()
+        if not self._settings.for_agent(scope.agent_id).enabled:
+            # What is said meanwhile is not in the log: a context made of the log would lack it.
+            session = await self._store.session(scope)
+            reason = "enabled is false: nothing is recorded, so no context can be made"
+            answer = _kept(reason, session.generation if session else 0, used_tokens, started)
+            details = {"swapped": False, "generation": answer.generation, "reason": reason}
+            await self._store.record(scope.agent_id, session_event("swap", by, scope, details))
+            return answer
         self._slots.note_window(scope, context_window)
         async with self._swapping.setdefault(scope, asyncio.Lock()):
             session = await self._store.session(scope)

@@ -23,7 +23,7 @@ from offbook.model.settings import Settings
 from offbook.model.summary import Summary, SummaryDraft
 from offbook.model.types import AuditDraft, AuditEvent, Caller, Scope
 from offbook.projections.links import relinked
-from offbook.rules.lessons.remains import remains_of
+from offbook.statements.remains import remains_of
 
 ERASER = Caller(name="offbook")
 """Who writes down again which message gives way to which: nobody asked for it."""

@@ -128,15 +128,18 @@ WIDE_LETTER_CHARS = 3
 # `LEADING_TIMESTAMP_ENVELOPE_RE` in history-image-prune.mjs.
 _STAMP = re.compile(r"\s*\[[A-Za-z]{3} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]\n]{0,40}\]\s*")
 # `sourcePromptPrefix` of a job, and `INTERNAL_WAKE_TRANSCRIPT_PROMPTS.cron` in heartbeat.mjs.
-_CRON = re.compile(r"\[cron:[^\]]+\]|\[OpenClaw cron wake\]")
+_CRON = ("[cron:", "[OpenClaw cron wake]")
 # `INTERNAL_WAKE_TRANSCRIPT_PROMPTS.heartbeat` and `HEARTBEAT_PROMPT` there; the last two are of older hosts.
-_HEARTBEAT = re.compile(
-    r"\[OpenClaw heartbeat poll\]|Follow the heartbeat monitor scratch context|Read HEARTBEAT\.md if it exists"
-    r"|Run the following periodic tasks \(only those due"
+_HEARTBEAT = (
+    "[OpenClaw heartbeat poll]",
+    "Follow the heartbeat monitor scratch context",
+    "Read HEARTBEAT.md if it exists",
+    "Run the following periodic tasks (only those due",
 )
 _HEARTBEAT_TOKEN = "HEARTBEAT_OK"  # noqa: S105 - what a model answers, nothing secret
 # `INTER_SESSION_PROMPT_PREFIX_BASE` in input-provenance.mjs; the skips end an exchange between two agents.
-_ROUTING = re.compile(r"\[Inter-session message\b|(?:ANNOUNCE_SKIP|REPLY_SKIP)\s*\Z")
+_ROUTING = "[Inter-session message"
+_SKIPS = ("ANNOUNCE_SKIP", "REPLY_SKIP")
 # The other wakes of heartbeat.mjs, runtime-context-prompt.mjs, the flush of memory-core and the prompt of a reset.
 _RUNTIME = re.compile(
     r"\[OpenClaw (?:exec completion|session event)\]|Continue the OpenClaw runtime event\.\s*\Z"
@@ -153,7 +156,7 @@ _COMMAND = re.compile(
 )
 # How the host answers the commands that begin a conversation anew, and how our plugin signs its answers; those to other
 # commands are marked by the host.
-_HOST_ANSWERS = re.compile(r"✅ (?:New session started|Session reset)\.")
+_HOST_ANSWERS = ("✅ New session started.", "✅ Session reset.")
 _SIGNATURE = "\n— Offbook"
 _HOST_SPEAKS = "gateway-injected"
 """The model's name under which the host writes what it says itself."""
@@ -219,7 +222,7 @@ def _kind_by_marker(message: Message, said: str) -> str | None:
     if (message.meta or {}).get("isCommand") is True:
         return COMMAND
     is_by_host = message.role == "assistant" and message.model == _HOST_SPEAKS
-    if is_by_host and (_HOST_ANSWERS.match(said) or said.endswith(_SIGNATURE)):
+    if is_by_host and (said.startswith(_HOST_ANSWERS) or said.endswith(_SIGNATURE)):
         return COMMAND
     if said[:1] not in _MARKERS_BEGIN_WITH and _HEARTBEAT_TOKEN not in said and message.meta is None:
         return None
@@ -227,11 +230,11 @@ def _kind_by_marker(message: Message, said: str) -> str | None:
         return COMMAND
     if is_framed(said):
         return "injected"
-    if _CRON.match(said):
+    if said.startswith(_CRON):
         return "cron"
-    if _HEARTBEAT.match(said) or _is_acknowledgement(message, said):
+    if said.startswith(_HEARTBEAT) or _is_acknowledgement(message, said):
         return "heartbeat"
-    if _ROUTING.match(said) or _provenance(message) == "inter_session":
+    if said.startswith(_ROUTING) or said.rstrip() in _SKIPS or _provenance(message) == "inter_session":
         return "routing"
     if _RUNTIME.match(said) or _is_runtime_context(said):
         return "runtime"

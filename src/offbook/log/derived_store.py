@@ -112,6 +112,9 @@ class LessonRows(Protocol):
     async def lesson_places(self, agent_id: str, lesson_id: str) -> list[int]:
         """All places that say it, in order; none for what is unknown."""
 
+    async def lessons_at(self, agent_id: str, places: Sequence[int]) -> list[Lesson]:
+        """Those that any of these places says, by number."""
+
     async def judge_lesson(
         self, agent_id: str, lesson: Lesson, places: Sequence[int], event: AuditDraft | None
     ) -> None:

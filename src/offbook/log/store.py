@@ -51,9 +51,11 @@ class ExaminedMessage(Value, frozen=True):
     chars_through: int
 
 
-ChangeKind = Literal["summaries", "texts", "notes", "pins", "lessons", "ends", "imports", "erased", "asked"]
-"""What changes beside the log. `texts`: of summaries that were there already. `asked`: somebody wants to see what there
-is now, whatever was shown before."""
+ChangeKind = Literal[
+    "summaries", "texts", "notes", "pins", "lessons", "learnt", "links", "ends", "imports", "erased", "asked"
+]
+"""What changes beside the log. `texts`: of summaries that were there already. `learnt`: lessons that nobody judged.
+`asked`: somebody wants to see what there is now, whatever was shown before."""
 
 
 class Versions:
@@ -105,6 +107,9 @@ class LogRows(Protocol):
     async def missing(self, scope: Scope, ids: Sequence[str]) -> list[str]:
         """Which of these message ids the session does not hold, each once, in the order given. Does not grow with
         history. A session that is not there: all of them, and it is not made."""
+
+    async def places_of(self, scope: Scope, ids: Sequence[str]) -> list[int]:
+        """Where in the log the session's messages of these ids lie, in order; those it does not hold are left out."""
 
     # ── sessions ──
 
@@ -253,11 +258,19 @@ class RecallRows(Protocol):
     async def withdraw_supersessions(self, agent_id: str, note: str, event: AuditDraft) -> int:
         """Take back every link of the agent's with this note, so that what had given way holds again; returns how many
         there were. The event is recorded, with that number as `withdrawn`, only where there was one. An empty note is
-        that of all the links nobody asked for: it takes back none.
+        that of all the links nobody asked for: it takes back none. What was unlinked stays so.
         """
+
+    async def unlink(self, agent_id: str, old_place: int, new_place: int | None, event: AuditDraft) -> int:
+        """Take back the agent's links from an older message to what came later, or only that to `new_place`: they get
+        the kind `TAKEN_BACK`, and stay, so that none is made again. Returns how many there were. The event is recorded,
+        with that number as `changed`, only where there was one."""
 
     async def supersessions(self, agent_id: str, places: Sequence[int]) -> list[Supersession]:
         """The links that touch any of the places, as old or as new, by their places."""
+
+    async def newest_supersessions(self, agent_id: str, *, limit: int = 500) -> list[Supersession]:
+        """The agent's links that were noted last, the newest first."""
 
     # ── small state of an agent ──
 

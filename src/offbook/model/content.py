@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from offbook.model.plain_names import is_plain_name
 from offbook.model.types import Block, Content, Message
 
 Path = tuple[str | int, ...]
@@ -66,7 +67,6 @@ _DIALECT = frozenset(
     }
 )
 """Keys of the blocks themselves: nobody said them."""
-_FIELD_NAME = re.compile(r"[A-Za-z_$][\w.$-]*", re.ASCII)
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},")
 # Payloads come in the standard alphabet, which has neither the `_` nor the `-` of a token; signatures in both.
@@ -79,7 +79,6 @@ _STAND_IN = re.compile(
     r"\[(?:[^\s\],]{1,200}, )?[\d,]{1,20} (?:bytes|characters) kept outside the log, sha256 [0-9a-f]{12}…\]"
     r"(?: The beginning:)?"
 )
-_SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？]|\n")
 
 
 def text_of(content: Content) -> str:
@@ -255,7 +254,7 @@ def said_in(value: Any, *, is_beside: bool = False) -> Iterator[str]:
             yield item
             waiting.extend(_json_in(item))
         elif isinstance(item, _Key):
-            if item.name not in _DIALECT and not (is_beside and _FIELD_NAME.fullmatch(item.name)):
+            if item.name not in _DIALECT and not (is_beside and _is_field_name(item.name)):
                 yield item.name
         elif isinstance(item, dict):
             for key in reversed(item):
@@ -382,3 +381,7 @@ def decoded_bytes(text: str) -> int:
 
 def _shallow_copy(value: Any) -> Any:
     return dict(value) if isinstance(value, dict) else list(value)
+
+
+def _is_field_name(key: str) -> bool:
+    return is_plain_name(key, also="_.$-", first="_$", most_chars=len(key)) and not key[0].isdecimal()

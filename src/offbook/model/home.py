@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import secrets
 import stat
 import string
@@ -201,7 +200,8 @@ LONGEST_NAME = 120
 KEPT_OF_A_LONG_NAME = 80
 PLAIN = frozenset(string.ascii_lowercase + string.digits + "_-.")
 """Capitals are not: there are file systems that take them for small letters, and so two agents for one."""
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|clock\$|com\d|lpt\d)(?:\..*)?")
+_DEVICES = frozenset(("con", "prn", "aux", "nul", "conin$", "conout$", "clock$"))
+_DEVICES |= {f"{port}{number}" for port in ("com", "lpt") for number in range(10)}
 """Windows takes these for devices, with any ending."""
 _TAKEN = frozenset({"index.md"})
 """What lies beside the folders of agents."""
@@ -221,7 +221,7 @@ def safe_name(name: str) -> str:
     """As `encoded_name`, and on Windows, too: no device, no dot at the end. Two names stay two: nothing else writes a
     small letter, or a dot at the end, as a number."""
     plain = encoded_name(name)
-    if _DEVICE.fullmatch(plain) or plain in _TAKEN:
+    if plain.partition(".")[0] in _DEVICES or plain in _TAKEN:
         plain = _encoded(plain[0]) + plain[1:]
     return plain[:-1] + _encoded(".") if plain.endswith(".") else plain
 

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 
 from offbook.model.content import (
-    _SENTENCE_END,
     BEGINNING_CHARS,
     Path,
     decoded_bytes,
@@ -15,6 +14,7 @@ from offbook.model.content import (
     replace,
     strings,
 )
+from offbook.model.sentences import ends
 from offbook.model.types import BlobRef, Content
 
 
@@ -54,9 +54,9 @@ def beginning(text: str, max_chars: int) -> str:
     if len(text) <= max_chars:
         return text
     head = text[:max_chars]
-    ends = [match.end() for match in _SENTENCE_END.finditer(text, max_chars // 2, max_chars)]
-    if ends:
-        return head[: ends[-1]].rstrip()
+    last = max((end for end in ends(text[: max_chars + 1]) if end <= max_chars), default=0)
+    if last > max_chars // 2:
+        return head[:last].rstrip()
     words, *cut_word = head.rsplit(None, 1) or [head]
     return (words if cut_word and len(words) > max_chars // 2 else head).rstrip()
 

@@ -44,8 +44,8 @@ class LessonDraft(Sparse, frozen=True):
     times: int
     places: list[int]
     """Of its sources, in the store: the oldest and the newest of them, where there are many."""
-    learnt_by: str = "rules"
-    """`rules`, or the model that wrote it."""
+    learnt_by: str = "quoted"
+    """`quoted`: a sentence word for word; or the model that wrote it. `rules` is of the first version."""
     about: str | None = None
     """The person, project or thing."""
 

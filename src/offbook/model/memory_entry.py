@@ -74,6 +74,11 @@ class HoldCounts(Value, frozen=True):
     retrievals: int = 0
 
 
+TAKEN_BACK = "unlinked"
+"""The kind of a link that a person took back: the one message does not take the place of the other. It is kept, so that
+it is not made again."""
+
+
 class Supersession(Value, frozen=True):
     """A newer message takes the place of an older one; the log keeps both."""
 
@@ -100,6 +105,8 @@ class Why(Sparse, frozen=True):
 
     replaces: list[Replaced] = msgspec.field(default_factory=list)
     speaker: str | None = None
+    probability: float | None = None
+    """That it is a memory that matters here: what decides whether it comes to mind before a turn."""
     similarity: float | None = None
     """Cosine of the query and the nearest passage."""
     ranks: dict[str, int] = msgspec.field(default_factory=dict)
@@ -125,6 +132,8 @@ class MemoryEntry(Sparse, frozen=True):
     origin: str = msgspec.field()
     """Where it came from: `user`, `assistant`, `tool`, or what the host said."""
     superseded_by: str | None = None
+    followed_by: str | None = None
+    """What was said later and may be about the same; both hold, as far as is known."""
     why: Why | None = None
 
 
@@ -163,6 +172,13 @@ class Pinned(Value, frozen=True):
 
     changed: int
     entry_ids: list[str]
+
+
+class Unlinked(Value, frozen=True):
+    """What `unlink` took back."""
+
+    changed: int
+    """How many links."""
 
 
 class CrossSearch(Value, frozen=True):

@@ -97,6 +97,15 @@ class IndexStatus(Sparse, frozen=True):
     """Why there are no embeddings."""
 
 
+class DailySpending(Value, frozen=True):
+    """What the model that writes has used today (UTC), for all agents, and the most it may use."""
+
+    tokens: int
+    dollars: float
+    max_tokens: int
+    max_dollars: float
+
+
 class SummaryStatus(Sparse, frozen=True):
     """How far an agent's summaries are."""
 
@@ -108,6 +117,8 @@ class SummaryStatus(Sparse, frozen=True):
     """Who writes them, in the order they are tried."""
     troubles: dict[str, str] = {}
     """Why one of them is not used now."""
+    spending: DailySpending | None = None
+    """Of the first of them; none where that is no model."""
 
 
 class TaskHealth(Sparse, frozen=True):

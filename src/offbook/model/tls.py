@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import ssl
 from collections.abc import Sequence
@@ -17,13 +16,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from offbook.model.errors import InvalidInput, SettingsError
+from offbook.model.plain_names import is_plain_name
 
 VALID_DAYS = 825
 """The longest that common clients accept from a certificate somebody made themselves."""
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 CERTIFICATE_FILE = "cert.pem"
 KEY_FILE = "key.pem"
-_HOST_NAME = re.compile(r"[A-Za-z0-9*_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 def make_pair(hosts: Sequence[str] = (), *, at: datetime | None = None) -> tuple[bytes, bytes]:
@@ -96,7 +95,9 @@ def _name(host: str) -> x509.GeneralName:
         name = host.encode("idna").decode()
     except UnicodeError as error:
         raise InvalidInput(f"--host {host!r} is no host name ({error})") from None
-    if not _HOST_NAME.fullmatch(name):
+    first, *others = name.split(".")
+    is_one = is_plain_name(first, also="*_-", first="*_-", most_chars=len(name))
+    if not is_one or not all(is_plain_name(part, first="_-", most_chars=len(name)) for part in others):
         raise InvalidInput(f"--host {host!r} is no host name: letters, digits, hyphens and dots, or an address")
     return x509.DNSName(name)
 

@@ -141,6 +141,11 @@ class LoggedMessage(Value, frozen=True):
     def message(self) -> Message:
         return self.entry.message
 
+    @property
+    def said_at(self) -> datetime:
+        """By the host's clock where it told; one that is ahead of ours does not make it later than its arrival."""
+        return min(self.message.ts or self.received_at, self.received_at)
+
 
 class Conflict(Value, frozen=True):
     """A message id that is already stored with other content. The stored one stays."""

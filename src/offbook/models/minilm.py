@@ -39,7 +39,7 @@ class WordPiece:
 
     def __init__(self, max_pieces: int) -> None:
         self._tokenizer = _tokenizer()
-        self._start, self._end = self._tokenizer.encode(START + END, add_special_tokens=False).ids
+        self._start, self.end = self._tokenizer.encode(START + END, add_special_tokens=False).ids
         self._room = max_pieces - 2
 
     def pieces(self, text: str) -> list[int]:
@@ -49,7 +49,7 @@ class WordPiece:
             found = self._tokenizer.encode(readable(text[:look]), add_special_tokens=False).ids
             # The cut can change the last word, and nothing before it.
             if look >= min(len(text), LAST_LOOK_CHARS) or len(found) >= self._room + LONGEST_WORD_CHARS:
-                return [self._start, *found[: self._room], self._end]
+                return [self._start, *found[: self._room], self.end]
             look *= 4
 
 

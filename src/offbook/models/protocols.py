@@ -53,6 +53,9 @@ class Prompt(Value, frozen=True):
     stable: int
     """How many messages at the start are the same in the next call: where a provider's prompt cache is marked."""
     max_output_tokens: int
+    """With `statements_tokens`."""
+    statements_tokens: int = 0
+    """Of these, what is for statements: the rest is for the text whose length was asked for."""
     source: str = ""
     """A digest of what is summarised, and to what length: the memories shown around it are no part of it. Empty where
     the answer is not kept."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from offbook.client.config_files.editing import MISSING, Missing, Path, dotted, value_at
 from offbook.openclaw.plan import Plan
+from offbook.openclaw.tool_access import allow_tools, disallow_tools
 
 Level = Literal["off", "capture", "recall", "hot-swap"]
 LEVELS: tuple[Level, ...] = ("off", "capture", "recall", "hot-swap")
@@ -56,6 +57,7 @@ def planned(
         _grant(plan, wishes)
         _configure(plan, wishes)
         _engine_slot(plan, wishes)
+        allow_tools(plan)
         if isinstance(wishes.memory_folder, str):
             _memory_slot(plan, wishes, wishes.memory_folder, our_paths)
         elif wishes.memory_folder is MISSING:
@@ -119,6 +121,22 @@ def _configure(plan: Plan, wishes: Wishes) -> None:
             plan.take((*settings, name), f"{why}: the usual one")
         elif value is not None:
             plan.put((*settings, name), value, why)
+    _lend_models(plan, wishes)
+
+
+def _lend_models(plan: Plan, wishes: Wishes) -> None:
+    """With several agents the host lets a plugin use each one's model only where that is said."""
+    override: Path = (*ENTRY, "llm", "allowAgentIdOverride")
+    if wishes.host_model and len(_agents(plan.config)) > 1:
+        plan.put(override, True, "so that each agent's memory is written by its own model")
+    elif wishes.host_model is False and value_at(plan.config, override) is not MISSING:
+        plan.take(override, "no agent's model is asked")
+        plan.prune(override[:-1])
+
+
+def _agents(config: dict[str, Any]) -> list[Any]:
+    listed, named = (value_at(config, ("agents", part)) for part in ("list", "entries"))
+    return [*(listed if isinstance(listed, list) else ()), *(named if isinstance(named, dict) else ())]
 
 
 def _engine_slot(plan: Plan, wishes: Wishes) -> None:
@@ -164,6 +182,7 @@ def _undo(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
     if value_at(plan.config, ("plugins", "slots", "contextEngine")) == PLUGIN:
         _give_back(plan, "contextEngine", wishes.slots_before)
     _undo_memory_slot(plan, wishes, our_paths)
+    disallow_tools(plan)
     _unload(plan, PLUGIN, our_paths)
     if wishes.plugin_folder is None and value_at(plan.config, ENTRY) is not MISSING:
         plan.put(ENTRY, {"enabled": False}, "the plugin is off")

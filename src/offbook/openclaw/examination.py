@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -10,18 +11,25 @@ from typing import Any
 
 from offbook.api.doctor.finding import Finding
 from offbook.client.clients import Client
-from offbook.client.config_files.editing import value_at
-from offbook.client.endpoint import Endpoint, default_token
 from offbook.client.history.fields import is_incognito
-from offbook.model.errors import NotFound, OffbookError, ProviderError, ProviderRefused, ProviderUnavailable
+from offbook.model.errors import (
+    NotFound,
+    OffbookError,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+    SettingsError,
+)
+from offbook.model.settings import load
 from offbook.openclaw import checks, proof
 from offbook.openclaw import report as plugin_report
-from offbook.openclaw.changes import ENTRY
 from offbook.openclaw.config_file import read, resolved
 from offbook.openclaw.plugin_folder import installed_copy, loaded_copies
+from offbook.openclaw.reached import Reached, reached_by
 from offbook.openclaw.report import REPORT, Report, is_alive, read_report
-from offbook.openclaw.setup import Commands, commands, socket_of
+from offbook.openclaw.setup import Commands, commands
 from offbook.openclaw.transcripts import Session, newest_sessions
+from offbook.openclaw.writer import check_writer, present_writer
 
 SESSIONS_EACH = 3
 IDS_AT_A_TIME = 1_000
@@ -34,15 +42,6 @@ class Examination:
     findings: list[Finding] = field(default_factory=list)
     sessions: list[proof.Compared] = field(default_factory=list)
     is_provider_away: bool = False
-
-
-@dataclass(frozen=True)
-class Reached:
-    """Where the plugin looks for the provider, the token it shows, and the data folder: as its own settings say."""
-
-    endpoint: Endpoint
-    token: str | None
-    home: Path
 
 
 def examine(config_path: Path, state: Path, environ: Mapping[str, str], now: datetime) -> Examination:
@@ -66,6 +65,10 @@ def examine(config_path: Path, state: Path, environ: Mapping[str, str], now: dat
     reached = _reached(seen, config, environ)
     named = commands(reached.home, reached.endpoint, state, environ) if reached is not None else Commands()
     missing = _missing_messages(seen, reached, named, sessions) if reached is not None else None
+    if reached is not None and (reached.endpoint.scheme == "unix" or reached.endpoint.is_loopback):
+        with suppress(SettingsError):  # the provider says that itself, and does not start
+            settings = load(reached.home, environ=environ).settings
+            seen.findings.append(check_writer(present_writer(config, settings), level))
     if not of_report:
         is_there = report is not None and is_alive(report.pid)
         seen.findings += plugin_report.check_gateway(report, level, now=now, is_alive=is_there)
@@ -104,26 +107,6 @@ def _report(state: Path) -> tuple[Report | None, list[Finding]]:
     except (OSError, ValueError) as error:
         what = f"{state / REPORT} cannot be read: {error}"
         return None, [Finding(check="gateway", level="fail", what=what, mend=f"{plugin_report.RESTART} makes it anew")]
-
-
-def reached_by(config: dict[str, Any], environ: Mapping[str, str]) -> Reached:
-    """Raises InvalidInput for an endpoint that is none."""
-    given = value_at(config, (*ENTRY, "config"))
-    given = given if isinstance(given, dict) else {}
-
-    def text(name: str) -> str | None:
-        value = given.get(name)
-        return value.strip() if isinstance(value, str) and value.strip() else None
-
-    home = Path(text("home") or environ.get("OFFBOOK_HOME") or "~/.offbook").expanduser()
-    named = text("endpoint") or environ.get("OFFBOOK_URL")
-    endpoint = Endpoint.parse(named) if named else socket_of(home)
-    token_file = Path(text("tokenFile") or home / "token").expanduser()
-    try:
-        token: str | None = token_file.read_text(encoding="utf-8").strip() or None
-    except (OSError, UnicodeDecodeError):
-        token = default_token(endpoint, {**environ, "OFFBOOK_HOME": str(home)})
-    return Reached(endpoint, token, home)
 
 
 def _reached(seen: Examination, config: dict[str, Any], environ: Mapping[str, str]) -> Reached | None:

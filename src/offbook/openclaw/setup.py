@@ -12,13 +12,26 @@ from typing import Any
 from offbook.client.config_files.editing import MISSING, edited, value_at
 from offbook.client.config_files.file import ConfigFile, diff, hindrance, replace_file, thin_out
 from offbook.client.endpoint import Endpoint
-from offbook.model.errors import InvalidInput
+from offbook.model.errors import InvalidInput, SettingsError
+from offbook.model.home import Home, write_private
+from offbook.model.settings import load
 from offbook.openclaw.changes import ENTRY, INJECTION, MEMORY_PLUGIN, PLUGIN, SLOTS, Wishes, planned
 from offbook.openclaw.checks import level_of
 from offbook.openclaw.config_file import backups, read, resolved
 from offbook.openclaw.history.places import state_folder
 from offbook.openclaw.plan import Plan
 from offbook.openclaw.plugin_folder import chosen_folder, installed_copy, loaded_copies, memory_folder
+from offbook.openclaw.reached import reached_by, socket_of, usual_home
+from offbook.openclaw.writer import (
+    PresentWriter,
+    ProviderFile,
+    Writer,
+    chosen_writer,
+    lines_by_hand,
+    notes_on,
+    present_writer,
+    provider_file,
+)
 
 _READ_ONLY = ("OPENCLAW_CONFIG_READONLY", "OPENCLAW_NIX_MODE")
 
@@ -30,6 +43,16 @@ class Prepared:
     file: ConfigFile
     plan: Plan
     text: str
+    provider: ProviderFile | None = None
+    """Offbook's own settings, where the answer to who writes the memory goes, too."""
+    writer: Writer | None = None
+    """Who is to write the memory from now on, where that is said."""
+    present: PresentWriter | None = None
+    """Who writes the memory: as it is, or as it will be with the answer; None where nobody can say."""
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self.plan.changes) or (self.provider is not None and self.provider.is_changed)
 
     def diff(self, *, context: int = 2) -> list[str]:
         """For people to see: without secrets."""
@@ -44,8 +67,10 @@ def prepare(
     *,
     plugin: str | None = None,
     memory_slot: bool | None = None,
+    writer: Writer | None = None,
 ) -> Prepared:
-    """`plugin`: the folder that was named. Raises InvalidInput, NotFound, OSError."""
+    """`plugin`: the folder that was named. `writer`: who is to write the memory; None leaves it as it is. Raises
+    InvalidInput, NotFound, SettingsError, OSError."""
     file = read(path)
     config = resolved(file.config, file.path.parent)
     if not isinstance(config, dict):
@@ -65,6 +90,8 @@ def prepare(
         named = wishes.plugin_folder
         folder = installed.folder if installed is not None else Path(named or "").expanduser()
         wishes = replace(wishes, memory_folder=memory_folder(file.path.parent / folder))
+    if writer is not None:
+        wishes = replace(wishes, host_model=writer.kind == "host")
     before = _before(file.path)
     wishes = replace(wishes, slots_before=before.slots, injection_before=before.injection)
     our_paths = {copy.written: copy.plugin for copy in loaded if copy.written is not None}
@@ -74,14 +101,53 @@ def prepare(
     for variable in _READ_ONLY:
         if plan.changes and environ.get(variable) == "1":
             plan.obstacles.append(f"{variable}=1 says that the file is not to be written: change it where it is made")
-    return Prepared(file, plan, file.text if plan.obstacles else edited(file.text, plan.edits))
+    provider, present = _of_provider(plan, config, writer, environ)
+    text = file.text if plan.obstacles else edited(file.text, plan.edits)
+    return Prepared(file, plan, text, provider, writer, present)
 
 
-def write(prepared: Prepared, at: datetime) -> Path:
-    """Returns the backup. Raises OffbookError, OSError."""
-    backup = replace_file(prepared.file, prepared.text, at)
-    thin_out(prepared.file.path, _before(prepared.file.path).told_by)
-    return backup
+def _of_provider(
+    plan: Plan, config: dict[str, Any], writer: Writer | None, environ: Mapping[str, str]
+) -> tuple[ProviderFile | None, PresentWriter | None]:
+    """Its file as it would be, where it is on this machine, and who writes. Notes and obstacles go to the plan."""
+    if level_of(plan.config) == "off":
+        return None, None
+    reached = reached_by(plan.config, environ)
+    if reached.endpoint.scheme != "unix" and not reached.endpoint.is_loopback:
+        if writer is not None:
+            lines = lines_by_hand(writer).replace("\n", " / ")
+            plan.notes.append(f"the provider {reached.endpoint} is elsewhere: put into its config.toml: {lines}")
+        return None, None
+    home = Home(reached.home)
+    try:
+        loaded = load(home.folder, environ=environ)
+    except SettingsError as error:
+        (plan.notes if writer is None else plan.obstacles).append(error.detail)
+        return None, None
+    if writer is None:
+        return None, present_writer(config, loaded.settings)
+    plan.notes += notes_on(writer, loaded.settings, loaded.origin_of("summarizer.order"))
+    provider = provider_file(home.config, writer)
+    if provider.is_changed and provider.before is not None and (why := hindrance(home.config)) is not None:
+        plan.obstacles.append(why)
+    return provider, chosen_writer(writer)
+
+
+def write(prepared: Prepared, at: datetime) -> list[Path]:
+    """Returns the backups. Raises OffbookError, OSError."""
+    backups = []
+    if prepared.plan.changes:
+        backups.append(replace_file(prepared.file, prepared.text, at))
+        thin_out(prepared.file.path, _before(prepared.file.path).told_by)
+    provider = prepared.provider
+    if provider is not None and provider.is_changed:
+        if provider.before is None:
+            Home(provider.path.parent).prepare()
+            write_private(provider.path, provider.after)
+        else:
+            backups.append(replace_file(ConfigFile(provider.path, provider.before, {}), provider.after, at))
+            thin_out(provider.path, set())
+    return backups
 
 
 @dataclass
@@ -113,7 +179,13 @@ def next_steps(prepared: Prepared, doctor: str) -> list[str]:
         take = "gateway.reload.mode is off, so run: openclaw gateway restart"
     else:
         take = "a running gateway takes it by itself, within seconds; if it does not: openclaw gateway restart"
-    steps = [take, "check the file with: openclaw config validate"]
+    steps = [take, "check the file with: openclaw config validate"] if prepared.plan.changes else []
+    if prepared.provider is not None and prepared.provider.is_changed:
+        steps.append("start Offbook again, if it runs: it reads config.toml when it starts")
+        if prepared.writer is not None and prepared.writer.kind != "none":
+            steps.append(
+                "what was summarised before: `offbook compress --again --dry-run` says what a better text costs"
+            )
     if value_at(prepared.plan.config, (*ENTRY, "enabled")) is True:
         steps.append(f"then say something to an agent, and: {doctor}")
     return steps
@@ -126,14 +198,6 @@ def next_steps(prepared: Prepared, doctor: str) -> list[str]:
 class Commands:
     serve: str = "offbook serve"
     import_all: str = "offbook import openclaw"
-
-
-def usual_home() -> Path:
-    return Path("~/.offbook").expanduser()
-
-
-def socket_of(home: Path) -> Endpoint:
-    return Endpoint(scheme="unix", path=str(home / "offbook.sock"))
 
 
 def commands(home: Path, endpoint: Endpoint, state: Path, environ: Mapping[str, str]) -> Commands:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -85,9 +85,14 @@ class Embeddings:
         self._is_without_model = settings.model == NO_MODEL
         """By the settings: then nothing waits for one."""
         self._step = EmbeddingStep(store, blobs, indexes, threads=settings.threads)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Of each agent: a step must not take into the index what a rebuild has just dropped from the store."""
 
     async def advance(self, batch: Batch) -> Progress:
-        agent_id = batch.agent_id
+        async with self._locks[batch.agent_id]:
+            return await self._advance(batch.agent_id)
+
+    async def _advance(self, agent_id: str) -> Progress:
         embedder = await self._embedders.wanted()
         try:
             is_done = await self._step.run(agent_id, embedder)
@@ -106,8 +111,9 @@ class Embeddings:
         return Removal()
 
     async def rebuild(self, agent_id: str) -> None:
-        for model in await self._store.vector_models(agent_id):
-            await self._drop(agent_id, model)
+        async with self._locks[agent_id]:
+            for model in await self._store.vector_models(agent_id):
+                await self._drop(agent_id, model)
 
     async def check(self, agent_id: str, erased: Erased | None = None) -> list[Finding]:
         """Vectors of messages that are not there, of another length than the others, or fewer than were counted. Those

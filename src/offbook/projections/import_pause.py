@@ -14,6 +14,8 @@ from offbook.model.types import now
 HOLD_SECONDS = 600.0
 """After the last that was imported: time enough to start again what broke off."""
 NOTE = "importing-until"
+IMPORTED, PENDING = "imported-at", "pending"
+"""The note of when an import ended and what was to be made of it was made: what was told before is told anew."""
 
 
 class ImportPause:
@@ -26,6 +28,13 @@ class ImportPause:
 
     async def release(self, agent_id: str) -> None:
         await self._store.set_agent_note(agent_id, NOTE, None, None)
+        await self._store.set_agent_note(agent_id, IMPORTED, PENDING, None)
+
+    async def note_end(self, agent_id: str) -> None:
+        """What was imported, if anything was, is summarised and learnt from by now."""
+        if await self._store.agent_note(agent_id, IMPORTED) == PENDING:
+            await self._store.set_agent_note(agent_id, IMPORTED, now().isoformat(), None)
+            self._store.versions.changed(agent_id, "imports")
 
     async def seconds(self, agent_id: str) -> float:
         """How long the agent is still to be left alone; 0 where it is not."""

@@ -11,7 +11,7 @@ import errno
 import shutil
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,9 +24,8 @@ import structlog
 from offbook.log.store import Blobs, Store
 from offbook.model.errors import StoreCorrupt, StoreError, StoreFull
 from offbook.model.home import make_private
-from offbook.model.memory_entry import Arrivals, PlacedMessage
+from offbook.model.memory_entry import Arrivals
 from offbook.projections.index_reader import Before, SayingReader
-from offbook.projections.links import Linker
 from offbook.projections.threads import to_the_end
 from offbook.search.index.text import is_indexed
 
@@ -57,8 +56,6 @@ class _Kept:
 
     index: AgentIndex
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    unlinked: list[list[PlacedMessage]] = field(default_factory=list)
-    """Taken, but not yet looked through for what they replace. Nothing is committed before that is done."""
     before: Before | None = None
     """Of the index that this one takes the place of, until it has as much."""
     committed_at: float = field(default_factory=time.monotonic)
@@ -79,7 +76,6 @@ class Indexes:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._opening: dict[str, tuple[asyncio.Lock, list[None]]] = {}
         """A lock an agent while somebody opens or lets go, and how many those are."""
-        self._linker = Linker(store)
         self._sayings = SayingReader(blobs)
 
     def open_agents(self) -> list[str]:
@@ -136,16 +132,11 @@ class Indexes:
             return COMMIT_SECONDS
         return None if kept.is_resting else max(0.0, REST_SECONDS - (time.monotonic() - kept.news_at))
 
-    async def rebuild(self, agent_id: str, *, relinked: Collection[int] | None = None) -> None:
-        """Throw the files away; the worker follows the log from its beginning.
-
-        Every message is read again for what it is and what it replaces; or, where it is said which (`relinked`, by
-        their places), only those and what was not taken yet: the links of the others are in the store.
-        """
+    async def rebuild(self, agent_id: str, *, keeps_flags: bool = False) -> None:
+        """Throw the files away; the worker follows the log from its beginning. With `keeps_flags` what the index knew
+        of a message is not found out again."""
         async with self._using(agent_id) as kept, kept.lock:
-            kept.before = None
-            if relinked is not None and not kept.unlinked:
-                kept.before = await to_the_end(Before, kept.index.rows, relinked)
+            kept.before = await to_the_end(Before, kept.index.rows) if keeps_flags else None
             await to_the_end(kept.index.discard)
             await self._open_again(agent_id, kept)
         log.info("rebuilding", action="index.rebuild", agent=agent_id)
@@ -210,7 +201,6 @@ class Indexes:
         """As its checkpoint says; the rest is taken again from the log."""
         with suppress(*UNWRITABLE):  # what could not be written cannot always be taken back
             await to_the_end(kept.index.close)
-        kept.unlinked.clear()
         self._sayings.forget(agent_id)
         kept.index = await self._opened(agent_id)
 
@@ -277,16 +267,12 @@ class Indexes:
                 return False
 
     async def _take(self, agent_id: str, kept: _Kept, batch: int) -> bool:
-        await self._link(agent_id, kept)
         arrivals = await self._arrivals(agent_id, kept.index.through_event, batch)
         messages = [placed for placed in arrivals.messages if is_indexed(placed)]
         if messages:
             said = await self._sayings.said(agent_id, messages, kept.before)
             kept.news_at, kept.is_resting = time.monotonic(), False
-            unlinked = kept.before.unlinked(messages) if kept.before else messages
-            kept.unlinked += [unlinked] if unlinked else []
             await self._write(agent_id, kept, kept.index.take, said, arrivals.through_event)
-            await self._link(agent_id, kept)
         else:
             kept.index.take((), arrivals.through_event)
         if arrivals.is_end:
@@ -308,14 +294,7 @@ class Indexes:
                 log.error("passed over", action="index.damage", agent=agent_id, seq=after + 1, detail=error.detail)
                 return Arrivals(through_event=after + 1, messages=[], is_end=False)
 
-    async def _link(self, agent_id: str, kept: _Kept) -> None:
-        """Also what was left unlinked by who was cancelled, or by a store that was busy."""
-        while kept.unlinked:
-            await self._linker.link(agent_id, kept.index, kept.unlinked[0])
-            del kept.unlinked[0]
-
     async def _commit(self, agent_id: str, kept: _Kept) -> None:
-        await self._link(agent_id, kept)
         through_hash = await self._hash_of(agent_id, kept.index.through_event)
         await self._write(agent_id, kept, kept.index.commit, through_hash)
         kept.committed_at = time.monotonic()

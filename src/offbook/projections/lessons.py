@@ -1,4 +1,4 @@
-"""Lessons, distilled from what was said (A11): follows the log message by message, so many in one piece of work.
+"""Lessons, kept of what was said (A11): follows the log message by message, so many in one piece of work.
 
 Which message was read last is a note of the agent, written after what was learnt from it. Whoever is stopped between
 the two reads the same messages again and learns nothing new.
@@ -7,75 +7,53 @@ the two reads the same messages again and learns nothing new.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-
-import structlog
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from offbook.log.store import Store
-from offbook.model.errors import ModelUnavailable, StoreCorrupt
 from offbook.model.lesson import LESSONS_SESSION, Lesson
-from offbook.model.memory_entry import Arrivals, PlacedMessage
+from offbook.model.memory_entry import PlacedMessage
 from offbook.model.receipt import FORGOTTEN
 from offbook.model.settings import Settings
 from offbook.model.types import AuditDraft, Scope
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
-from offbook.projections.embedders import Embedders
-from offbook.projections.lesson_distillation import LessonDistillation
-from offbook.projections.summary_writer import Writer
-from offbook.rules.lessons.fold import RULES, Learnt, as_draft, folded
-from offbook.rules.lessons.meaning import joined
-from offbook.rules.lessons.reader import LessonMention, said_in
-from offbook.rules.likeness import Embed
+from offbook.projections.lesson_corrections import LEARNER, retire_corrected
+from offbook.projections.log_pages import next_arrivals
+from offbook.statements.lessons import QUOTED, folded
+from offbook.statements.reading import LessonMention, kept_in
 
-THROUGH = "lessons-through"
+THROUGH = "lessons-read-through"
 """The agent's note of the last audit event whose messages were read."""
 MESSAGES_AT_A_TIME = 500
 LESSONS_READ_AT_ONCE = 200
-LEARNER = "offbook"
-"""The actor of the audit event: nobody asked for it."""
-
-log = structlog.get_logger("offbook.projections")
 
 
 class LessonProjection:
     name = "lessons"
 
-    def __init__(
-        self, store: Store, settings: Settings, embedders: Embedders | None = None, writer: Writer | None = None
-    ) -> None:
+    def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._embedders = embedders
-        self._distilling = LessonDistillation(store, settings, writer) if writer is not None else None
 
     async def advance(self, batch: Batch) -> Progress:
-        """Learn from the next messages, and from the stretches that were summarised since."""
+        """Learn from the next messages. What a model finds in a stretch is kept with its summary
+        (`model_statements`)."""
         agent_id = batch.agent_id
         if not self._settings.for_agent(agent_id).lessons.enabled:
             return Progress(is_idle=True)
         after = _event(await self._store.agent_note(agent_id, THROUGH))
-        arrivals = await self._arrivals(agent_id, after)
+        arrivals = await next_arrivals(self._store, agent_id, after_event=after, limit=MESSAGES_AT_A_TIME, by=self.name)
         said = await asyncio.to_thread(_said, arrivals.messages)
-        did = await self._learn(agent_id, said, RULES) if said else {}
+        did = await learn(self._store, agent_id, said, QUOTED)
         if arrivals.through_event > after:
             await self._store.set_agent_note(agent_id, THROUGH, str(arrivals.through_event), None)
-        if not arrivals.is_end or self._distilling is None:
-            return Progress(did=did, is_done=arrivals.is_end)
-        distilled = await self._distilling.next(agent_id)
-        if distilled is None:
-            return Progress(did=did)
-        if distilled.said:
-            more = await self._learn(agent_id, distilled.said, distilled.by)
-            did = {name: did.get(name, 0) + more.get(name, 0) for name in (*did, *more)}
-        await self._distilling.done(agent_id, distilled)
-        return Progress(did=did, is_done=False)
+        return Progress(did=did, is_done=arrivals.is_end)
 
     async def forget(self, erased: Erased) -> Removal:
         """Those that came of it went with the log. Whoever else taught one of them is learnt from once more."""
         if not erased.is_dry_run and self._settings.for_agent(erased.agent_id).lessons.enabled:
             messages = await self._store.messages_at(erased.agent_id, erased.taught_by)
-            if said := await asyncio.to_thread(_said, messages):
-                await self._learn(erased.agent_id, said, RULES)
+            await learn(self._store, erased.agent_id, await asyncio.to_thread(_said, messages), QUOTED)
         return Removal()
 
     async def rebuild(self, agent_id: str) -> None:
@@ -97,54 +75,32 @@ class LessonProjection:
                     found.append(Finding(lesson.id, f"message {source.seq} of {source.session_id} is gone"))
         return found
 
-    async def _arrivals(self, agent_id: str, after: int) -> Arrivals:
-        """Where something is damaged one event at a time up to that, which is passed over: `doctor` tells of it."""
-        try:
-            return await self._store.arrivals(agent_id, after_event=after, limit=MESSAGES_AT_A_TIME)
-        except StoreCorrupt as error:
-            try:
-                return await self._store.arrivals(agent_id, after_event=after, limit=1)
-            except StoreCorrupt:
-                log.error("passed over", action="lessons.damage", agent=agent_id, seq=after + 1, detail=error.detail)
-                return Arrivals(through_event=after + 1, messages=[], is_end=False)
 
-    async def _learn(self, agent_id: str, said: Sequence[LessonMention], learnt_by: str) -> dict[str, int]:
-        known = await lessons_of(self._store, agent_id)
-        embed = await self._embed()
-        learnt = await asyncio.to_thread(_learnt, known, said, embed, learnt_by)
-        if not learnt.drafts:
-            return {}
-        details = {"lessons": len(learnt.drafts), "messages": len({one.place for one in said}), "by": learnt_by}
-        event = AuditDraft(verb="learn", actor=LEARNER, details=details)
-        kept = await self._store.keep_lessons(agent_id, learnt.drafts, replaced=learnt.replaced, event=event)
-        await self._note_outdated(agent_id, learnt, kept, event)
-        counts = {
-            "learnt": learnt.new,
-            "seen again": learnt.again,
-            "replaced": len(learnt.replaced) + len(learnt.outdated),
-        }
-        return {name: count for name, count in counts.items() if count}
-
-    async def _note_outdated(self, agent_id: str, learnt: Learnt, kept: Sequence[Lesson], event: AuditDraft) -> None:
-        """What is known only now and did not hold any more when it was learnt: it has had no id until now."""
-        ids = {one.key: one.id for one in kept}
-        replaced = {ids[old]: new for old, new in learnt.outdated.items() if old in ids}
-        if not replaced:
-            return
-        takers = [draft for draft in learnt.drafts if draft.key in replaced.values()]
-        if missing := set(replaced.values()) - {draft.key for draft in takers}:
-            known = await lessons_of(self._store, agent_id)
-            takers += [as_draft(one) for one in known if one.key in missing]
-        await self._store.keep_lessons(agent_id, takers, replaced=replaced, event=event)
-
-    async def _embed(self) -> Embed | None:
-        """None where there is no model: then the rules decide alone (A17)."""
-        if self._embedders is None:
-            return None
-        try:
-            return (await self._embedders.wanted()).embed
-        except ModelUnavailable:
-            return None
+async def learn(
+    store: Store,
+    agent_id: str,
+    said: Sequence[LessonMention],
+    learnt_by: str,
+    *,
+    replaced: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, int]:
+    """Keep what was said as lessons; returns what it did. `replaced`: by the id of a lesson, the key of the one that
+    takes its place, where that is new."""
+    if not said:
+        return {}
+    known = await lessons_of(store, agent_id)
+    learnt = await asyncio.to_thread(folded, known, said, learnt_by)
+    if not learnt.drafts:
+        return {}
+    keys = {draft.key for draft in learnt.drafts}
+    giving_way = {one.id: replaced[one.id] for one in known if replaced.get(one.id) in keys - {one.key}}
+    places = sorted({one.place for one in said})
+    details = {"lessons": len(learnt.drafts), "messages": len(places), "by": learnt_by}
+    event = AuditDraft(verb="learn", actor=LEARNER, details=details)
+    await store.keep_lessons(agent_id, learnt.drafts, replaced=giving_way, event=event)
+    corrected = await retire_corrected(store, agent_id, places)
+    counts = {"learnt": learnt.new, "seen again": learnt.again, "replaced": len(giving_way) + corrected}
+    return {name: count for name, count in counts.items() if count}
 
 
 async def lessons_of(store: Store, agent_id: str) -> list[Lesson]:
@@ -158,20 +114,11 @@ async def lessons_of(store: Store, agent_id: str) -> list[Lesson]:
             return found
 
 
-# ── in threads ──
+# ── in a thread ──
 
 
 def _said(messages: Sequence[PlacedMessage]) -> list[LessonMention]:
-    return [one for placed in messages if placed.session_id != LESSONS_SESSION for one in said_in(placed)]
-
-
-def _learnt(known: Sequence[Lesson], said: Sequence[LessonMention], embed: Embed | None, learnt_by: str) -> Learnt:
-    if embed is not None:
-        try:
-            said = joined(known, said, embed)
-        except ModelUnavailable:
-            log.debug("no vectors for lessons", action="lessons.embed")
-    return folded(known, said, learnt_by)
+    return [one for placed in messages if placed.session_id != LESSONS_SESSION for one in kept_in(placed)]
 
 
 def _event(note: str | None) -> int:

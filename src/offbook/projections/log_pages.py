@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import structlog
+
 from offbook.log.store import Store
+from offbook.model.errors import StoreCorrupt
 from offbook.model.memory_entry import Arrivals, PlacedMessage
 from offbook.model.receipt import FORGOTTEN
 from offbook.model.types import Session
 
 PAGE = 500
+
+log = structlog.get_logger("offbook.projections")
+
+
+async def next_arrivals(store: Store, agent_id: str, *, after_event: int, limit: int, by: str) -> Arrivals:
+    """What came next, for the projection that follows it. Where something is damaged one event at a time up to that,
+    which is passed over: `doctor` tells of it."""
+    try:
+        return await store.arrivals(agent_id, after_event=after_event, limit=limit)
+    except StoreCorrupt as error:
+        try:
+            return await store.arrivals(agent_id, after_event=after_event, limit=1)
+        except StoreCorrupt:
+            damaged = after_event + 1
+            log.error("passed over", action=f"{by}.damage", agent=agent_id, seq=damaged, detail=error.detail)
+            return Arrivals(through_event=damaged, messages=[], is_end=False)
 
 
 async def arrivals_of(store: Store, agent_id: str, *, after_event: int = 0) -> AsyncIterator[Arrivals]:

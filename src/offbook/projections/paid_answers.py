@@ -79,26 +79,36 @@ class PaidAnswers:
             else:
                 self._unstored.pop(fingerprint, None)
 
-    async def require_means(self, summarizer: Summarizer, prompt: Prompt, settings: Settings) -> None:
-        """The caps of the day, over all agents, with what is not stored yet and what this call may add."""
-        caps = settings.summarizer
-        may_use = Usage(input_tokens=prompt_tokens(prompt), output_tokens=prompt.max_output_tokens)
+    async def spent_today(self, summarizer: str) -> Usage:
+        """By all agents, with what is not stored yet."""
         today = self._clock().astimezone(UTC).date()
-        spent = [each.usage for each in await self._store.spending(today) if each.summarizer == summarizer.name]
+        spent = [each.usage for each in await self._store.spending(today) if each.summarizer == summarizer]
         spent += [
             completion.usage
             for _, completion, at in self._unstored.values()
-            if completion.summarizer == summarizer.name and at.astimezone(UTC).date() == today
+            if completion.summarizer == summarizer and at.astimezone(UTC).date() == today
         ]
-        used = sum((usage.input_tokens + usage.output_tokens for usage in spent), 0)
+        return Usage(
+            input_tokens=sum(usage.input_tokens for usage in spent),
+            cached_tokens=sum(usage.cached_tokens for usage in spent),
+            output_tokens=sum(usage.output_tokens for usage in spent),
+            dollars=sum(usage.dollars for usage in spent),
+        )
+
+    async def require_means(self, summarizer: Summarizer, prompt: Prompt, settings: Settings) -> None:
+        """The caps of the day, with what this call may add. What a host's model costs is known only afterwards: it ends
+        with the call that went beyond."""
+        caps = settings.summarizer
+        may_use = Usage(input_tokens=prompt_tokens(prompt), output_tokens=prompt.max_output_tokens)
+        spent = await self.spent_today(summarizer.name)
+        used = spent.input_tokens + spent.output_tokens
         if used + may_use.input_tokens + may_use.output_tokens > caps.max_tokens_per_day:
             raise Unfit(
                 f"{summarizer.name} has used {used:,} of its {caps.max_tokens_per_day:,} tokens today: it goes on "
                 "tomorrow (UTC), or with a higher summarizer.maxTokensPerDay"
             )
-        dollars, price = sum(usage.dollars for usage in spent), summarizer.dollars_for(may_use)
-        if price and dollars + price > caps.max_dollars_per_day:
+        if spent.dollars + summarizer.dollars_for(may_use) > caps.max_dollars_per_day:
             raise Unfit(
-                f"{summarizer.name} has cost ${dollars:.2f} of its ${caps.max_dollars_per_day:.2f} today: it goes on "
-                "tomorrow (UTC), or with a higher summarizer.maxDollarsPerDay"
+                f"{summarizer.name} has cost ${spent.dollars:.2f} of its ${caps.max_dollars_per_day:.2f} today: it "
+                "goes on tomorrow (UTC), or with a higher summarizer.maxDollarsPerDay"
             )

@@ -68,7 +68,7 @@ class SearchIndex:
             return Removal({"index_entries": self._rows_at(self._indexes.peek(agent_id), erased)})
         if not erased.spans:
             return Removal()
-        await self._indexes.rebuild(agent_id, relinked=erased.relinked)
+        await self._indexes.rebuild(agent_id, keeps_flags=True)
         has_all = False
         while not has_all:
             async with self._indexes.following(agent_id, seconds=FORGET_FOLLOW_SECONDS, is_patient=True) as (

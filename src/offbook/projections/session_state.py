@@ -1,7 +1,7 @@
 """A session's working state, topics and anchors, followed message by message.
 
-Three folds over the same pages of the log. Each is kept as a note of the session, so that it survives restarts and
-compactions, and goes on where it was.
+Three folds over the same pages of the log, whose sentences are read once. Each is kept as a note of the session, so
+that it survives restarts and compactions, and goes on where it was.
 """
 
 from __future__ import annotations
@@ -14,21 +14,16 @@ import msgspec
 
 from offbook.context.session_notes import STATE_NOTE, THREAD_NOTE, Thread, thread_of, working_state
 from offbook.log.store import Store
-from offbook.model.errors import ModelUnavailable, StoreCorrupt
+from offbook.model.errors import StoreCorrupt
 from offbook.model.settings import Settings
-from offbook.model.types import LoggedMessage, Scope, Session, now
+from offbook.model.types import LoggedMessage, Scope, Session
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
-from offbook.projections.embedders import Embedders
 from offbook.projections.log_pages import sessions_of
-from offbook.rules.anchors import fold as anchors
-from offbook.rules.likeness import Embed
-from offbook.rules.state.records import Turn
-from offbook.rules.state.working_state import WorkingState, advanced
-from offbook.rules.topics import fold as topics
+from offbook.statements import anchors, topics
+from offbook.statements.state import WorkingState, advanced
+from offbook.statements.turns import Turn, read_turn
 
 PAGE, PAGES = 200, 50
-LIVE = timedelta(hours=2)
-"""What was said this lately is looked at with the model too; what is imported is read by the rules alone."""
 LASTING = (
     "`offbook restore` from a backup made before: nothing makes these again, not even `offbook compress`, which leaves "
     "what is there; the messages they were made of are untouched"
@@ -43,10 +38,9 @@ NOTES: tuple[tuple[str, type[WorkingState] | type[Thread], str], ...] = (
 class SessionState:
     name = "session_state"
 
-    def __init__(self, store: Store, settings: Settings, embedders: Embedders) -> None:
+    def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._embedders = embedders
         self._seen: dict[Scope, int] = {}
         """Of the sessions that were followed to their end, where that was."""
 
@@ -106,16 +100,11 @@ class SessionState:
         after_seq = min(state.through_seq, thread.through_seq)
         if after_seq >= session.last_seq:
             return True
-        embed: Embed | None = None
-        live_from = now() - LIVE
         for _ in range(PAGES):
             page = await self._store.messages(scope, after_seq=after_seq, limit=PAGE)
             if not page:
                 break
-            turns = [_turn(one) for one in page]
-            if turns[-1].at >= live_from:
-                embed = await self._embed()
-            state, thread = await asyncio.to_thread(self._read, scope, state, thread, turns, embed, live_from)
+            state, thread = await asyncio.to_thread(self._read, scope, state, thread, page)
             after_seq = page[-1].seq
             if len(page) < PAGE:
                 break
@@ -130,29 +119,18 @@ class SessionState:
         scope: Scope,
         state: WorkingState,
         thread: Thread,
-        turns: Sequence[Turn],
-        embed: Embed | None,
-        live_from: datetime,
+        page: Sequence[LoggedMessage],
     ) -> tuple[WorkingState, Thread]:
         settings = self._settings.for_agent(scope.agent_id)
         silence = settings.session.new_session_gap
+        turns = [_turn(one) for one in page]
         for some in in_conversations([one for one in turns if one.seq > thread.through_seq], thread.last_at, silence):
             is_new = thread.last_at is None or some[0].at - thread.last_at >= silence
             begun = (some[0].at, thread.topics.turns) if is_new else (thread.begun_at, thread.turns_before)
-            live = next((at for at, one in enumerate(some) if one.at >= live_from), len(some))
-            about, kept = thread.topics, thread.anchors
-            for part, with_model in ((some[:live], None), (some[live:], embed)):
-                about = topics.advanced(about, part, settings.topic_tracking, with_model)
-                kept = anchors.advanced(kept, part, settings.anchors, with_model)
+            about = topics.advanced(thread.topics, some, settings.topic_tracking)
+            kept = anchors.advanced(thread.anchors, some, settings.anchors)
             thread = Thread(topics=about, anchors=kept, begun_at=begun[0], turns_before=begun[1], last_at=some[-1].at)
         return advanced(state, turns), thread
-
-    async def _embed(self) -> Embed | None:
-        """None where there is no model: then the rules decide alone (A17)."""
-        try:
-            return (await self._embedders.wanted()).embed
-        except ModelUnavailable:
-            return None
 
 
 def in_conversations(turns: Sequence[Turn], last_at: datetime | None, silence: timedelta) -> list[list[Turn]]:
@@ -167,4 +145,5 @@ def in_conversations(turns: Sequence[Turn], last_at: datetime | None, silence: t
 
 
 def _turn(one: LoggedMessage) -> Turn:
-    return Turn(one.seq, one.message.ts or one.received_at, one.message, one.entry.noise is not None)
+    at = one.message.ts or one.received_at
+    return read_turn(one.seq, at, one.message, is_noise=one.entry.noise is not None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from offbook.context.cover import SHORTEST_REST, due, left_over, next_merge
+from offbook.context.cover import due, least_rest, left_over, next_merge
 from offbook.context.pending_messages import PendingMessages, warmed
 from offbook.log.store import ExaminedMessage, Store
 from offbook.model.errors import StoreCorrupt, StoreError
@@ -141,6 +141,7 @@ class Summaries:
             waiting=waiting,
             summarizers=self._writer.names(agent_id),
             troubles=self._writer.troubles(agent_id),
+            spending=await self._writer.spending(agent_id),
         )
 
     async def estimate(
@@ -152,10 +153,12 @@ class Summaries:
         settings = self._settings.for_agent(agent_id)
         sessions = source_tokens = chunks = 0
         async for session in self._sessions(agent_id, session_id):
-            tokens = await self._unsummarised_tokens(session)
+            through = await self._store.summarised_through(Scope(agent_id=agent_id, session_id=session.session_id))
+            tokens = await self._unsummarised_tokens(session, through)
             boundary = 0 if self._is_over(session) else settings.pruning_boundary_tokens
             due_tokens = tokens - boundary
-            if due_tokens >= (self._shortest_rest(agent_id) if self._is_over(session) else settings.chunk_tokens):
+            least = self._least_rest(session, through) if self._is_over(session) else settings.chunk_tokens
+            if due_tokens >= least:
                 sessions += 1
                 source_tokens += due_tokens
                 chunks += max(1, due_tokens // settings.chunk_tokens)
@@ -185,9 +188,8 @@ class Summaries:
         async for session in sessions_of(self._store, agent_id):
             yield session
 
-    async def _unsummarised_tokens(self, session: Session) -> int:
+    async def _unsummarised_tokens(self, session: Session, through: int) -> int:
         scope = Scope(agent_id=session.agent_id, session_id=session.session_id)
-        through = await self._store.summarised_through(scope)
         done = 0
         if through:
             examined = await self._store.examined_messages(scope, after_seq=through - 1, limit=1)
@@ -204,7 +206,7 @@ class Summaries:
         is_over = self._is_over(session)
         async with self._pending_messages.following(scope, session, most_chars=PIECE_CHARS) as (pending, has_all):
             if has_all and is_over:
-                pending.end(self._shortest_rest(scope.agent_id))
+                pending.end(self._least_rest(session, pending.summarised_through))
             finished = pending.finished
             boundary = 0 if is_over else self._settings.for_agent(scope.agent_id).pruning_boundary_tokens
             rest = pending.rest_tokens
@@ -243,8 +245,9 @@ class Summaries:
     def _is_past(self, session: Session) -> bool:
         return now() - session.last_at >= self._settings.for_agent(session.agent_id).session.new_session_gap
 
-    def _shortest_rest(self, agent_id: str) -> int:
-        return max(1, self._settings.for_agent(agent_id).chunk_tokens // SHORTEST_REST)
+    def _least_rest(self, session: Session, summarised_through: int) -> int:
+        chunk_tokens = self._settings.for_agent(session.agent_id).chunk_tokens
+        return least_rest(chunk_tokens, is_past=self._is_past(session), has_summaries=summarised_through > 0)
 
     # ── merging ──
 

@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from offbook.context.pending_messages import PendingMessages, ReadSpan
+from offbook.context.span_answer import grounded, read_answer
 from offbook.context.summary_drafts import Authored, Source, chunk_draft, identifiers_of, merge_draft
 from offbook.context.summary_prompts import (
     PROMPT_VERSION,
@@ -21,15 +22,20 @@ from offbook.context.summary_prompts import (
     visible,
 )
 from offbook.log.store import Store
+from offbook.model.content import render
 from offbook.model.settings import Settings
 from offbook.model.summary import Summary, SummaryDraft
 from offbook.model.types import AuditDraft, Scope
 from offbook.models.protocols import Prompt
+from offbook.models.tokens import estimate_tokens
+from offbook.projections.model_statements import ModelStatements
 from offbook.projections.summary_files import SummaryFiles
 from offbook.projections.summary_writer import Writer
+from offbook.statements.reading import is_spoken
 
 SUMMARIES_SHOWN = 100
 """Of each level, to the model that writes the next: more than it can be shown (see `compression.remembered`)."""
+LEAST_TARGET_TOKENS = 80
 COMPRESSOR = "offbook"
 """The actor of the audit event: nobody asked for it."""
 
@@ -49,6 +55,7 @@ class SummaryDrafter:
     def __init__(
         self, store: Store, settings: Settings, pending_messages: PendingMessages, writer: Writer, files: SummaryFiles
     ) -> None:
+        self._statements = ModelStatements(store, settings)
         self._store = store
         self._settings = settings
         self._pending_messages = pending_messages
@@ -113,6 +120,10 @@ class SummaryDrafter:
             return None
         settings = self._settings.for_agent(agent_id)
         turns = await self._pending_messages.turns(source.scope, message_span)
+        known = await self._statements.known(source.scope, {seq for seq, _ in turns})
+        # Of a short stretch a short memory: one of the full length would be longer than what it stands for.
+        source_tokens = sum(estimate_tokens(one.text) for one in source.said)
+        target_tokens = min(settings.summary_target_tokens, max(LEAST_TARGET_TOKENS, source_tokens * 3 // 5))
         identifiers = await asyncio.to_thread(identifiers_of, [one.text for one in source.said])
         memories = await self._memories(agent_id, asked.before)
 
@@ -120,11 +131,23 @@ class SummaryDrafter:
             room = memory_room(max_tokens, chunk_tokens=settings.chunk_tokens)
             shown = visible(memories, room, target_tokens=settings.summary_target_tokens)
             return chunk_prompt(
-                agent_id, shown, turns, target_tokens=settings.summary_target_tokens, identifiers=identifiers
+                agent_id,
+                shown,
+                turns,
+                target_tokens=target_tokens,
+                identifiers=identifiers,
+                known=known,
             )
 
         chars = sum(len(one.text) for one in source.said)
-        return await self._written(agent_id, prompt, chars, identifiers, asked.first)
+        authored = await self._written(agent_id, prompt, chars, identifiers, asked.first)
+        if authored is None:
+            return None
+        answer = await asyncio.to_thread(read_answer, authored.text)
+        lines = {seq: f"{message.name or ''} {render(message)}" for seq, message in turns if is_spoken(message)}
+        statements = await asyncio.to_thread(grounded, answer.statements, lines, known)
+        await self._statements.keep(source.scope, statements, authored.summarizer)
+        return authored._replace(text=answer.summary)
 
     async def _authored_merge(self, agent_id: str, sources: Sequence[Summary], asked: DraftOptions) -> Authored | None:
         if not self._writer.has_models(agent_id):

@@ -7,7 +7,6 @@ written again at the next start, found by names alone: no text is read for it.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -20,6 +19,7 @@ import structlog
 from offbook.log.store import Store
 from offbook.model.errors import StoreError
 from offbook.model.home import encoded_name, make_private, write_private
+from offbook.model.plain_names import is_digits, is_hex
 from offbook.model.settings import Settings
 from offbook.model.summary import SourceSpan, Summary, summary_id, view_of
 from offbook.model.types import Value, now
@@ -30,8 +30,6 @@ INDEX = "index.json"
 INDEX_SECONDS = 5.0
 """Between two writings of an index while summaries are made one after the other: it is written whole."""
 PAGES_AT_A_TIME = 20
-OURS = re.compile(r"\d{4,}\.md|\.\d{4,}\.md\.[0-9a-f]{8}")
-"""Pages, and unfinished ones."""
 NOT_IN_METADATA = ("text", "losses", "parent")
 
 log = structlog.get_logger("offbook.projections")
@@ -172,7 +170,7 @@ def swept(folder: Path, known: set[str]) -> set[str]:
         name = f"{path.parent.name}/{path.name}"
         if name in known and path.stat().st_size:  # an empty one is what a power cut leaves
             found.add(name)
-        elif OURS.fullmatch(path.name):
+        elif _is_ours(path.name):
             path.unlink(missing_ok=True)
     for path in folder.glob(f".{INDEX}.*"):
         path.unlink(missing_ok=True)
@@ -366,3 +364,10 @@ class SummaryFiles:
             )
         files.is_told = files.has_failed = True
         files.lacking = None
+
+
+def _is_ours(name: str) -> bool:
+    """A page, or an unfinished one: `0007.md`, `.0007.md.0123abcd`."""
+    is_unfinished = name.startswith(".") and is_hex(name[-8:], 8) and name[-9:-8] == "."
+    page = name[1:-9] if is_unfinished else name
+    return page.endswith(".md") and is_digits(page.removesuffix(".md"), least=4)

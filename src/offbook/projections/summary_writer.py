@@ -20,11 +20,13 @@ from typing import Protocol
 import msgspec
 import structlog
 
+from offbook.context.span_answer import read_answer
 from offbook.context.summary_checks import faults
-from offbook.context.summary_prompts import MOST_MEMORY_TOKENS, OUTPUT_SHARE, prompt_tokens
+from offbook.context.summary_prompts import MOST_MEMORY_TOKENS, OUTPUT_SHARE, prompt_tokens, tokens_for_statements
 from offbook.log.store import Store
 from offbook.model.errors import ModelUnavailable
 from offbook.model.settings import Settings
+from offbook.model.status import DailySpending
 from offbook.model.summary import Completion, Usage
 from offbook.model.types import now
 from offbook.models.model_health import ModelHealth
@@ -180,16 +182,26 @@ class Writer:
             names.append(f"{spec}:{model}" if model and spec in WITH_MODEL else spec)
         return [*names, EXTRACTIVE]
 
+    async def spending(self, agent_id: str) -> DailySpending | None:
+        """Of the first in line today, of all agents; None where that is no model."""
+        first = self.names(agent_id)[0]
+        if first == EXTRACTIVE:
+            return None
+        spent, caps = await self._answers.spent_today(first), self._settings.summarizer
+        return DailySpending(
+            tokens=spent.input_tokens + spent.output_tokens,
+            dollars=spent.dollars,
+            max_tokens=caps.max_tokens_per_day,
+            max_dollars=caps.max_dollars_per_day,
+        )
+
     def expected(self, agent_id: str, summaries: int) -> Usage:
         """About what so many summaries will use, by the first in line: its prompts and answers of full length, the
         memories before the stretch read from the provider's cache."""
         if not self.has_models(agent_id):
             return Usage()
         settings = self._settings.for_agent(agent_id)
-        memories = min(MOST_MEMORY_TOKENS, summaries * settings.summary_target_tokens // 2)
-        cached, fresh = memories * summaries, settings.chunk_tokens * summaries
-        written = settings.summary_target_tokens * summaries
-        usage = Usage(input_tokens=cached + fresh, cached_tokens=cached, output_tokens=written)
+        usage = expected_usage(settings, summaries)
         if self.names(agent_id)[0].partition(":")[0] not in PRICED:
             return usage
         return msgspec.structs.replace(usage, dollars=prices_of(settings.summarizer).dollars(usage))
@@ -221,7 +233,8 @@ class Writer:
         if known is None:
             known = await self._paid_for(line, agent_id, summarizer, prompt, fingerprint)
             line.shared.clear()
-        wrong = faults(known.text, source_chars=source_chars, identifiers=identifiers, max_tokens=target_tokens)
+        summary = read_answer(known.text).summary if prompt.statements_tokens else known.text
+        wrong = faults(summary, source_chars=source_chars, identifiers=identifiers, max_tokens=target_tokens)
         if wrong:
             detail = f"what {summarizer.name} wrote was not taken: {'; '.join(wrong)}"
             raise NotTaken(detail) if is_new else Unfit(detail)
@@ -245,10 +258,10 @@ class Writer:
         """As long as the model reads, with as much room for its answer as there is; and what length it asks for."""
         reserved = self._settings.for_agent(agent_id).summary_target_tokens * OUTPUT_SHARE
         prompt = make(int(summarizer.context_tokens / ESTIMATE_MARGIN - min(reserved, summarizer.context_tokens / 4)))
-        target_tokens = round(prompt.max_output_tokens / OUTPUT_SHARE)
+        target_tokens = round((prompt.max_output_tokens - prompt.statements_tokens) / OUTPUT_SHARE)
         read_tokens = prompt_tokens(prompt)
         room = int(summarizer.context_tokens - read_tokens * ESTIMATE_MARGIN)
-        if room < target_tokens * LEAST_OUTPUT_SHARE:
+        if room < target_tokens * LEAST_OUTPUT_SHARE + prompt.statements_tokens * LEAST_OUTPUT_SHARE:
             raise Unfit(
                 f"{summarizer.name} reads {summarizer.context_tokens:,} tokens, too few for a prompt of about "
                 f"{read_tokens:,}: set chunkTokens lower, or use a model that reads more"
@@ -326,6 +339,25 @@ class Writer:
             failures=health.breaker.failures,
             pause_seconds=health.breaker.pause_seconds,
         )
+
+
+def expected_usage(settings: Settings, summaries: int) -> Usage:
+    """About what so many summaries in a row use: prompts and answers of full length, and the memories before, of which
+    there are more each time, read from the provider's cache."""
+    memories = min(MOST_MEMORY_TOKENS, summaries * settings.summary_target_tokens // 2)
+    return _usage(settings, summaries, memories)
+
+
+def lasting_usage(settings: Settings) -> Usage:
+    """The most that one summary uses once there are memories enough."""
+    return _usage(settings, 1, MOST_MEMORY_TOKENS)
+
+
+def _usage(settings: Settings, summaries: int, memories: int) -> Usage:
+    cached, fresh = memories * summaries, settings.chunk_tokens * summaries
+    target_tokens = settings.summary_target_tokens
+    written = (target_tokens + tokens_for_statements(target_tokens) // 2) * summaries
+    return Usage(input_tokens=cached + fresh, cached_tokens=cached, output_tokens=written)
 
 
 def fingerprint_of(summarizer: Summarizer, prompt: Prompt) -> str:

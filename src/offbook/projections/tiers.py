@@ -1,6 +1,6 @@
 """Hot, warm and cold: the offload of what is too much to be hot, and the tiers in numbers (A8, A9). Nothing is deleted.
 
-What is decided is decided in `lifecycle.tiers`; here is read what that needs, and written what comes of it.
+What is decided is decided in `log.tiers`; here is read what that needs, and written what comes of it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from offbook.log.audit_chain import GENESIS, micros, moment
 from offbook.log.store import Store
 from offbook.log.tiers import (
     OFFLOADED,
+    OffloadedThrough,
     after,
     cooling,
     count_by_age,
@@ -24,6 +25,7 @@ from offbook.log.tiers import (
     offloaded_through,
     ordered_runs,
     tier_of,
+    written_note,
 )
 from offbook.model.memory_entry import Hold
 from offbook.model.settings import Settings
@@ -90,7 +92,7 @@ class TierOffload:
             return []
         note = await self._store.agent_note(agent_id, OFFLOADED)
         through = await offloaded_through(self._store, agent_id)
-        if note is None or (through is not None and through <= now()):
+        if note is None or (through is not None and through.arrived <= micros(now())):
             return []
         return [Finding("tiers", "the time up to which messages were offloaded cannot be right")]
 
@@ -101,23 +103,16 @@ async def tiers(store: Store, agent_id: str, index: AgentIndex, ttl: Ttl) -> Tie
     at = now()
     gone = await _offloaded(store, agent_id, at)
     held = await _held(store, agent_id, index, at, ttl)
-    arrived, starts = _arrivals(index)
+    arrived, places, starts = _arrivals(index)
     cooled, chilled = cooling(at, ttl)
-    count = count_by_age(
-        arrived,
-        starts,
-        cooled=micros(cooled),
-        chilled=micros(chilled),
-        offloaded_through=None if gone is None else micros(gone),
-    )
+    count = count_by_age(arrived, places, starts, cooled=micros(cooled), chilled=micros(chilled), offloaded=gone)
     for row, hold in held:
         if row >= len(arrived):
             continue  # it came while the store was asked
         when = moment(int(arrived[row]))
-        is_gone = gone is not None and when <= gone
-        plain = tier_of(when, 0, is_pinned=False, is_offloaded=is_gone, ttl=ttl, at=at)
-        count[plain] -= 1
-        count[tier_of(when, hold.retrievals, is_pinned=hold.pinned, is_offloaded=is_gone, ttl=ttl, at=at)] += 1
+        is_gone = gone is not None and gone.covers(int(arrived[row]), int(places[row]))
+        count[tier_of(when, Hold(), is_offloaded=is_gone, ttl=ttl, at=at)] -= 1
+        count[tier_of(when, hold, is_offloaded=is_gone, ttl=ttl, at=at)] += 1
     return Tiers(hot=count["hot"], warm=count["warm"], cold=count["cold"])
 
 
@@ -128,11 +123,11 @@ async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Sett
     at = now()
     ttl = settings.ttl
     gone = await offloaded_through(store, agent_id)
-    if gone is not None and gone > at:
-        await store.set_agent_note(agent_id, OFFLOADED, at.isoformat(), None)
-        gone = at
+    if gone is not None and gone.arrived > micros(at):
+        gone = gone.not_after(micros(at))
+        await store.set_agent_note(agent_id, OFFLOADED, written_note(gone), None)
     held = await _held(store, agent_id, index, at, ttl)
-    arrived, starts = _arrivals(index)
+    arrived, places, starts = _arrivals(index)
     held = [(row, hold) for row, hold in held if row < len(arrived)]
     # Whatever arrived before that is hot only where it is pinned.
     recent = after(arrived, starts, micros(earlier(at, ttl.max_hours)))
@@ -145,29 +140,32 @@ async def offload(store: Store, agent_id: str, index: AgentIndex, settings: Sett
             cools_at[place] = micros(hot_until(moment(int(arrived[row])), hold.retrievals, ttl))
     decided = offload_decision(
         arrived[rows],
+        places[rows],
         cools_at,
         np.isin(rows, pinned),
-        offloaded_through=None if gone is None else micros(gone),
+        offloaded=gone,
         at=micros(at),
         threshold=settings.prune_threshold,
         keep=settings.prune_keep,
     )
     if decided.through is None:
         return 0
-    through = moment(decided.through).isoformat()
+    through = written_note(decided.through)
     details = {"moved": decided.moved, "through": through, "hot": decided.hot}
     await store.set_agent_note(agent_id, OFFLOADED, through, AuditDraft(verb="offload", actor=AGER, details=details))
     return decided.moved
 
 
-def _arrivals(index: AgentIndex) -> tuple[NDArray[np.int64], list[int]]:
-    arrived = index.rows.view()["arrived"]
+def _arrivals(index: AgentIndex) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
+    """When each arrived, where it lies, and where the stretches begin in which they are in order of time."""
+    view = index.rows.view()
+    arrived = view["arrived"]
     through, known = _stretches.get(index, (0, []))
     if through > len(arrived):  # it was made anew
         through, known = 0, []
     starts = ordered_runs(arrived, known=known, through=through)
     _stretches[index] = (len(arrived), starts)
-    return arrived, starts
+    return arrived, view["place"], starts
 
 
 def _plainly_cools_at(arrived: NDArray[np.int64], at: datetime, ttl: Ttl) -> NDArray[np.int64]:
@@ -178,11 +176,10 @@ def _plainly_cools_at(arrived: NDArray[np.int64], at: datetime, ttl: Ttl) -> NDA
     return np.where(arrived > micros(cooled), micros(at) + 1, micros(at))
 
 
-async def _offloaded(store: Store, agent_id: str, at: datetime) -> datetime | None:
-    """Never after now: a clock that was wrong for a while does not make cold what is yet to come. `offload`
-    mends the note."""
+async def _offloaded(store: Store, agent_id: str, at: datetime) -> OffloadedThrough | None:
+    """Never after now. `offload` mends the note."""
     through = await offloaded_through(store, agent_id)
-    return None if through is None else min(through, at)
+    return None if through is None else through.not_after(micros(at))
 
 
 async def _held(store: Store, agent_id: str, index: AgentIndex, at: datetime, ttl: Ttl) -> list[tuple[int, Hold]]:

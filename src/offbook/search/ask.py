@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from offbook.log.tiers import OffloadedThrough
 from offbook.model.memory_entry import Hold, LeftOut, Reach
 from offbook.model.types import Scope, Value
 from offbook.search.resolve import ResolvedHit
@@ -46,6 +47,6 @@ class Found:
     """What is to be shown, best first; some of it was not found itself but replaced what was."""
     holds: Mapping[int, Hold]
     """By place, of what stands; of others there may be none."""
-    offloaded: datetime | None
+    offloaded: OffloadedThrough | None
     """Whatever arrived by then, and is not pinned, is cold."""
     left_out: list[LeftOut] = field(default_factory=list)

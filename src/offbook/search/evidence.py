@@ -68,6 +68,8 @@ class Evidence:
     similarity: NDArray[np.float32]
     """Plain cosine to the nearest passage: what `minScore` means."""
     has_vector: NDArray[np.bool_]
+    usual_similarity: float = 0.0
+    """Of any message: where the model knows a language little, all of it is alike."""
 
 
 def gather(
@@ -91,7 +93,13 @@ def gather(
             scaled = _standardised(values, usual.alone[kind])
             features[f"{side}_{kind}"] = np.where(np.isnan(values), 0.0, scaled)
     features |= _facts(rows.view()[candidates], asked)
-    return Evidence(rows=candidates, features=features, similarity=found.similarity, has_vector=found.has_vector)
+    return Evidence(
+        rows=candidates,
+        features=features,
+        similarity=found.similarity,
+        has_vector=found.has_vector,
+        usual_similarity=float(usual.alone["meaning"].mean()) if len(usual.alone.get("meaning", ())) else 0.0,
+    )
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from offbook.log.audit_chain import micros
 from offbook.model.content import render, without_stand_ins
 from offbook.model.memory_entry import PlacedMessage
 from offbook.model.types import Message
+from offbook.search.probability import QueryWords, word_signals
 from offbook.search.spotting import Spotter
 from offbook.search.words import MAX_TERM_CHARS, indexed_terms
 
@@ -40,6 +44,7 @@ def with_fresh(
     place, those that have their large texts back."""
     from offbook.search.ranking import Hit
 
+    asked = QueryWords.of(look.query.text, look.terms)
     known = {hit.place for hit in ranking.hits}
     best = max((hit.score for hit in ranking.hits), default=ONLY_ONE)
     wanted = set(look.terms)
@@ -60,6 +65,8 @@ def with_fresh(
             left -= len(rest)
         if held:
             share = len(held) / len(wanted)
+            is_held = np.array([[term in held for term in look.terms]])
+            signals = word_signals(asked, is_held, np.ones(len(look.terms)))
             fresh.append(
                 Hit(
                     row=-1,
@@ -72,6 +79,17 @@ def with_fresh(
                     ranks={},
                     evidence={"words": best * share},
                     coverage=share,
+                    signals={
+                        **{name: float(values[0]) for name, values in signals.items()},
+                        "best_share": float(signals["share"][0]),
+                        "score": best * share,
+                        "lead": 1.0,
+                        "user": float(message.role == "user"),
+                        "chars": math.log1p(len(said)),
+                        "terms": math.log1p(len(look.terms)),
+                        "memory": math.log1p(len(messages)),
+                    },
+                    by_words=True,
                 )
             )
     words = list(dict.fromkeys([*ranking.words, *(term for term in look.terms if fresh and term in spotter.terms)]))

@@ -1,7 +1,8 @@
-"""What comes to mind by itself before a turn: the rules of the documents (A2, A3, A5, D6), over recall's ranking.
+"""What comes to mind by itself before a turn: how much of recall's ranking is shown, within a budget (A5).
 
-Ranking is recall's own; these rules say how much of it is shown: what is similar enough, at least two where there
-are any, as many as fit; and where nothing qualifies the newest there is, marked as such.
+Whatever is likely enough to matter (`probable`), the likeliest first. The documents' own rule (`chosen`: A2, D6), which
+`search.qualifies` restores, goes by the cosine: what is similar enough, at least two where there are any. And the
+newest there is (`fallback`: A3), marked as such, where a conversation is picked up and nothing else came to mind.
 """
 
 from __future__ import annotations
@@ -37,6 +38,14 @@ class Candidate(Protocol):
     @property
     def is_by_text(self) -> bool: ...
 
+    @property
+    def probability(self) -> float:
+        """That it matters here. It may take a while to say."""
+
+    @property
+    def most_probability(self) -> float:
+        """What that cannot exceed."""
+
 
 C = TypeVar("C", bound=Candidate)
 
@@ -48,6 +57,13 @@ def budget_tokens(settings: TokenBudget, *, current_tokens: int, context_window:
     return max(settings.min_budget_tokens, math.floor(available * settings.budget_share))
 
 
+def probable(candidates: Sequence[C], *, budget: int, least_probability: float, keep: int) -> list[C]:
+    """Those that are likely enough to matter, the likeliest first, as many as fit and are to be kept."""
+    possible = [one for one in candidates if one.most_probability >= least_probability]
+    likely = [one for one in possible if one.probability >= least_probability]
+    return _fitting(sorted(likely, key=lambda one: -one.probability)[:keep], budget)
+
+
 def chosen(candidates: Sequence[C], *, budget: int, min_score: float, keep: int, least: int = LEAST_SHOWN) -> list[C]:
     """Those to show. What is not similar enough is shown only to make up the least, and only where something is."""
     qualifies = [_qualifies(one, min_score, rank) for rank, one in enumerate(candidates)]
@@ -55,13 +71,16 @@ def chosen(candidates: Sequence[C], *, budget: int, min_score: float, keep: int,
     if not similar:
         return []
     others = [one for one, is_similar in zip(candidates, qualifies, strict=True) if not is_similar]
-    wanted = [*similar, *others[: max(0, least - len(similar))]][:keep]
+    return _fitting([*similar, *others[: max(0, least - len(similar))]][:keep], budget)
+
+
+def _fitting(wanted: Sequence[C], budget: int) -> list[C]:
     shown: list[C] = []
-    left = budget
     for one in wanted:
-        if chunk_tokens(one.chars) <= left:
+        cost = chunk_tokens(one.chars)
+        if cost <= budget:
             shown.append(one)
-            left -= chunk_tokens(one.chars)
+            budget -= cost
     return shown
 
 

@@ -6,6 +6,7 @@ found (text ∥ meaning ∥ time) ─▶ pool ─▶ evidence ─▶ recipe ─�
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,10 +18,11 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from offbook.search.candidates import RetrieverHits, Words, by_meaning, by_text, known_words, ordinary, pool
-from offbook.search.evidence import FEATURES, Evidence, QueryFeatures, SaidWords, gather
+from offbook.search.evidence import FEATURES, Evidence, QueryFeatures, SaidWords, gather, rarity
 from offbook.search.index.agent_index import AgentIndex
-from offbook.search.index.rows import ASSISTANT, NO_SPEAKER, SYSTEM, USER
+from offbook.search.index.rows import ASSISTANT, NO_SPEAKER, SYSTEM, TOOL, USER
 from offbook.search.index.vectors import VectorIndex
+from offbook.search.probability import QueryWords, standing, word_signals
 from offbook.search.query import Query
 from offbook.search.weights import (
     ASSISTANT_QUESTION,
@@ -31,6 +33,7 @@ from offbook.search.weights import (
     by_words,
     chosen_recipe,
     echoing,
+    is_prose,
     newer_first,
     once_each,
     substantial,
@@ -50,6 +53,8 @@ LEAST_SIMILAR = 0.2
 """Of the nearest: below that, and without a shared word, nothing is a memory of it."""
 UNRELATED = 0.1
 """Cosine below which a message that shares no word is not shown, however few there are."""
+SIGNALLED = ("meaning", "words", "window_meaning", "episode_words", "speaker", "opening", "user")
+"""Of the evidence, what the probability is made of beside the score itself."""
 WORTH_A_THREAD = 50_000
 """Passages from which on searching them takes longer than handing the other search to a thread."""
 _beside = ThreadPoolExecutor(2, thread_name_prefix="offbook-search")
@@ -91,6 +96,9 @@ class Hit:
     part: int | None = None
     coverage: float = 0.0
     """The share of the query's words it holds."""
+    signals: dict[str, float] = field(default_factory=dict)
+    """What its probability is made of, and whether vectors had a say."""
+    by_words: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,7 +167,7 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     usual = ordinary(index, vectors, count)
     evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.members, usual)
     recipe = chosen_recipe(look.query, len(look.terms), index.rows.mean_chars(USER), index.rows.mean_chars(ASSISTANT))
-    if look.query.asks_about == "assistant" and recipe.name == ASSISTANT_QUESTION.name:
+    if look.query.asks_assistant and recipe.name == ASSISTANT_QUESTION.name:
         recipe = structs.replace(recipe, user=-recipe.user)
     if not evidence.has_vector.any() or not is_latin(look.query.text):
         recipe = by_words(recipe)  # the model we come with reads English; in other scripts it sees little
@@ -275,11 +283,13 @@ def _best_once_each(
         name: {row: place for place, row in reversed(list(enumerate(some.tolist(), 1)))}
         for name, some in retrieved.items()
     }
-    held = (SaidWords(index.rows, rows).counts(words.numbers) > 0).sum(axis=1) / max(len(look.terms), 1)
-
+    holds = SaidWords(index.rows, rows).counts(words.numbers) > 0
+    held = holds.sum(axis=1) / max(len(look.terms), 1)
     best = kept[: look.limit]
+    by_words = "by words" in scored.recipe.name
+    signals = _signals(index, look, words, scored, best, adjusted, holds)
 
-    def hit(at: int, parts: dict[str, float]) -> Hit:
+    def hit(at: int, parts: dict[str, float], of_it: dict[str, float]) -> Hit:
         row, candidate = int(rows[at]), int(order[at])
         own_ranks = {name: some[row] for name, some in ranks.items() if row in some}
         moved = float(adjusted[at] - scored.scores[candidate])
@@ -295,10 +305,15 @@ def _best_once_each(
             evidence=parts | ({"newer": moved} if moved else {}),
             part=vectors.best_part(row, look.vector) if vectors and look.vector is not None else None,
             coverage=float(held[at]),
+            signals=of_it,
+            by_words=by_words or not evidence.has_vector[candidate],
         )
 
     return Ranking(
-        hits=[hit(at, parts) for at, parts in zip(best.tolist(), scored.parts(order[best]), strict=True)],
+        hits=[
+            hit(at, parts, of_it)
+            for at, parts, of_it in zip(best.tolist(), scored.parts(order[best]), signals, strict=True)
+        ],
         words=words.terms,
         recipe=scored.recipe.name,
         looked_at=len(evidence.rows),
@@ -307,6 +322,45 @@ def _best_once_each(
             for at, twin in stands_for.items()
         ],
     )
+
+
+def _signals(
+    index: AgentIndex,
+    look: Look,
+    words: Words,
+    scored: _Scored,
+    best: Ints,
+    adjusted: Floats,
+    holds: NDArray[np.bool_],
+) -> list[dict[str, float]]:
+    """What the probability of each of the best is made of."""
+    evidence, candidates = scored.evidence, scored.order[best]
+    asked = QueryWords.of(look.query.text, look.terms)
+    known = [look.terms.index(term) for term in words.terms]
+    held = np.zeros((len(best), len(look.terms)), bool)
+    held[:, known] = holds[best]
+    here = np.ones(len(look.terms))
+    here[known] = words.idf / rarity(np.ones(1, np.int64), index.rows.count)
+    chosen = index.rows.view()[evidence.rows[candidates]]
+    measured = {name: evidence.features[name][candidates] for name in SIGNALLED}
+    of_query = {
+        "terms": math.log1p(len(look.terms)),
+        "memory": math.log1p(index.rows.count),
+        "prose": float(is_prose(scored.recipe)),
+    }
+    cosine = np.where(evidence.has_vector[candidates], evidence.similarity[candidates], 0.0).astype(np.float64)
+    table = {
+        **standing(adjusted[best]),
+        **word_signals(asked, held, np.clip(here, 0.0, 1.0)),
+        **measured,
+        "cosine": cosine,
+        "above": cosine - evidence.usual_similarity,
+        "chars": np.log1p(chosen["chars"].astype(np.float64)),
+        "tool": np.isin(chosen["role"], (TOOL, SYSTEM)).astype(np.float64),
+    }
+    of_query["best_above"] = float(table["above"].max(initial=0.0))
+    of_query["best_share"] = float(table["share"].max(initial=0.0))
+    return [of_query | {name: float(values[at]) for name, values in table.items()} for at in range(len(best))]
 
 
 def _likeness(

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from offbook.log.audit_chain import micros, moment
 from offbook.log.store import Blobs, Store
-from offbook.log.tiers import hot_until, offloaded_through
+from offbook.log.tiers import OffloadedThrough, hot_until, offloaded_through
 from offbook.model.deadline import looked_at
 from offbook.model.errors import ModelUnavailable, StoreError
 from offbook.model.memory_entry import Hold, LeftOut, MemoryEntry, PlacedMessage, Recollection, Supersession
@@ -293,7 +293,7 @@ class Recall:
         ask: Ask,
         ranking: Ranking,
         holds: Mapping[int, Hold],
-        offloaded: datetime | None,
+        offloaded: OffloadedThrough | None,
         at: datetime,
     ) -> list[tuple[int, float]]:
         """Places and scores: pins weigh, and, where memory comes by itself, what is still hot."""
@@ -302,7 +302,7 @@ class Recall:
         for hit in ranking.hits:
             hold = holds.get(hit.place, Hold())
             score = hit.score + (PINNED if hold.pinned else 0.0)
-            is_offloaded = offloaded is not None and moment(hit.arrived) <= offloaded
+            is_offloaded = offloaded is not None and offloaded.covers(hit.arrived, hit.place)
             if ask.prefers_hot and not is_offloaded and at < hot_until(moment(hit.arrived), hold.retrievals, ttl):
                 score += HOT
             scores.append((hit.place, score))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from offbook.model.memory_entry import Supersession
+from offbook.model.memory_entry import TAKEN_BACK, Supersession
 
 LONGEST_CHAIN = 8
 """Of corrections of corrections: as far as links are looked up."""
 RETRACTED = "retract"
+SINCE = "since"
+"""Something was said later that may be about the same: both stay, and the earlier is told as what was said earlier."""
+CORRECTION = "correction"
 PARTLY = "partly"
 """The older message says more than what was corrected: it stays, with the correction beside it."""
 BESIDE = 0.5
@@ -24,6 +28,8 @@ class ResolvedHit:
     score: float
     replaces: list[int] = field(default_factory=list)
     superseded_by: int | None = None
+    followed_by: int | None = None
+    """What was said later about the same, where that does not surely replace it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,9 @@ def resolve_supersession(
     What was `said_then`, at the time that is asked about, stays as what was said, unless it was taken back. What
     would give way to something `out_of_reach` stays, marked as replaced: it is all there is to show.
     """
-    newest = {link.old_place: link for link in sorted(links, key=lambda link: (link.at, link.new_place))}
+    later = {link.old_place: link.new_place for link in sorted(links, key=_when) if link.kind == SINCE}
+    links = [link for link in links if link.kind not in (TAKEN_BACK, SINCE)]
+    newest = {link.old_place: link for link in sorted(links, key=_when)}
     replaced: dict[int, list[int]] = {}
     for known in sorted(links, key=lambda link: (link.at, link.old_place)):
         if known.kind not in (RETRACTED, PARTLY):  # what holds in part still stands beside its correction
@@ -63,9 +71,9 @@ def resolve_supersession(
         is_partly = link is not None and link.kind == PARTLY
         if link is None or include_superseded or is_history or is_partly or _heir(newest, place) in out_of_reach:
             scores[place] = max(score, scores.get(place, score))
-            if is_partly and link is not None and not include_superseded:
-                beside = score - BESIDE
-                scores[link.new_place] = max(beside, scores.get(link.new_place, beside))
+            beside = link.new_place if is_partly and link is not None else later.get(place)
+            if beside is not None and not include_superseded:
+                scores[beside] = max(score - BESIDE, scores.get(beside, score - BESIDE))
             continue
         gone[place] = link
         heir = _heir(newest, place)
@@ -77,10 +85,15 @@ def resolve_supersession(
             score=score,
             replaces=replaced.get(place, []),
             superseded_by=newest[place].new_place if place in newest else None,
+            followed_by=later.get(place) if place not in newest else None,
         )
         for place, score in scores.items()
     ]
     return Resolution(resolved=sorted(resolved, key=lambda one: -one.score), gone=gone)
+
+
+def _when(link: Supersession) -> tuple[datetime, int]:
+    return link.at, link.new_place
 
 
 def _heir(newest: dict[int, Supersession], place: int) -> int | None:

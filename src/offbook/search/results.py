@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from offbook.log.audit_chain import micros
 from offbook.log.store import Blobs, Store
 from offbook.log.tiers import tier_of
-from offbook.model.content import is_result, render, text_of
+from offbook.model.content import is_result, own_text, render, text_of
 from offbook.model.memory_entry import Explained, Hold, MemoryEntry, PlacedMessage, Replaced, Why
+from offbook.model.sentences import parts
 from offbook.model.settings.sections import Ttl
 from offbook.model.types import Message, Span
 from offbook.search.ask import Ask, Found
+from offbook.search.probability import AT_BEST, probability, spoken
 from offbook.search.query import read_query
 from offbook.search.resolve import ResolvedHit
 from offbook.search.spotting import Spotter
@@ -38,8 +40,6 @@ MOST_PASSAGES = 48
 """Of one message. What a pasted file means is told by its beginning; the text index has the words of all of it."""
 _CJK_CHARS_FOR_LATIN = 2.5
 """A Chinese character is about as many tokens as this many Latin letters."""
-_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-_ENDS = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 
 
 def has_more(text: str, found: Sequence[str]) -> bool:
@@ -67,15 +67,15 @@ def passages(text: str) -> list[str]:
 
 def _limits(text: str) -> tuple[int, int]:
     sample = text[: 4 * PASSAGE_CHARS]
-    is_wide = len(_WIDE.findall(sample)) * 3 > len(sample)
+    is_wide = sum("\u3040" <= letter <= "\ud7a3" for letter in sample) * 3 > len(sample)
     share = _CJK_CHARS_FOR_LATIN if is_wide else 1.0
     return int(PASSAGE_CHARS / share), int(LONGEST_WHOLE_CHARS / share)
 
 
 def _sentences(text: str, limit: int) -> list[str]:
     found: list[str] = []
-    for part in _ENDS.split(text):
-        found += _pieces(part.strip(), limit)
+    for part in parts(text):
+        found += _pieces(part, limit)
     return found
 
 
@@ -215,6 +215,24 @@ class Lead:
     def is_by_text(self) -> bool:
         return self._stands_in or (self.hit is not None and "text" in self.hit.found_by)
 
+    @cached_property
+    def probability(self) -> float:
+        """That it is a memory that matters for what was asked. What stands in for others answers as well as they do."""
+        message = self.placed.logged.message
+        return self._probability(spoken(own_text(message.content), is_user=message.role == "user"))
+
+    @property
+    def most_probability(self) -> float:
+        """What it cannot exceed, whatever its message states: that takes a while to read."""
+        return self._probability(AT_BEST)
+
+    def _probability(self, of_message: Mapping[str, float]) -> float:
+        hits = [self.found.hits.get(place) for place in (self.resolved.place, *self.resolved.replaces)]
+        return max(
+            (probability({**hit.signals, **of_message}, by_words=hit.by_words) for hit in hits if hit is not None),
+            default=0.0,
+        )
+
     @property
     def origin(self) -> str:
         return origin_of(self.placed.logged.message)
@@ -279,16 +297,16 @@ def _entry(ask: Ask, lead: Lead, ttl: Ttl, at: datetime) -> MemoryEntry:
         span=Span(first_seq=placed.logged.seq, last_seq=placed.logged.seq),
         tier=tier_of(
             arrived,
-            hold.retrievals,
-            is_pinned=hold.pinned,
-            is_offloaded=offloaded is not None and arrived <= offloaded,
+            hold,
+            is_offloaded=offloaded is not None and offloaded.covers(micros(arrived), one.place),
             ttl=ttl,
             at=at,
         ),
         pinned=hold.pinned,
         origin=lead.origin,
         superseded_by=None if one.superseded_by is None else entry_id(one.superseded_by),
-        why=_why(ask, one, hit, lead.messages),
+        followed_by=None if one.followed_by is None else entry_id(one.followed_by),
+        why=_why(ask, lead),
     )
 
 
@@ -308,7 +326,13 @@ def squashed(score: float) -> float:
     return round(1 / (1 + math.exp(-max(-40.0, min(40.0, (score - MIDDLING) / SPREAD)))), 6)
 
 
-def _why(ask: Ask, one: ResolvedHit, hit: Hit | None, messages: Mapping[int, PlacedMessage]) -> Why | None:
+def _is_answer(place: int, replaces: Collection[int], messages: Mapping[int, PlacedMessage]) -> bool:
+    """What the agent answered to what was replaced goes with it, but is nothing that was corrected."""
+    return place - 1 in replaces and messages[place].logged.message.role == "assistant"
+
+
+def _why(ask: Ask, lead: Lead) -> Why | None:
+    one, hit, messages = lead.resolved, lead.hit, lead.messages
     replaces = [
         Replaced(
             id=entry_id(place),
@@ -316,13 +340,14 @@ def _why(ask: Ask, one: ResolvedHit, hit: Hit | None, messages: Mapping[int, Pla
             ts=messages[place].logged.message.ts or messages[place].logged.received_at,
         )
         for place in one.replaces
-        if place in messages
+        if place in messages and not _is_answer(place, one.replaces, messages)
     ]
     if not ask.explain:
         return Why(replaces=replaces) if replaces else None
     return Why(
         replaces=replaces,
         speaker=messages[one.place].logged.message.name,
+        probability=round(lead.probability, 4),
         similarity=_rounded(hit.similarity) if hit else None,
         ranks=hit.ranks if hit else {},
         evidence={name: round(value, 3) for name, value in hit.evidence.items()} if hit else {},

@@ -14,7 +14,6 @@ from offbook.search.words import MAX_TERM_CHARS, PIECE_CHARS, indexed_terms, pie
 MOST_PLACES = 20_000
 """Of one root in a piece: of a text that is nothing else, the first ones tell."""
 MOST_KEPT = 50_000
-_SPACE = re.compile(r"\s")
 _JOINED = re.compile(r"(?<=[^\W\d_])[-'’.](?=[^\W\d_])|(?<=\d),(?=\d)")
 
 
@@ -83,65 +82,72 @@ def _around(text: str, start: int, end: int) -> tuple[int, int]:
     """From the space before to the one after it, where there are any near."""
     first = max(0, start - MAX_TERM_CHARS)
     before = max(text.rfind(space, first, start) for space in " \n\t")
-    after = _SPACE.search(text, end, end + MAX_TERM_CHARS)
-    return before + 1 if before >= 0 else first, after.start() if after else min(len(text), end + MAX_TERM_CHARS)
+    last = min(len(text), end + MAX_TERM_CHARS)
+    after = [at for space in " \n\t" if (at := text.find(space, end, last)) >= 0]
+    return before + 1 if before >= 0 else first, min(after, default=last)
 
 
-# ── What a host, a channel or a reply wraps around the words of a message. Stripped from queri ──
+# ── What a host, a channel or a reply wraps around the words of a message. Stripped from queries ──
 
 LONGEST_WHOLE_FENCE_CHARS = 400
 FENCE_HEAD_CHARS = 200
 FENCE_TAIL_CHARS = 100
-MOST_HEADERS = 8
+LONGEST_HEADER_CHARS = 360
 
-# `[Telegram Ada id:123 2026-01-02 10:00]`, `[Tue 2026-01-02 10:00 UTC]`, `[message_id: 7]`, `[from: Ada]`: something in
-# brackets that holds a date, a time, an id or the name of a channel.
-_HEADER = re.compile(
-    r"\s*\[(?:(?:telegram|discord|slack|whatsapp|signal|imessage|matrix|teams|e-?mail|sms|irc|line|wechat|feishu|lark|"
-    r"google\s*chat|mattermost|webchat)\b|[^\]\n]{0,160}?(?:\d{4}-\d\d-\d\d|\d{1,2}:\d\d|\bid:|message_id|"
-    r"\b(?:from|to|reply_to|chat|thread|channel|replying\s+to)\s*:))[^\]\n]{0,200}\][ \t]*:?",
-    re.IGNORECASE,
+_FENCE = "```"
+_CHANNELS_TEXT = (
+    "telegram discord slack whatsapp signal imessage matrix teams email e-mail sms irc line wechat feishu lark "
+    "mattermost webchat media"
 )
-_ID_LINE = re.compile(
-    r"^[ \t]*\[(?:message_id|reply_to|thread_id|chat_id|media attached)[^\]\n]{0,200}\][ \t]*$", re.M | re.I
-)
-_SYSTEM_LINE = re.compile(r"^[ \t]*system:[ \t]*\[[^\]\n]{1,80}\][ \t]*", re.M | re.I)
-_WHOLE_SYSTEM_LINE = re.compile(r"^[ \t]*system:[ \t]*\[[^\]\n]{1,80}\][^\n]*$", re.M | re.I)
+_CHANNELS = frozenset(_CHANNELS_TEXT.split())
+_FIELDS = ("id:", "message_id", "from:", "to:", "chat:", "thread:", "channel:")
 _HOST_BLOCK = re.compile(
     r"<(system-reminder|system_reminder|relevant-memories|relevant_memories|environment_details|environment_context|"
     r"recalled-memory|memory-context)\b[^<>]{0,200}>.*?</\1\s*>",
     re.DOTALL | re.IGNORECASE,
 )
 _TAG = re.compile(r"(?:</|(?<!\w)<)[A-Za-z][\w:.-]{0,40}(?:\s[^<>\n]{0,300})?/?>")
-_QUOTED_LINE = re.compile(r"^[ \t]*>[^\n]*$", re.M)
-_FENCE = re.compile(r"```[^`]*(?:`{1,2}(?!`)[^`]*)*```")
-_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 
 
 def unwrapped(text: str) -> str:
     """The words of a message without what is wrapped around them. What is nothing but wrapping stays as it is."""
     said = text
-    if "```" in said:
-        said = _FENCE.sub(lambda fence: _short(fence[0]), said)
+    if _FENCE in said:
+        parts = said.split(_FENCE)
+        parts[1:-1:2] = [_short(code) for code in parts[1:-1:2]]
+        said = _FENCE.join(parts)
     if "<" in said:
         said = _or_as_it_was(_TAG.sub(" ", _HOST_BLOCK.sub(" ", said)), said)
-    if "[" in said:
-        said = _without_headers(said)
-    if ">" in said:
-        said = _or_as_it_was(_QUOTED_LINE.sub("", said), said)
-    return _BLANK_LINES.sub("\n", said).strip() or text.strip()
+    lines = [line for line in said.strip().split("\n") if line.strip() and not _is_header_alone(line)]
+    lines = [line for line in lines if not _is_of_the_system(line)] or [_without_header(line) for line in lines]
+    if lines:
+        lines[0] = _without_header(lines[0])
+    return "\n".join([line for line in lines if not line.lstrip().startswith(">")] or lines).strip() or text.strip()
 
 
-def _without_headers(said: str) -> str:
-    said = _ID_LINE.sub("", said)
-    said = _or_as_it_was(_WHOLE_SYSTEM_LINE.sub("", said), _SYSTEM_LINE.sub("", said))
-    at = 0
-    for _ in range(MOST_HEADERS):
-        header = _HEADER.match(said, at)
-        if header is None:
-            break
-        at = header.end()
-    return _or_as_it_was(said[at:], said)
+def _is_of_the_system(line: str) -> bool:
+    return line.lstrip().lower().startswith("system: [")
+
+
+def _is_header_alone(line: str) -> bool:
+    return line.lstrip().startswith("[") and not _without_header(line).strip()
+
+
+def _without_header(line: str) -> str:
+    """Without what it begins with in brackets, where that holds a time, an id or the name of a channel:
+    `[Telegram Ada id:123 2026-01-02 10:00]`."""
+    rest = line.lstrip()
+    rest = rest[8:] if _is_of_the_system(rest) else rest
+    while rest.startswith("[") and 0 < (end := rest.find("]")) <= LONGEST_HEADER_CHARS and _is_header(rest[1:end]):
+        rest = rest[end + 1 :].lstrip(" \t:")
+        line = rest
+    return line
+
+
+def _is_header(inside: str) -> bool:
+    words = inside.lower().split()
+    has_time = any(sum(map(str.isdigit, word)) > 2 and (":" in word or word.count("-") == 2) for word in words)
+    return has_time or _CHANNELS.issuperset(words[:1]) or any(word.startswith(_FIELDS) for word in words)
 
 
 def _short(fence: str) -> str:

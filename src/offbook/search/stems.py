@@ -6,7 +6,6 @@ It joins what a reader takes for the same word (`moves`, `moved`, `moving`; `go`
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from itertools import pairwise
 
@@ -109,20 +108,17 @@ _KEPT_TEXT = (
 )
 _KEPT = frozenset(_KEPT_TEXT.split())
 _FORMS: dict[str, list[str]] = {}
-_OUR = "col|fav|behavi|neighb|hon|hum|lab|flav|harb|rum|arm|vap|tum|sav|endeav|glam|parl|savi|splend|vig|cand|ferv"
+_OUR = "col fav behavi neighb hon hum lab flav harb rum arm vap tum sav endeav glam parl savi splend vig cand ferv"
 _ISE = (
-    "organ|real|recogn|apolog|memor|summar|custom|optim|priorit|categor|visual|final|normal|minim|maxim|util|"
-    "special|modern|character|emphas|critic|author|social"
+    "organ real recogn apolog memor summar custom optim priorit categor visual final normal minim maxim util special "
+    "modern character emphas critic author social"
 )
-_YSE = "anal|paral|catal"
-_BRITISH_OUR = re.compile(f"({_OUR})our")
-_BRITISH_ISE = re.compile(f"({_ISE})is(?=e|ing|ation)")
-_BRITISH_YSE = re.compile(f"({_YSE})ys(?=e|ing)")
-_TO_BRITISH = (
-    (re.compile(f"({_OUR})or"), r"\1our"),
-    (re.compile(f"({_ISE})iz"), r"\1is"),
-    (re.compile(f"({_YSE})yz"), r"\1ys"),
-)
+_YSE = "anal paral catal"
+_AMERICAN = {f"{root}our": f"{root}or" for root in _OUR.split()}
+_AMERICAN |= {f"{root}is{end}": f"{root}iz{end}" for root in _ISE.split() for end in ("e", "ing", "ation")}
+_AMERICAN |= {f"{root}ys{end}": f"{root}yz{end}" for root in _YSE.split() for end in ("e", "ing")}
+_BRITISH = {f"{root}or": f"{root}our" for root in _OUR.split()}
+_BRITISH |= {f"{root}iz": f"{root}is" for root in _ISE.split()} | {f"{root}yz": f"{root}ys" for root in _YSE.split()}
 _VOWELS = frozenset("aeiou")
 _DOUBLED = frozenset("bdfgmnprt")
 _LY_AFTER = frozenset("cdeghklmnrstwxy")
@@ -144,7 +140,8 @@ def roots(stemmed: str) -> tuple[str, ...]:
     """Whatever word has this stem holds one of these: for a search in a text that nobody has read into words."""
     if not (stemmed.isascii() and stemmed.isalpha()):
         return (stemmed,)
-    spelt = dict.fromkeys((stemmed, *(british.sub(form, stemmed, count=1) for british, form in _TO_BRITISH)))
+    british = [stemmed.replace(ours, theirs, 1) for ours, theirs in _BRITISH.items() if ours in stemmed]
+    spelt = dict.fromkeys((stemmed, *british))
     found = [root for one in spelt for root in _uninflected(one)]
     return tuple(dict.fromkeys([*found, *_forms().get(stemmed, ())]))
 
@@ -167,12 +164,9 @@ def _forms() -> dict[str, list[str]]:
 
 
 def _american(word: str) -> str:
-    if "our" in word:
-        word = _BRITISH_OUR.sub(r"\1or", word, count=1)
-    if "is" in word:
-        word = _BRITISH_ISE.sub(r"\1iz", word, count=1)
-    if "ys" in word:
-        word = _BRITISH_YSE.sub(r"\1yz", word, count=1)
+    if "our" in word or "is" in word or "ys" in word:
+        for british, american in _AMERICAN.items():
+            word = word.replace(british, american, 1)
     return word
 
 

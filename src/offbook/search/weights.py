@@ -132,6 +132,11 @@ def by_words(recipe: Recipe) -> Recipe:
     )
 
 
+def is_prose(recipe: Recipe) -> bool:
+    """Whether it is for an ordinary message to an assistant, not for a question."""
+    return ASSISTANT.name in recipe.name and ASSISTANT_QUESTION.name not in recipe.name
+
+
 def assistant_share(user_chars: float | None, assistant_chars: float | None) -> float:
     """From 0, people chatting, to 1, a person with an assistant."""
     if not user_chars or not assistant_chars:

@@ -41,11 +41,12 @@ _STOP_WORDS_TEXT = (
     "yeah yes ok okay oh hey hi hello um uh hmm"
 )
 STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
-_BOILERPLATE_TEXT = (
+_ASKING_TEXT = (
     "remember recall remind forget tell say mention talk discuss know please kind type sort thing many "
     "question ask answer earlier previously previous again ago able"
 )
-_BOILERPLATE = frozenset(stem(word) for word in _BOILERPLATE_TEXT.split())
+ASKING_WORDS = frozenset(stem(word) for word in _ASKING_TEXT.split())
+"""Stems of words that make a question to memory and say nothing of what is asked for."""
 _CAPITALS_THAT_ARE_NO_STOP_WORDS = frozenset(("US", "IT", "WHO"))
 
 # Marks are no letters to `re`, yet belong to the word they stand in. The first ranges are Latin, Cyrillic, Hebrew and
@@ -61,7 +62,7 @@ _EMOJI = (
     "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff"
 )
 # Han with its iteration marks, kana, then Thai, Lao, Khmer and Burmese.
-_UNSPACED = (
+UNSPACED = (
     "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u3099-\u309f\u30a1-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u0e01-\u0e4e\u0e81-\u0ede\u1780-\u17d3\u1000-\u1049\u1050-\u109d"
 )
@@ -75,33 +76,31 @@ _TOKEN = re.compile(
     + rf"|[\U0001f1e6-\U0001f1ff]{{2}}|[{_EMOJI}][\ufe0f\U0001f3fb-\U0001f3ff]*"
     + rf"(?:\u200d[{_EMOJI}][\ufe0f\U0001f3fb-\U0001f3ff]*){{0,8}}"
 )
-_BY_SCRIPT = re.compile(rf"([{_UNSPACED}]+)|([{_HANGUL}]+)|([^{_UNSPACED}{_HANGUL}]+)")
+_BY_SCRIPT = re.compile(rf"([{UNSPACED}]+)|([{_HANGUL}]+)|([^{UNSPACED}{_HANGUL}]+)")
 _LETTER = re.compile(r".[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u17b4-\u17d3\u102b-\u103f]*")
-_RUN = re.compile(rf"([{_UNSPACED}]+)|([{_HANGUL}]+)")
-_HAS_CLUSTERS = re.compile("[\u0e01-\u0ede\u1000-\u109d\u1780-\u17d3]")
-_VARIATION = re.compile("[\ufe0f\U0001f3fb-\U0001f3ff]")
-# A breve on и makes another letter of it, й; every other mark is an accent here.
-_ACCENT = re.compile("[\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u200c\u200d](?<![иИ][\u0300-\u036f])")
+# What is dropped: accents, joiners, the colours of emoji. A breve on и makes another letter of it, й.
+_ACCENT = re.compile(
+    "[\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u200c\u200d\ufe0f\U0001f3fb-\U0001f3ff](?<![иИ][\u0300-\u036f])"
+)
 _LETTERS_WITHOUT_ACCENT = str.maketrans(
     {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d", "þ": "th", "ı": "i", "æ": "ae", "Æ": "AE",
      "œ": "oe", "Œ": "OE", "ß": "ss", "ẞ": "SS"}
 )  # fmt: skip
-_OTHER_LETTER = re.compile(f"[{''.join(map(chr, _LETTERS_WITHOUT_ACCENT))}]")
+_OTHER_LETTERS = tuple(map(chr, _LETTERS_WITHOUT_ACCENT))
 _ARABIC = re.compile("[\u0600-\u06ff\u0750-\u077f]")
 _ARABIC_MARKS = re.compile("[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06ed]")
 _ARABIC_LETTERS = str.maketrans("أإآٱىیةک", "ااااييهك")
 _ARABIC_STOP_WORDS_TEXT = "في من علي الي عن هل ما هذا هذه ذلك التي الذي ان انا انت هو هي مع او ثم كان قد لا يا"
 _ARABIC_STOP_WORDS = frozenset(_ARABIC_STOP_WORDS_TEXT.split())
-_ARTICLE = re.compile("(?:[وفبك]?ال|لل)(?=...)")
-_ARABIC_PREFIX = re.compile("[وبل](?=....)")
+_ARABIC_ARTICLES = ("وال", "فال", "بال", "كال", "ال", "لل")
+_ARABIC_PREFIXES = ("و", "ب", "ل")
 
-_NUMBER = re.compile(r"[vV]?\d+(?:[.:,_-]\d+)*\Z")
 _PIECE = re.compile(r"[^\W_]+")
-_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_CONTRACTION = re.compile(r"(?:'(?:s|ll|re|ve|d|m|S|LL|RE|VE|D|M))\Z")
+CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_NUMBER_SIGNS = str.maketrans(".:,_-", "     ")
+_CONTRACTIONS = frozenset(("s", "ll", "re", "ve", "d", "m"))
 # Letters and digits in turns, three times or more: not `page3`.
 _HASH = re.compile(r"(?:[A-Za-z]+[0-9]+[A-Za-z]|[0-9]+[A-Za-z]+[0-9])[A-Za-z0-9]*")
-_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)\Z")
 
 
 def terms(text: str) -> list[str]:
@@ -161,11 +160,11 @@ def plain_letters(text: str) -> str:
         return text
     bare = _ACCENT.sub("", unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).replace("’", "'")))
     bare = unicodedata.normalize("NFC", bare)
-    if _OTHER_LETTER.search(bare):  # to translate takes ten times as long as to look
+    if any(letter in bare for letter in _OTHER_LETTERS):  # to translate takes ten times as long as to look
         bare = bare.translate(_LETTERS_WITHOUT_ACCENT)
     if _ARABIC.search(bare):
         bare = _ARABIC_MARKS.sub("", bare).translate(_ARABIC_LETTERS)
-    return _VARIATION.sub("", bare)
+    return bare
 
 
 def is_latin(text: str) -> bool:
@@ -175,10 +174,15 @@ def is_latin(text: str) -> bool:
     return 2 * latin >= len(letters)
 
 
+def is_unspaced(text: str) -> bool:
+    """Whether some of it is in a script that puts no spaces between words, or particles behind them."""
+    return any(unspaced or hangul for unspaced, hangul, _ in _BY_SCRIPT.findall(text))
+
+
 def query_terms(text: str) -> list[str]:
     """The distinct terms of a question, without the words that only make it one."""
     distinct = list(dict.fromkeys(terms(text)))
-    return [term for term in distinct if term not in _BOILERPLATE] or distinct
+    return [term for term in distinct if term not in ASKING_WORDS] or distinct
 
 
 def _tokens(text: str) -> list[str]:
@@ -194,7 +198,7 @@ def _read(token: str) -> tuple[str, ...]:
     found: list[str] = []
     for unspaced, hangul, other in _BY_SCRIPT.findall(token):
         if unspaced:
-            found += _pairs(_letters(unspaced))
+            found += _pairs(_LETTER.findall(unspaced))
         elif hangul:
             found += _hangul(hangul)
         else:
@@ -208,19 +212,15 @@ _terms_of = lru_cache(maxsize=TOKENS_KEPT)(_read)
 def _single_letters(text: str) -> dict[str, None]:
     """Those that may be a word."""
     letters: dict[str, None] = {}
-    for unspaced, hangul in _RUN.findall(unicodedata.normalize("NFKC", text)):
+    for unspaced, hangul, _ in _BY_SCRIPT.findall(unicodedata.normalize("NFKC", text)):
         # What follows a Korean word is a particle more often than not, so only the first syllable may be one.
-        letters.update(dict.fromkeys(_letters(unspaced) if unspaced else hangul[0]))
+        letters.update(dict.fromkeys(_LETTER.findall(unspaced) if unspaced else hangul[:1]))
     return dict.fromkeys(letter[:MAX_TERM_CHARS] for letter in letters)
 
 
 def _plain(token: str) -> list[str]:
     """A token's words as they are, for a text of which nothing else would be left."""
     return [word[:MAX_TERM_CHARS] for word in _PIECE.findall(token.replace("'", "").casefold())]
-
-
-def _letters(unspaced: str) -> list[str]:
-    return _LETTER.findall(unspaced) if _HAS_CLUSTERS.search(unspaced) else list(unspaced)
 
 
 def _pairs(letters: list[str]) -> list[str]:
@@ -242,7 +242,7 @@ def _spaced(word: str) -> tuple[str, ...]:
     folded = folded.translate(_LETTERS_WITHOUT_ACCENT)
     if folded.isascii():
         return _latin(folded)
-    bare = _VARIATION.sub("", folded).casefold().strip(".@'&+-#_")
+    bare = folded.casefold().strip(".@'&+-#_")
     return (bare[:MAX_TERM_CHARS],) if bare else ()
 
 
@@ -251,10 +251,10 @@ def _arabic(word: str) -> tuple[str, ...]:
     bare = _ARABIC_MARKS.sub("", word).translate(_ARABIC_LETTERS).strip(".@'&+-#_\u200c\u200d")
     if not bare or bare in _ARABIC_STOP_WORDS:
         return ()
-    article = _ARTICLE.match(bare)
+    article = next((one for one in _ARABIC_ARTICLES if bare.startswith(one) and len(bare) >= len(one) + 3), "")
     if article:
-        return (bare[article.end() :][:MAX_TERM_CHARS],)
-    if _ARABIC_PREFIX.match(bare):
+        return (bare.removeprefix(article)[:MAX_TERM_CHARS],)
+    if bare.startswith(_ARABIC_PREFIXES) and len(bare) > 4:
         return (bare[:MAX_TERM_CHARS], bare[1:][:MAX_TERM_CHARS])
     return (bare[:MAX_TERM_CHARS],)
 
@@ -267,7 +267,8 @@ def _latin(token: str) -> tuple[str, ...]:
     if "'" in token:
         if token.lower().endswith("n't"):
             return ()
-        token = _CONTRACTION.sub("", token).replace("'", "")
+        word, _, ending = token.rpartition("'")
+        token = (word if ending.lower() in _CONTRACTIONS else token).replace("'", "")
     token = token.strip("_")
     if token.isalpha() and not _is_camel(token):
         return _word(token)
@@ -292,7 +293,7 @@ def _made_name(token: str) -> tuple[str, ...]:
     whole = token.lower()
     if not whole:
         return ()
-    if _NUMBER.match(token):
+    if _is_number(token):
         years = (
             [part for part in token.split("-") if len(part) == 4 and part[:2] in ("19", "20")] if "-" in token else []
         )
@@ -305,11 +306,18 @@ def _made_name(token: str) -> tuple[str, ...]:
     return (whole[:MAX_TERM_CHARS], *parts)
 
 
+def _is_number(token: str) -> bool:
+    """A version too: `v1.2.3`."""
+    digits = token[1:] if token[0] in "vV" else token
+    return all(part.isdecimal() for part in digits.translate(_NUMBER_SIGNS).split(" "))
+
+
 def _parts(token: str) -> list[str]:
     found: list[str] = []
     for piece in _PIECE.findall(token[: MAX_TERM_CHARS * MAX_PARTS]):
-        is_cut = (piece.isalpha() and not _is_camel(piece)) or _ORDINAL.match(piece)
-        for part in (piece,) if is_cut else _CAMEL.findall(piece):
+        is_ordinal = piece[:-2].isdecimal() and piece.endswith(("st", "nd", "rd", "th"))
+        is_cut = is_ordinal or (piece.isalpha() and not _is_camel(piece))
+        for part in (piece,) if is_cut else CAMEL.findall(piece):
             word = part.lower()
             if word != token.lower() and word not in STOP_WORDS and (len(word) > 1 or word.isdigit()):
                 found.append(stem(word)[:MAX_TERM_CHARS])
@@ -320,7 +328,7 @@ def _parts(token: str) -> list[str]:
 
 ENTRY_ID = "^m(?:[1-9a-f][0-9a-f]{0,14}|[1-7][0-9a-f]{15})$"
 """A place is between 1 and 2^63 - 1."""
-_ENTRY_ID = re.compile(ENTRY_ID)
+LAST_PLACE = 2**63 - 1
 
 
 def entry_id(place: int) -> str:
@@ -329,4 +337,8 @@ def entry_id(place: int) -> str:
 
 def place_named(name: str) -> int | None:
     """None for what is no entry's id."""
-    return int(name[1:], 16) if _ENTRY_ID.fullmatch(name) else None
+    try:
+        place = int(name[1:17], 16)
+    except ValueError:
+        return None
+    return place if 0 < place <= LAST_PLACE and entry_id(place) == name else None

@@ -30,7 +30,6 @@ INDEX, AGENTS, MEMORY, PARTS = "export.json", "agents", "memory.jsonl", "parts"
 LONGEST_STRING_BYTES = 65_536
 """A longer one gets a file of its own, so that a line can be read in an editor."""
 PART = "$part"
-_LOOKS_LIKE_A_PART = re.compile(r"\$+part")
 
 _decoder = msgspec.json.Decoder(Record)
 Keep = Callable[[str, bytes], None]
@@ -128,7 +127,7 @@ def brought_back(value: Any, fetch: Fetch) -> Any:
 
 
 def _is_like_a_part(value: dict[str, Any]) -> bool:
-    return len(value) == 1 and _LOOKS_LIKE_A_PART.fullmatch(next(iter(value))) is not None
+    return len(value) == 1 and (key := next(iter(value))).startswith("$") and key.lstrip("$") == PART[1:]
 
 
 def _private(path: Path) -> BinaryIO:

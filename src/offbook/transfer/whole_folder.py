@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from offbook.model.errors import InvalidInput
+from offbook.transfer.backup.archive import sync_folder
 
 
 def check_is_free(folder: Path) -> None:
@@ -33,15 +33,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         if folder.is_dir():
             folder.rmdir()
         unfinished.rename(folder)
-        _sync(folder.parent)
+        sync_folder(folder.parent)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

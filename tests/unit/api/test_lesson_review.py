@@ -16,8 +16,8 @@ from offbook.model.errors import NotFound, StoreError, WrongShape
 from offbook.model.lesson import LESSONS_SESSION, Lesson, LessonDraft
 from offbook.model.receipt import FORGOTTEN_TEXT
 from offbook.model.types import AuditDraft, Caller, Scope, now
-from offbook.rules.lessons.fold import as_draft
 from offbook.search.words import place_named
+from offbook.statements.lessons import as_draft
 from tests.unit.small_memory import caught_up, small_memory, user
 
 ADA = Caller(name="ada's laptop", agents=["main"])
@@ -32,8 +32,8 @@ async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
         yield opened
 
 
-async def learnt(memory: Memory, *texts: str, agent_id: str = "main") -> list[Lesson]:
-    """Each said in a session of its own, and learnt from that."""
+async def learnt(memory: Memory, *texts: str, agent_id: str = "main", quoted: str | None = None) -> list[Lesson]:
+    """Each said in a session of its own, and learnt from that: all of it, or what is quoted."""
     store: Store = memory._store
     drafts = []
     for number, text in enumerate(texts):
@@ -43,7 +43,7 @@ async def learnt(memory: Memory, *texts: str, agent_id: str = "main") -> list[Le
         drafts.append(
             LessonDraft(
                 kind="preference",
-                text=text,
+                text=quoted or text,
                 key=text,
                 confidence=0.5,
                 first_seen=now(),
@@ -150,7 +150,7 @@ async def test_recall_prefers_what_a_person_wrote(memory: Memory) -> None:
 
 async def test_what_else_a_message_says_still_holds(memory: Memory) -> None:
     long = "My landlord is called Ferdinand and lives in Linz. I like black tea best. The boiler was mended in March."
-    (lesson,) = await learnt(memory, long)
+    (lesson,) = await learnt(memory, long, quoted=TEA)
     await memory.judge_lesson("main", lesson.id, "edit", "I like green tea best.")
     await caught_up(memory)
     found = await memory.recall(memory.scope("new"), "What is my landlord called?")
@@ -257,14 +257,14 @@ async def test_a_rejection_leaves_what_other_lessons_say(memory: Memory) -> None
     assert "I like cheese." in [entry.text for entry in found.entries]
 
 
-async def test_an_edit_that_only_adds_leaves_what_was_said_true(memory: Memory) -> None:
+async def test_an_edit_stands_for_what_was_said_and_the_next_for_both(memory: Memory) -> None:
     (lesson,) = await learnt(memory, "My birthday is 5 May.")
-    await memory.judge_lesson("main", lesson.id, "edit", "Their birthday is 5 May 1990.")
-    assert await events(memory, "supersede") == []
-    found = await memory.recall(memory.scope("new"), "When is my birthday?")
-    assert {"My birthday is 5 May.", "Their birthday is 5 May 1990."} <= {entry.text for entry in found.entries}
-    await memory.judge_lesson("main", lesson.id, "edit", "Their birthday is 6 May 1990.")
-    assert len(await events(memory, "supersede")) == 1
+    for year in ("1990", "1991"):
+        await memory.judge_lesson("main", lesson.id, "edit", f"My birthday is 5 May {year}.")
+        await caught_up(memory)
+        found = await memory.recall(memory.scope("new"), "When is my birthday?")
+        assert [entry.text for entry in found.entries] == [f"My birthday is 5 May {year}."]
+    assert [event.details["replaced"] for event in await events(memory, "supersede")] == [1, 2]
 
 
 async def test_who_edits_does_not_say_it_once_more(memory: Memory) -> None:

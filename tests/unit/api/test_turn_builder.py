@@ -18,17 +18,22 @@ from offbook.api.memory_section_cache import MemorySectionCache
 from offbook.api.recall_service import RecallService
 from offbook.api.turn_builder import TurnBuilder
 from offbook.model.errors import StoreError, WrongShape
+from offbook.model.memory_entry import Supersession
 from offbook.model.settings import Settings
-from offbook.model.settings.sections import Embedding, TurnSettings
+from offbook.model.settings.sections import ContextBudget, Embedding, Search, TurnSettings
 from offbook.model.turn import PreparedTurn
-from offbook.model.types import Message, now
+from offbook.model.types import AuditDraft, Message, now
 from offbook.models.minilm import MiniLM
 from offbook.models.tokens import estimate_tokens
+from offbook.projections.lesson_corrections import retire_corrected
 from tests.unit.small_memory import assistant, caught_up, exchange, small_memory, talk, user
 
 PATIENT = TurnSettings(deadline=timedelta(seconds=20))
 """A busy machine is slow; what is late is tested by itself."""
 PLAIN = {"embedding": Embedding(model="none"), "turn": PATIENT}
+
+
+ALWAYS = Search(fallback="always")
 
 
 def plain_memory(home: Path, **fields: Any) -> Any:
@@ -65,7 +70,7 @@ async def tell_of_petra(memory: Memory) -> None:
     await say(
         memory,
         "mid",
-        user("Correction: my sister's wedding is on the 19th of June.", ts=ago(3)),
+        user("My sister's wedding is now on the 19th of June.", ts=ago(3)),
         assistant("Noted: the 19th of June.", ts=ago(3)),
     )
     await caught_up(memory)
@@ -79,9 +84,10 @@ async def test_in_a_new_session_what_was_told_weeks_ago_comes_to_mind_with_its_c
         await tell_of_petra(memory)
         turn = await prepared(memory, "What shall I give my sister for her wedding?")
     assert turn.intent == "plain"
-    assert "They corrected that (3 days ago): “Correction: my sister's wedding is on the 19th of June.”" in turn.recall
-    assert turn.recall.index("12th of June") < turn.recall.index("19th of June")
-    assert "no longer so" in turn.recall
+    assert "They corrected that (3 days ago): “My sister's wedding is now on the 19th of June.”" in turn.recall
+    assert turn.recall.index("12th of June") < turn.recall.rindex("19th of June")
+    assert "“My sister's wedding is on the 12th of June.” – no longer so." in turn.recall
+    assert "in mind.”" not in turn.recall, "what the agent answered is not what they corrected"
     assert "You said: “Noted: the 19th of June.”" in turn.recall
     assert "“My name is Nina and I am a nurse in Graz.”" in turn.memory
     assert turn.tokens.recall == estimate_tokens(turn.recall) <= turn.tokens.budget == 37_600
@@ -90,15 +96,15 @@ async def test_in_a_new_session_what_was_told_weeks_ago_comes_to_mind_with_its_c
 
 
 async def test_who_asks_for_memory_is_told_so_and_gets_the_whole(tmp_path: Path) -> None:
-    long = "The recipe for the lemon tart: " + " ".join(f"step {number} takes {number} spoons." for number in range(45))
+    long = "The recipe for the lemon tart: " + " ".join(f"step {number} takes {number} spoons." for number in range(90))
     async with plain_memory(tmp_path) as memory:
         await say(memory, "old", user(long, ts=ago(9)), assistant("That is a fine lemon tart.", ts=ago(9)))
         plain = await prepared(memory, "I would like to bake a lemon tart again")
         asked = await prepared(memory, "Do you remember the recipe for my lemon tart?")
     assert (plain.intent, asked.intent) == ("plain", "recall")
     assert "You remember." in asked.recall
-    assert "step 44" in asked.recall
-    assert "step 44" not in plain.recall
+    assert "step 89" in asked.recall
+    assert "step 89" not in plain.recall
     assert len(asked.recall) > len(plain.recall)
 
 
@@ -113,8 +119,26 @@ async def test_what_a_tool_gave_is_data(tmp_path: Path) -> None:
     assert turn.recall.endswith("</offbook-recall>")
 
 
-async def test_where_nothing_comes_to_mind_the_newest_said_is_marked(tmp_path: Path) -> None:
+async def test_where_nothing_was_said_about_it_nothing_is_told(tmp_path: Path) -> None:
     async with plain_memory(tmp_path) as memory:
+        await tell_of_petra(memory)
+        turn = await prepared(memory, "Why do cats purr?")
+    assert (turn.recall, turn.entries) == ("", [])
+
+
+async def test_where_the_thread_is_picked_up_the_newest_is_told_for_want_of_more(tmp_path: Path) -> None:
+    async with plain_memory(tmp_path) as memory:
+        await say(memory, "now", user("The car is on level three.", ts=ago(0.125)))
+        await say(memory, "old", user("The bicycle is locked to the northern fence.", ts=ago(2)))
+        interrupted = await prepared(memory, "zxqv wvut jjkq plmn")
+        resumed = await prepared(memory, "Where were we?", session="another")
+    assert [entry.score for entry in interrupted.entries] == [-1.0]
+    assert [entry.score for entry in resumed.entries] == [-1.0, -1.0]
+    assert "Nothing in particular comes to mind" in interrupted.recall
+
+
+async def test_by_the_documents_rule_the_newest_said_is_told_and_marked(tmp_path: Path) -> None:
+    async with plain_memory(tmp_path, search=ALWAYS) as memory:
         await say(
             memory,
             "old",
@@ -132,7 +156,7 @@ async def test_where_nothing_comes_to_mind_the_newest_said_is_marked(tmp_path: P
 
 
 async def test_what_is_before_the_agents_eyes_is_not_told_as_the_newest(tmp_path: Path) -> None:
-    async with plain_memory(tmp_path) as memory:
+    async with plain_memory(tmp_path, search=ALWAYS) as memory:
         await say(memory, "now", user("The car is parked on level three."), assistant("Level three of the garage."))
         alone = await prepared(memory, "zxqv wvut jjkq plmn")
         await say(memory, "old", user("The bicycle is locked to the northern fence."))
@@ -144,7 +168,7 @@ async def test_what_is_before_the_agents_eyes_is_not_told_as_the_newest(tmp_path
 
 async def test_the_newest_is_looked_for_behind_much_that_tools_gave(tmp_path: Path) -> None:
     gave = (Message(role="tool", content=f"exit status {code} and nothing else to see") for code in range(40))
-    async with plain_memory(tmp_path) as memory:
+    async with plain_memory(tmp_path, search=ALWAYS) as memory:
         await say(memory, "old", user("The bicycle is locked to the northern fence."), *gave)
         turn = await prepared(memory, "zxqv wvut jjkq plmn")
     assert [(one.text, one.score) for one in turn.entries] == [("The bicycle is locked to the northern fence.", -1.0)]
@@ -189,7 +213,8 @@ async def test_the_budget_is_hard(tmp_path: Path) -> None:
         wide = await prepared(memory, prompt)
     assert tight.tokens.budget == 2_000
     assert estimate_tokens(tight.recall) == tight.tokens.recall <= 2_000
-    assert len(tight.entries) < len(wide.entries) <= 10
+    assert len(tight.entries) <= len(wide.entries) <= 10
+    assert len(tight.recall) < len(wide.recall)
 
 
 async def test_no_other_agents_words_unless_opened_and_then_by_name(tmp_path: Path) -> None:
@@ -292,11 +317,12 @@ async def test_a_preview_changes_nothing(tmp_path: Path) -> None:
 async def test_parts_say_what_they_cost_and_why(tmp_path: Path) -> None:
     async with small_memory(tmp_path, turn=PATIENT) as memory:
         await tell_of_petra(memory)
+        await memory.maintain("main", tasks=["lessons"])
         await memory.pin("main", keyword="nurse")
         turn = await prepared(memory, "What shall I give my sister for her wedding?", explain=True)
         silent = await prepared(memory, "What shall I give my sister for her wedding?")
     kinds = {part.kind: part for part in turn.parts}
-    assert {"anchors", "pinned", "handover", "recalled"} <= set(kinds)
+    assert {"lessons", "pinned", "recalled"} <= set(kinds)
     assert all(part.tokens > 0 and part.why and part.text for part in turn.parts)
     assert sum(part.tokens for part in turn.parts if part.section == "recall") <= turn.tokens.recall
     assert silent.parts == []
@@ -314,12 +340,16 @@ async def test_a_new_session_opens_with_what_the_last_one_was_on(tmp_path: Path)
             assistant("I have begun. Which region do you want it in?", ts=ago(2)),
         )
         await caught_up(memory)
-        first = await prepared(memory, "Good morning to you, my friend")
-        await say(memory, "now", user("Good morning to you, my friend"), assistant("Good morning! How are you?"))
+        elsewhere = await prepared(memory, "Which spices go into a garam masala?")
+        same = await prepared(memory, "Is the billing service on the new cluster by now?")
+        first = await prepared(memory, "Good morning!")
+        await say(memory, "now", user("Good morning!"), assistant("Good morning! How are you?"))
         await caught_up(memory)
         second = await prepared(memory, "I am well, it is sunny outside")
+    assert elsewhere.recall == ""
+    assert "When you last spoke, 2 days ago" in same.recall
     assert "When you last spoke, 2 days ago, you were on this: “Please move the billing service" in first.recall
-    assert "Still open: “I asked the user: Which region do you want it in?”" in first.recall
+    assert "Still open: “I asked: Which region do you want it in?”" in first.recall
     assert "When you last spoke" not in second.recall
     assert "This conversation: 1 exchange so far" in second.recall
 
@@ -328,9 +358,9 @@ async def test_a_silence_is_noticed_whether_the_prompt_is_in_the_log_or_not(tmp_
     async with plain_memory(tmp_path) as memory:
         await say(memory, "now", user("Please move the fence back.", ts=ago(1)), assistant("Which way?", ts=ago(1)))
         await caught_up(memory)
-        before = await prepared(memory, "Good morning, here I am again")
-        await say(memory, "now", user("Good morning, here I am again"))
-        after = await prepared(memory, "Good morning, here I am again")
+        before = await prepared(memory, "Good morning, hello again!")
+        await say(memory, "now", user("Good morning, hello again!"))
+        after = await prepared(memory, "Good morning, hello again!")
         await say(memory, "other", user("The roof leaks a little.", ts=ago(0.125)), assistant("Oh.", ts=ago(0.125)))
         interrupted = await prepared(memory, "The roof still leaks, you know", session="other")
     assert "When you last spoke here, yesterday, you were on this: “Please move the fence back.”" in before.recall
@@ -356,13 +386,14 @@ async def test_topics_and_anchors_survive_a_restart_and_a_compaction(tmp_path: P
     async with plain_memory(tmp_path) as memory:
         await say(memory, "now", user("My name is Nina and I am a nurse."), assistant("Hello Nina."))
         await caught_up(memory)
+        await memory.maintain("main", tasks=["lessons"])
         await memory.post_compaction(memory.scope("now"))
     async with plain_memory(tmp_path) as memory:
         anchors = (await memory.anchors("main")).anchors
         turn = await prepared(memory, "What do you know of me by now?")
         assert (await memory.anchors("main", session_id="nobody")).anchors == []
     assert [(one.kind, one.text) for one in anchors] == [("identity", "My name is Nina and I am a nurse.")]
-    assert "Who they are" in turn.memory
+    assert "Who they are:\n- “My name is Nina and I am a nurse.”" in turn.memory
 
 
 # ── what is missing ──
@@ -498,32 +529,39 @@ async def test_what_was_taken_back_is_not_told_beside_what_was_said_to_it(tmp_pa
             "old",
             user("The Kestrel launch is on Friday the 14th."),
             assistant("The Kestrel launch on Friday, I will plan for it."),
-            user("Forget what I said about the Kestrel launch."),
-            assistant("Forgotten."),
+            user("The Kestrel launch is off."),
+            assistant("Understood."),
         )
         await caught_up(memory)
+        told = await prepared(memory, "When is the Kestrel launch going to be?", preview=True)
+        old_place, new_place = await memory._store.places(memory.scope("old"), [1, 3])
+        taken_back = Supersession(old_place=old_place, new_place=new_place, kind="retract", at=now())
+        await memory._store.supersede("main", [taken_back], AuditDraft(verb="supersede", actor="offbook"))
+        await retire_corrected(memory._store, "main", [new_place])
         turn = await prepared(memory, "When is the Kestrel launch going to be?")
+    assert "Friday" in told.recall
     assert "Friday" not in turn.recall
-    assert "Kestrel launch is on" not in turn.memory
+    assert "- “The Kestrel launch is on" not in turn.memory
 
 
 async def test_a_pin_that_was_corrected_is_left_to_recall(tmp_path: Path) -> None:
     async with plain_memory(tmp_path) as memory:
         await tell_of_petra(memory)
-        await memory.pin("main", keyword="12th of June")
+        assert (await memory.pin("main", keyword="12th of June")).changed == 2
         turn = await prepared(memory, "What shall I give my sister for her wedding?")
-    assert "Pinned" not in turn.memory or "My sister's wedding is on the 12th" not in turn.memory
+    assert "): “My sister's wedding is on the 12th" not in turn.memory
     assert "no longer so" in turn.recall
 
 
 async def test_what_still_holds_is_never_said_to_hold_no_more(tmp_path: Path) -> None:
     async with plain_memory(tmp_path) as memory:
-        await say(memory, "a", user("I live in Lisbon and my daughter has a severe nut allergy.", ts=ago(30)))
+        await say(memory, "a", user("I live in Lisbon. My daughter has a severe nut allergy.", ts=ago(30)))
         await say(memory, "b", user("We moved, I live in Porto now.", ts=ago(3)))
         await caught_up(memory)
         turn = await prepared(memory, "Does my daughter have an allergy, and where do I live?")
     assert turn.recall.count("severe nut allergy") == 1
-    assert "nut allergy.” – no longer so" not in turn.recall
+    assert "no longer so" not in turn.recall
+    assert "nut allergy.” – corrected since, at least in part." in turn.recall
     told = turn.recall.partition("comes to mind")[2]
     assert told.index("Lisbon") < told.index("Porto")
 
@@ -588,14 +626,15 @@ async def test_a_start_with_nothing_to_hand_over_is_no_compaction(tmp_path: Path
 
 
 async def test_a_smaller_window_is_shown_less(tmp_path: Path) -> None:
-    async with small_memory(tmp_path, turn=PATIENT) as memory:
+    async with small_memory(tmp_path, turn=PATIENT, context_budget=ContextBudget(memory_share=0.3)) as memory:
         await talk(memory, 60, "past")
         await memory.session_end(memory.scope("past"))
         await caught_up(memory)
         wide = await prepared(memory, "Please look at module_3 again")
-        narrow = await prepared(memory, "Please look at module_4 again", context_window=1_500)
-        again = await prepared(memory, "Please look at module_5 again", context_window=1_500)
-    assert narrow.tokens.memory <= int(1_500 * 0.65) < wide.tokens.memory
+        narrow = await prepared(memory, "Please look at module_4 again", context_window=1_400)
+        again = await prepared(memory, "Please look at module_5 again", context_window=1_400)
+    assert 0 < narrow.tokens.memory <= int(1_400 * 0.3)
+    assert int(1_400 * 0.65) < wide.tokens.memory
     assert again.memory == narrow.memory
 
 
@@ -633,23 +672,6 @@ async def test_a_huge_prompt_holds_nobody_up(tmp_path: Path) -> None:
     assert longest < 5
 
 
-async def test_a_task_that_was_taken_back_is_not_handed_over(tmp_path: Path) -> None:
-    async with plain_memory(tmp_path) as memory:
-        await say(
-            memory,
-            "old",
-            user("Please book the trip to Lisbon in May.", ts=ago(2)),
-            assistant("I'll look for flights to Lisbon first. Shall it be the morning?", ts=ago(2)),
-            user("Forget the Lisbon trip.", ts=ago(2)),
-            assistant("All right.", ts=ago(2)),
-        )
-        await caught_up(memory)
-        turn = await prepared(memory, "Good morning to you, my friend")
-    assert "book the trip" not in turn.memory
-    assert "you were on this" not in turn.recall
-    assert "Forget the Lisbon" not in turn.recall
-
-
 async def test_a_session_begun_anew_on_purpose_is_another_conversation(tmp_path: Path) -> None:
     """A host's `/new`: the agent has nothing of before in front of it, however short ago it was said."""
     async with plain_memory(tmp_path) as memory:
@@ -661,9 +683,10 @@ async def test_a_session_begun_anew_on_purpose_is_another_conversation(tmp_path:
         assert "This conversation" in before.recall
         await memory.session_end(memory.scope("chat"), reason="new")
         turn = await prepared(memory, "Where was the canoe, and which colour?", "chat")
+        greeted = await prepared(memory, "Good morning!", "chat")
     assert "behind the boathouse" in turn.recall
     assert "This conversation" not in turn.recall
-    assert "When you last spoke" in turn.recall
+    assert "When you last spoke" in greeted.recall
 
 
 @pytest.mark.parametrize(

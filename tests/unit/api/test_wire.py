@@ -21,6 +21,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "recall": {**OF_A_SESSION, "query": "x"},
     "prepareTurn": {**OF_A_SESSION, "prompt": "x"},
     "enrich": {**OF_A_SESSION, "query": "x"},
+    "unlink": {"entryId": "m1"},
     "lessons/judge": {"lessonId": "lesson-0001", "verdict": "accept"},
     "forget": {"reason": "", "matching": "x"},
     "import": {"records": []},

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from offbook import Client
-from offbook.model.summary import SourceSpan, SummaryView, Usage
+from offbook.model.summary import CompressionEstimate, SourceSpan, SummaryView, Usage
 from offbook.model.types import now
 
 EMPTY_COUNTS = {"messages": 0, "chars": 0, "sessions": 0, "noise": 0, "duplicates": 0, "conflicts": 0}
@@ -81,3 +81,19 @@ def summary(number: int, **fields: Any) -> SummaryView:
         "losses": [],
     }
     return SummaryView(**(given | fields))
+
+
+def estimate(**fields: Any) -> CompressionEstimate:
+    given: dict[str, Any] = {
+        "agent_id": "main",
+        "sessions": 2,
+        "waiting": 0,
+        "source_tokens": 12_000,
+        "summaries": 4,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "dollars": 0.0,
+        "summarizer": "extractive",
+        "counts": {"L1": 1},
+    }
+    return CompressionEstimate(**(given | fields))

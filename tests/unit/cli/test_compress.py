@@ -8,26 +8,8 @@ import pytest
 
 from offbook.cli import summaries
 from offbook.model.errors import WrongShape
-from offbook.model.summary import CompressionEstimate
-from tests.unit.cli.answering import Answering, status
+from tests.unit.cli.answering import Answering, estimate, status
 from tests.unit.cli.conftest import Run
-
-
-def estimate(**fields: Any) -> CompressionEstimate:
-    given = {
-        "agent_id": "main",
-        "sessions": 2,
-        "waiting": 0,
-        "source_tokens": 12_000,
-        "summaries": 4,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "dollars": 0.0,
-        "summarizer": "extractive",
-        "counts": {"L1": 1},
-    }
-    return CompressionEstimate(**(given | fields))
-
 
 PAID = {"input_tokens": 40_000, "output_tokens": 2_000, "dollars": 0.128, "summarizer": "openai gpt"}
 

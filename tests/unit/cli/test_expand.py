@@ -38,6 +38,12 @@ def test_the_messages_are_shown_as_the_log_shows_them(run: Run, provider: Answer
     assert provider.bodies("expand") == [{"summaryId": "L1-0003", "limit": 200}]
 
 
+def test_a_lesson_is_expanded_to_what_says_it(run: Run, provider: Answering) -> None:
+    provider.with_answers("expand", expansion(lines(4), summary_id="lesson-0007"))
+    assert run("expand", "Lesson-0007").stdout.endswith("words 4\n")
+    assert provider.bodies("expand") == [{"summaryId": "lesson-0007", "limit": 200}]
+
+
 def test_every_page_is_shown(run: Run, provider: Answering) -> None:
     pages = [expansion(lines(1, 2), next="0:2"), expansion([], next="0:5"), expansion(lines(6))]
     provider.with_answers("expand", *pages)

@@ -26,6 +26,13 @@ class Answering(Provider):
 
     is_away = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.pins: list[tuple[str, list[str]]] = []
+
+    def pin(self, *, session_id: str, message_ids: list[str], agent_id: str) -> None:
+        self.pins.append((f"agent:{agent_id}:{session_id}", message_ids))
+
     def __enter__(self) -> Answering:
         return self
 
@@ -51,6 +58,18 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> Answering:
     provider = Answering()
     monkeypatch.setattr(Invocation, "client", lambda _, **__: provider)
     return provider
+
+
+def test_what_was_pinned_in_swap_jsonl_is_pinned_when_it_comes(run: Run, tmp_path: Path, answering: Answering) -> None:
+    said = [{"id": id_, "role": "user", "content": f"Number {id_}.", "sessionKey": "chat"} for id_ in "abc"]
+    said[1] |= {"pinned": True}  # type: ignore[dict-item]
+    file = tmp_path / "swap.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in said))
+    assert run("import", "swap-jsonl", str(file), "--agent", "ann", "--dry-run").exit_code == 0
+    assert answering.pins == []
+    for _ in range(2):  # what is there already may have been unpinned since
+        assert run("import", "swap-jsonl", str(file), "--agent", "ann").exit_code == 0
+        assert answering.pins == [("agent:ann:chat", ["b"])]
 
 
 @pytest.mark.parametrize("name", TOLD_HERE)

@@ -1,4 +1,4 @@
-"""`pin`, `unpin`, `cross`, `reindex`, and what `status` and `doctor` say of the index, as they print."""
+"""`pin`, `unpin`, `unlink`, `cross`, `reindex`, and what `status` and `doctor` say of the index, as they print."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from offbook.api.embedded import open_memory
 from offbook.cli import upkeep
 from offbook.client.clients import Client
 from offbook.model.home import Home
-from offbook.model.memory_entry import CrossSearch, Pinned
+from offbook.model.memory_entry import CrossSearch, Pinned, Unlinked
 from offbook.model.settings import Settings
 from offbook.model.status import IndexStatus
 from offbook.models import weights
@@ -47,6 +47,21 @@ def test_entries_are_pinned_by_id_keyword_or_session(verb: str, run: Run, pinned
     assert json.loads(run(verb, "m1", "--json").stdout) == {"changed": 1, "entryIds": ["m1"]}
     assert pinned[0] == {"verb": verb, "entry_ids": ["m1", "m2"], "keyword": None, "session_id": None}
     assert pinned[1] == {"verb": verb, "entry_ids": None, "keyword": "wifi", "session_id": "chat"}
+
+
+def test_a_link_is_taken_back(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def unlink(self: Client, **what: Any) -> Unlinked:
+        asked.append(what)
+        return Unlinked(changed=0 if what["by_id"] else 2)
+
+    monkeypatch.setattr(Client, "unlink", unlink)
+    assert run("unlink", "m1").stdout == "m1 holds again: 2 links taken back\n"
+    assert "nothing changed" in run("unlink", "m1", "--by", "m2").stdout
+    assert json.loads(run("unlink", "m1", "--json").stdout) == {"changed": 2}
+    assert asked[:2] == [{"entry_id": "m1", "by_id": None}, {"entry_id": "m1", "by_id": "m2"}]
+    assert run("unlink").exit_code == 2
 
 
 @pytest.mark.parametrize("verb", ["pin", "unpin"])

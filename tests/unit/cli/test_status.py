@@ -14,6 +14,13 @@ def test_it_tells_how_far_the_summaries_are_and_who_writes_them(run: Run, provid
     assert told + "written by    openai gpt, else extractive\n" in run("status").stdout
 
 
+def test_it_tells_what_the_writer_has_used_today_and_may_use(run: Run, provider: Answering) -> None:
+    spending = {"tokens": 12_000, "dollars": 0.25, "maxTokens": 5_000_000, "maxDollars": 1.0}
+    provider.with_answers("status", status(summarizers=["host", "extractive"], spending=spending))
+    told = "written by    host, else extractive\ntoday         12,000 of 5,000,000 tokens, $0.25 of $1.00\n"
+    assert told in run("status").stdout
+
+
 def test_it_tells_why_somebody_does_not_write(run: Run, provider: Answering) -> None:
     provider.with_answers("status", status(troubles={"openai gpt": "the key is refused"}))
     result = run("status")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from offbook.context.handover import LastTime, handover, session_line, topics_line
+import pytest
+
+from offbook.context.handover import LastTime, handover, handover_reason, session_line, topics_line
 from offbook.model.summary import StateKind, StateRecord
-from offbook.model.turn import SessionInfo, Topic
+from offbook.model.turn import Intent, SessionInfo, Topic
 from offbook.model.types import GapKind
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -81,3 +83,43 @@ def test_what_they_return_to_and_what_they_have_left() -> None:
     assert topics_line(topics) == ("They keep returning to sourdough. They speak of oven. They have left visa for now.")
     assert topics_line([topic("visa", is_stale=True)]) == ""
     assert topics_line([]) == ""
+
+
+# ── where it is called for ──
+
+
+@pytest.mark.parametrize(
+    ("intent", "gap", "is_greeting", "found_in", "why"),
+    [
+        ("plain", None, False, set(), None),  # a new conversation about something else
+        ("plain", "new", False, {"another"}, None),
+        ("plain", None, False, {"last"}, "came to mind"),  # about the same thing
+        ("plain", None, True, set(), "picked up"),  # a greeting is about nothing else
+        ("plain", "interrupted", False, set(), "picked up"),
+        ("resume", None, False, set(), "picked up"),
+        ("resume", "continuous", False, set(), "picked up"),
+        ("plain", "continuous", True, {"last"}, None),
+    ],
+)
+def test_it_is_told_where_the_prompt_or_the_gap_calls_for_it(
+    intent: Intent, gap: GapKind | None, is_greeting: bool, found_in: set[str], why: str | None
+) -> None:
+    last = LastTime(NOW, session_id="last")
+    assert handover_reason(last, intent=intent, gap=gap, is_greeting=is_greeting, found_in=found_in) == why
+    assert handover_reason(None, intent="resume", gap=None, is_greeting=True, found_in=found_in) is None
+
+
+def test_the_last_words_are_told_only_where_they_are_picked_up() -> None:
+    last = LastTime(NOW, last_said="Pretend you are a pirate.", session_id="last")
+    assert "pirate" in handover(last, NOW)
+    assert handover(last, NOW, with_last_words=False) == ""
+
+
+def test_an_order_of_another_conversation_is_not_open() -> None:
+    order = record("open loop", "From now on, never write emails before I say GO.")
+    task = record("open loop", "Please send the contract to Ana by Friday.")
+    goal = record("goal", "Hire a clerk.")
+    elsewhere = handover(LastTime(NOW, [goal, order, task]), NOW)
+    assert "GO" not in elsewhere
+    assert "contract" in elsewhere
+    assert "GO" in handover(LastTime(NOW, [goal, order, task], is_here=True), NOW)

@@ -25,6 +25,10 @@ from offbook.search.query import read_query
         ("Please write a function that adds two numbers.", "plain"),
         ("Remember to buy milk tomorrow", "plain"),
         ("Where were the keys found in the end?", "plain"),
+        ("Compute precision, recall and f1 from these counts.", "plain"),
+        ("Draft a notice about the product recall.", "plain"),
+        ("Previously, the function returned null. Fix it.", "plain"),
+        ("Can you recall the name of the hotel?", "recall"),
         ("hm?", "brief"),
         ("", "brief"),
         ("👍", "brief"),
@@ -38,8 +42,9 @@ def test_who_asks_gets_more_and_longer() -> None:
     plain = retrieval_budget_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=False)
     asked = retrieval_budget_for("recall", Search(), ContextBudget(), 0.4, is_after_compaction=False)
     assert (plain.keep, asked.keep) == (5, 10)
-    assert (plain.said_chars, asked.said_chars) == (500, 1_500)
-    assert plain.min_score == asked.min_score == 0.4
+    assert (plain.said_chars, asked.said_chars) == (1_500, 3_000)
+    assert asked.min_probability < plain.min_probability == Search().min_probability
+    assert plain.min_score is asked.min_score is None
     assert plain.limit == asked.limit == 30
 
 
@@ -48,4 +53,11 @@ def test_after_a_compaction_it_is_broader() -> None:
     broad = retrieval_budget_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=True)
     assert broad.keep == 2 * plain.keep
     assert broad.limit == 2 * plain.limit
-    assert broad.min_score < plain.min_score
+    assert broad.min_probability < plain.min_probability
+
+
+def test_the_documents_rule_goes_by_the_cosine() -> None:
+    by_cosine = Search(qualifies="similarity")
+    plain = retrieval_budget_for("plain", by_cosine, ContextBudget(), 0.4, is_after_compaction=False)
+    broad = retrieval_budget_for("plain", by_cosine, ContextBudget(), 0.4, is_after_compaction=True)
+    assert (plain.min_score, broad.min_score) == (0.4, pytest.approx(0.3))

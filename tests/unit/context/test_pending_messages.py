@@ -72,7 +72,7 @@ async def test_more_room_shows_more_word_for_word(long_talk: Memory) -> None:
     for max_chars in (2_000, 5_000, 10_000, 15_000, 100_000):
         context = await long_talk.get_compressed_context(scope, max_chars)
         verbatim.append(sum(part.chars for part in context.parts if part.kind == "verbatim"))
-        assert context.chars > 0.7 * min(max_chars, 19_000)
+        assert context.chars > 0.55 * min(max_chars, 19_000)  # by whole sentences
     assert verbatim == sorted(verbatim)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offbook.context.prompt_text import Recalled, format_memory
+from offbook.context.prompt_text import Recalled, Room, format_memory
 from offbook.ingest.frames import frame, strip_frames
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.memory_entry import MemoryEntry, Replaced, Why
@@ -30,11 +30,12 @@ def entry(
     passed: timedelta = WEEKS,
     replaces: list[Replaced] | None = None,
     superseded_by: str | None = None,
+    followed_by: str | None = None,
 ) -> MemoryEntry:
     return MemoryEntry(
         id="s:1", agent_id=agent, session_id="s", text=text, ts=AT - passed, score=0.5, found_by=["text"],
         span=Span(first_seq=1, last_seq=1), tier="hot", pinned=False, origin=origin, superseded_by=superseded_by,
-        why=Why(replaces=replaces) if replaces else None,
+        followed_by=followed_by, why=Why(replaces=replaces) if replaces else None,
     )  # fmt: skip
 
 
@@ -43,7 +44,7 @@ def old(text: str, passed: timedelta = WEEKS) -> Replaced:
 
 
 def tell(one: Recalled, said_chars: int = 200, beside_chars: int = 100) -> str:
-    return format_memory(one, AT, own_agent="me", said_chars=said_chars, beside_chars=beside_chars)
+    return format_memory(one, AT, own_agent="me", room=Room(said_chars, beside_chars))
 
 
 @pytest.mark.parametrize(
@@ -90,8 +91,17 @@ def tell(one: Recalled, said_chars: int = 200, beside_chars: int = 100) -> str:
         (Recalled(entry(origin=""), "user"), "- They told you (3 weeks ago): “I moved to Lisbon.”"),
         (Recalled(entry(superseded_by="s:9"), "user"), "- They told you (3 weeks ago): “I moved to Lisbon.” – corrected since, at least in part."),
         (
+            # What was answered to it may hold no longer, too.
             Recalled(entry(superseded_by="s:9"), "user", after="Oh."),
-            "- They told you (3 weeks ago): “I moved to Lisbon.” – corrected since, at least in part. You said: “Oh.”",
+            "- They told you (3 weeks ago): “I moved to Lisbon.” – corrected since, at least in part.",
+        ),
+        (
+            Recalled(entry(followed_by="s:9"), "user", after="Oh."),
+            "- Earlier, they told you (3 weeks ago): “I moved to Lisbon.”",
+        ),
+        (
+            Recalled(entry("Lisbon.", origin="assistant", followed_by="s:9"), "assistant", before="Where to?"),
+            "- Earlier, you said (3 weeks ago): “Lisbon.”",
         ),
         (Recalled(entry(), "user", is_newest=True), "- Most recently, they told you (3 weeks ago): “I moved to Lisbon.”"),
         (Recalled(entry(), "user", "Nina", is_newest=True), "- Most recently, Nina told you (3 weeks ago): “I moved to Lisbon.”"),
@@ -200,8 +210,9 @@ def test_a_name_is_a_name(speaker: str, expected: str) -> None:
 
 def test_room() -> None:
     one = Recalled(entry("I moved to Lisbon. The flat is small. It has a view."), "user", after="How nice for you.")
+    room = Room(48, 100, frozenset(["lisbon"]))
     assert (
-        tell(one, said_chars=48)
+        format_memory(one, AT, own_agent="me", room=room)
         == "- They told you (3 weeks ago): “I moved to Lisbon. The flat is small. …” You said: “How nice for you.”"
     )
     assert "You said" not in tell(one, beside_chars=5)
@@ -231,7 +242,7 @@ def recalled(draw: st.DrawFn) -> Recalled:
     found = MemoryEntry(
         id=draw(hostile), agent_id=draw(labels), session_id="s", text=draw(hostile), ts=draw(moments), score=0.0, found_by=[],
         span=Span(first_seq=1, last_seq=1), tier="hot", pinned=draw(st.booleans()), origin=draw(labels),
-        superseded_by=draw(st.none() | hostile), why=draw(st.none() | st.just(Why(replaces=replaces))),
+        superseded_by=draw(st.none() | hostile), followed_by=draw(st.none() | hostile), why=draw(st.none() | st.just(Why(replaces=replaces))),
     )  # fmt: skip
     return Recalled(
         found, draw(labels), draw(st.none() | hostile), draw(hostile), draw(hostile), draw(hostile), draw(st.booleans())
@@ -241,7 +252,7 @@ def recalled(draw: st.DrawFn) -> Recalled:
 @settings(max_examples=60, deadline=None)
 @given(recalled(), moments, st.integers(-1, 300), st.integers(-1, 300))
 def test_whatever_is_told_stays_in_its_frame(one: Recalled, at: datetime, said_chars: int, beside_chars: int) -> None:
-    text = format_memory(one, at, own_agent="me", said_chars=said_chars, beside_chars=beside_chars)
+    text = format_memory(one, at, own_agent="me", room=Room(said_chars, beside_chars))
     assert all(line.startswith("- ") and len(line) > 2 for line in text.splitlines())
     assert len(text.splitlines()) <= 1 + (len(one.entry.why.replaces) if one.entry.why else 0)
     for line in text.splitlines():

@@ -60,11 +60,18 @@ def test_a_models_paragraph_becomes_a_line_a_sentence() -> None:
 
 
 def test_merging_keeps_days_speakers_and_what_is_new() -> None:
-    first = "[8 May 2023]\nThey: moved to Berlin; port 5433"
-    second = "[9 May 2023]\nThey: port 5433\nI: restarted Postgres"
+    first = "[8 May 2023]\nThey: We moved to Berlin in May. … The port is 5433 from now on."
+    second = "[9 May 2023]\nThey: The port is 5433 from now on.\nI: I restarted Postgres on the new port."
     assert merged([first, second], 1_000).text == (
-        "[8 May 2023]\nThey: moved to Berlin; port 5433\n[9 May]\nI: restarted Postgres"
+        "[8 May 2023]\nThey: We moved to Berlin in May.\n"
+        "[9 May]\nThey: The port is 5433 from now on.\nI: I restarted Postgres on the new port."
     )
+
+
+def test_what_a_person_lays_down_outlives_what_the_agent_writes() -> None:
+    order = "They: The budget is strictly under $20 a month, that is a deal-breaker."
+    talk = "\n".join(f"I: Option {n} gives you a dashboard with {n + 3} charts for the sales team." for n in range(30))
+    assert order in merged([f"[8 May 2023]\n{talk}", f"[9 May 2023]\n{order}\n{talk}"], 300).text
 
 
 def test_a_tie_of_texts_without_headings_is_merged_too() -> None:

@@ -214,6 +214,7 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
         await memory.judge_lesson("main", lesson.id, "reject")
         await memory.pin("main", keyword="cat")
         await memory.pin("main", keyword="cat", pinned=False)
+        await memory.unlink("main", "m100000001")
         await memory.reindex("main")
         (tmp_path / "wiki").write_text("in its way")
         await memory.maintain("main")

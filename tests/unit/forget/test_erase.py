@@ -21,9 +21,10 @@ from offbook.search.words import entry_id
 from tests.unit.forget.test_forgetting import files_with
 from tests.unit.small_memory import SMALL, caught_up, user
 
-WINE = "I prefer red wine over beer."
-OTTO = "My uncle Otto lives in Bern."
-PIA = "My cousin Pia lives in Oslo."
+WINE = "I prefer short answers about beer without bullet points."
+OTTO = "Our staging server Otto runs in Bern."
+PIA = "Our database server Pia runs in Oslo."
+TEA = "I prefer short answers without bullet points."
 
 Parts = tuple[Memory, SqliteStore]
 
@@ -46,7 +47,7 @@ async def learnt(memory: Memory, **said: list[str]) -> list[Lesson]:
 
 async def judged(memory: Memory) -> None:
     await memory.judge_lesson("main", "lesson-0001", "reject")
-    await memory.judge_lesson("main", "lesson-0002", "edit", "My uncle Otto lives in Zug.")
+    await memory.judge_lesson("main", "lesson-0002", "edit", "Our staging server Otto runs in Zug.")
     await memory.judge_lesson("main", "lesson-0003", "accept")
 
 
@@ -55,7 +56,9 @@ async def standing(store: SqliteStore) -> list[tuple[str, str, str]]:
 
 
 async def told(memory: Memory) -> str:
-    turn = await memory.prepare_turn(memory.scope("new"), "where does my uncle Otto live, and what do I drink?")
+    turn = await memory.prepare_turn(
+        memory.scope("new"), "where does our staging server Otto run, and what do I drink?"
+    )
     return msgspec.json.encode(turn).decode()
 
 
@@ -84,31 +87,31 @@ async def test_what_was_judged_stays_judged_when_one_of_its_sources_goes(parts: 
     assert "session r1" not in str(pages)
     await memory.maintain("main")
     assert await standing(store) == [
-        ("lesson-0001", "rejected", "They prefer red wine over beer."),
-        ("lesson-0002", "edited", "My uncle Otto lives in Zug."),
-        ("lesson-0003", "accepted", "Their cousin Pia lives in Oslo."),
+        ("lesson-0001", "rejected", "I prefer short answers about beer without bullet points."),
+        ("lesson-0002", "edited", "Our staging server Otto runs in Zug."),
+        ("lesson-0003", "accepted", "Our database server Pia runs in Oslo."),
     ]
     for lesson in await store.lessons("main"):
         assert lesson.times == 1
         assert "r1" not in {source.session_id for source in lesson.sources}
-    assert "red wine" not in (await memory.prepare_turn(memory.scope("new"), "hello")).memory
+    assert "bullet points" not in (await memory.prepare_turn(memory.scope("new"), "hello")).memory
     edited = await store.lesson("main", "lesson-0002")
     assert edited is not None
-    assert edited.learnt_text == "Their uncle Otto lives in Bern."
+    assert edited.learnt_text == "Our staging server Otto runs in Bern."
 
 
 @pytest.mark.parametrize("verdict", [None, "accept", "reject"])
 async def test_it_is_told_as_the_others_say_it(parts: Parts, verdict: Verdict | None) -> None:
     memory, store = parts
-    (lesson,) = await learnt(memory, r1=["I like tea."], r2=["I adore tea."])
-    assert (lesson.times, lesson.text) == (2, "They adore tea.")
+    (lesson,) = await learnt(memory, r1=[TEA], r2=[TEA.replace(".", "!")])
+    assert (lesson.times, lesson.text) == (2, TEA.replace(".", "!"))
     if verdict is not None:
         lesson = await memory.judge_lesson("main", lesson.id, verdict)
     assert (await memory.forget("main", session_id="r2")).residue == []
     (left,) = await store.lessons("main")
-    assert (left.id, left.status, left.times, left.text) == (lesson.id, lesson.status, 1, "They like tea.")
+    assert (left.id, left.status, left.times, left.text) == (lesson.id, lesson.status, 1, TEA)
     assert left.last_seen < lesson.last_seen
-    assert [name async for name in kept_with(store, "adore")] == []
+    assert [name async for name in kept_with(store, "points!")] == []
 
 
 async def kept_with(store: SqliteStore, word: str) -> AsyncIterator[str]:
@@ -119,26 +122,26 @@ async def kept_with(store: SqliteStore, word: str) -> AsyncIterator[str]:
 
 async def test_of_two_edits_the_first_is_forgotten(parts: Parts) -> None:
     memory, store = parts
-    await learnt(memory, r1=["My aunt Olga lives in Rom."])
+    await learnt(memory, r1=["Our database server Olga runs in Rom."])
     for town in ("Paris", "Madrid"):
-        await memory.judge_lesson("main", "lesson-0001", "edit", f"My aunt Olga lives in {town}.")
+        await memory.judge_lesson("main", "lesson-0001", "edit", f"Our database server Olga runs in {town}.")
     assert (await memory.forget("main", matching="Paris")).residue == []
     await memory.maintain("main")
-    assert await standing(store) == [("lesson-0001", "edited", "My aunt Olga lives in Madrid.")]
+    assert await standing(store) == [("lesson-0001", "edited", "Our database server Olga runs in Madrid.")]
     (said,) = await store.places(memory.scope("r1"), [1])
     assert len(await store.supersessions("main", [said])) == 1
 
 
 async def test_what_took_an_edit_back_is_forgotten(parts: Parts) -> None:
     memory, store = parts
-    await learnt(memory, r1=["My aunt Olga lives in Rom."])
-    await memory.judge_lesson("main", "lesson-0001", "edit", "My aunt Olga lives in Paris.")
+    await learnt(memory, r1=["Our database server Olga runs in Rom."])
+    await memory.judge_lesson("main", "lesson-0001", "edit", "Our database server Olga runs in Paris.")
     await memory.judge_lesson("main", "lesson-0001", "reject")
     written = memory.scope(LESSONS_SESSION)
     (paris, taken_back) = await store.places(written, [1, 2])
-    await memory.judge_lesson("main", "lesson-0001", "edit", "My aunt Olga lives in Madrid.")
+    await memory.judge_lesson("main", "lesson-0001", "edit", "Our database server Olga runs in Madrid.")
     assert (await memory.forget("main", entry_ids=[entry_id(taken_back)])).residue == []
-    assert await standing(store) == [("lesson-0001", "edited", "My aunt Olga lives in Madrid.")]
+    assert await standing(store) == [("lesson-0001", "edited", "Our database server Olga runs in Madrid.")]
     (madrid,) = await store.places(written, [3])
     assert [link.new_place for link in await store.supersessions("main", [paris]) if link.old_place == paris] == [
         madrid
@@ -148,12 +151,12 @@ async def test_what_took_an_edit_back_is_forgotten(parts: Parts) -> None:
 async def test_the_number_of_a_lesson_is_no_word_of_an_edit(parts: Parts) -> None:
     """Others name it, too: as what took their place."""
     memory, store = parts
-    await learnt(memory, r1=["I live in Rom."])
-    await learnt(memory, r2=["I live in Geheimweg now."])
+    await learnt(memory, r1=["Our production server runs in Rom."])
+    await learnt(memory, r2=["Our production server runs in Geheimweg now."])
     before = await store.lesson("main", "lesson-0001")
     assert before is not None
     assert before.replaced_by == "lesson-0002"
-    await memory.judge_lesson("main", "lesson-0002", "edit", "I live in Geheimweg, upstairs.")
+    await memory.judge_lesson("main", "lesson-0002", "edit", "Our production server runs in Geheimweg, upstairs.")
     assert (await memory.forget("main", matching="Geheimweg")).reached.lessons == 1
     assert await store.lesson("main", "lesson-0002") is None
     assert await store.lesson("main", "lesson-0001") == before
@@ -161,28 +164,31 @@ async def test_the_number_of_a_lesson_is_no_word_of_an_edit(parts: Parts) -> Non
 
 @pytest.mark.parametrize(
     ("edit", "status"),
-    [("Their aunt Olga lives in Rom, in Geheimweg.", "accepted"), ("My aunt Olga lives in Geheimweg.", "rejected")],
+    [
+        ("Our database server Olga runs in Rom, in Geheimweg.", "accepted"),
+        ("Our backup server Olga runs in Geheimweg.", "rejected"),
+    ],
 )
 async def test_of_an_edit_that_is_forgotten_the_judgement_stays(
     parts: Parts, tmp_path: Path, edit: str, status: str
 ) -> None:
     """Whoever added to what was learnt held it to be so; who wrote something else did not."""
     memory, store = parts
-    await learnt(memory, r1=["My aunt Olga lives in Rom."])
+    await learnt(memory, r1=["Our database server Olga runs in Rom."])
     await memory.judge_lesson("main", "lesson-0001", "edit", edit)
     assert (await memory.forget("main", matching="Geheimweg")).residue == []
     await memory.maintain("main")
-    assert await standing(store) == [("lesson-0001", status, "Their aunt Olga lives in Rom.")]
+    assert await standing(store) == [("lesson-0001", status, "Our database server Olga runs in Rom.")]
     assert files_with(tmp_path, "Geheimweg") == []
 
 
 async def test_an_edit_outlives_what_it_was_learnt_from(parts: Parts, tmp_path: Path) -> None:
     memory, store = parts
     await learnt(memory, r2=[OTTO])
-    await memory.judge_lesson("main", "lesson-0001", "edit", "My uncle Otto lives in Zug.")
+    await memory.judge_lesson("main", "lesson-0001", "edit", "Our staging server Otto runs in Zug.")
     assert (await memory.forget("main", session_id="r2")).residue == []
     await memory.maintain("main")
-    assert await standing(store) == [("lesson-0001", "edited", "My uncle Otto lives in Zug.")]
+    assert await standing(store) == [("lesson-0001", "edited", "Our staging server Otto runs in Zug.")]
     left = await store.lesson("main", "lesson-0001")
     assert left is not None
     assert left.learnt_text == FORGOTTEN_TEXT
@@ -195,12 +201,12 @@ async def test_retention_leaves_an_edited_lesson_that_was_said_since(parts: Part
     await asyncio.sleep(0.01)
     cut = now()
     await learnt(memory, r2=[OTTO])
-    await memory.judge_lesson("main", "lesson-0001", "edit", "My uncle Otto lives in Zug.")
+    await memory.judge_lesson("main", "lesson-0001", "edit", "Our staging server Otto runs in Zug.")
     receipt = await memory._background.forgetting.forget(
         "main", Selection(before=cut), reason="kept for long", by=EMBEDDED
     )
     assert receipt.reached.messages == 1
-    assert await standing(store) == [("lesson-0001", "edited", "My uncle Otto lives in Zug.")]
+    assert await standing(store) == [("lesson-0001", "edited", "Our staging server Otto runs in Zug.")]
 
 
 async def test_a_model_s_lesson_stays_only_where_all_of_it_is_said_elsewhere(parts: Parts) -> None:

@@ -23,10 +23,12 @@ from offbook.log.verification import verify
 from offbook.model.errors import StoreBusy
 from offbook.model.home import Home
 from offbook.model.lesson import LessonDraft
+from offbook.model.memory_entry import Supersession
 from offbook.model.receipt import FORGOTTEN_TEXT, ForgetReceipt, Selection
 from offbook.model.settings import Settings
 from offbook.model.summary import SourceSpan
 from offbook.model.types import EMBEDDED, AuditDraft, Message, now
+from tests.unit.projections.doubles import WordsJudge
 from tests.unit.small_memory import SMALL, assistant, caught_up, exchange, talk, user
 
 FACT = "the vault code is zanzibar 7741"
@@ -73,16 +75,16 @@ def assert_gone(receipt: ForgetReceipt) -> None:
 
 
 async def test_summaries_of_every_level_are_written_again_without_it(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (memory, store):
+    async with opened(tmp_path, summary_target_tokens=110) as (memory, store):
         for number in range(60):
-            told_so = number in (20, 40)  # where it is all there is to tell, a summary tells it
-            fact = f"Please look at src/{WORD}_{number}.py: the error is {WORD.upper()}7741, and Alice wants {WORD}."
-            said = [user(fact), assistant(f"I looked: {WORD} 7741 is {fact}")] if told_so else exchange(number)
+            told_so = number in (20, 40)  # a rule is worth telling, where there is room for a few lines
+            fact = f"Never ship anything to {WORD} harbour {number} on a Friday, because its customs office is closed."
+            said = [user(fact), assistant(f"I noted the rule for {WORD}: {fact}")] if told_so else exchange(number)
             await memory.on_message(memory.scope("chat"), said)
         await caught_up(memory)
         before = {one.id: one for one in await store.summaries("main", limit=1_000)}
         levels = {one.draft.level for one in before.values() if WORD in one.draft.text}
-        assert levels >= {1, 2}  # it was worth telling, so that its going proves something
+        assert levels == {1, 2, 3}  # it was worth telling, so that its going proves something
         receipt = await memory.forget("main", matching=WORD)
         assert_gone(receipt)
         assert receipt.reached.messages == 4
@@ -175,7 +177,8 @@ async def test_why_a_session_ended_goes_too(tmp_path: Path) -> None:
 async def test_a_sign_is_no_word(tmp_path: Path) -> None:
     """C is not C++: what only shares the letter stays, and is no residue."""
     async with opened(tmp_path) as (memory, store):
-        await memory.on_message(memory.scope("chat"), [user("I prefer vitamin C in the morning."), user("I know C++.")])
+        said = [user("I always want vitamin C with my breakfast."), user("I know C++.")]
+        await memory.on_message(memory.scope("chat"), said)
         await caught_up(memory)
         await memory.maintain("main", tasks=["lessons"])
         (lesson,) = await store.lessons("main")
@@ -374,17 +377,28 @@ async def test_entries_and_sessions_are_forgotten_as_they_are_named(tmp_path: Pa
         assert await faults(tmp_path, store) == []
 
 
-async def test_what_gave_way_to_it_gives_way_to_what_came_after(tmp_path: Path) -> None:
+async def test_what_gave_way_to_it_gives_way_to_what_came_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words_judge: WordsJudge
+) -> None:
     """Where the links went with the one between them."""
     async with opened(tmp_path) as (memory, store):
         scope = memory.scope("chat")
-        said = ["The meeting is on Friday.", "Sorry, I meant Monday.", "Sorry, I meant Tuesday."]
-        for text in said:
-            await memory.on_message(scope, [user(text)])
+        with monkeypatch.context() as unlinked:
+            unlinked.setattr(words_judge, "replaces", lambda pairs: [0.0] * len(pairs))
+            for text in (
+                "We meet on Friday.",
+                "The weekly meeting is now on Monday.",
+                "It is Tuesday now that we meet.",
+            ):
+                await memory.on_message(scope, [user(text)])
             await caught_up(memory)
         first, between, last = await store.places(scope, [1, 2, 3])
-        links = await store.supersessions("main", [first, between, last])
-        assert (between, last) in {(link.old_place, link.new_place) for link in links}
+        assert await store.supersessions("main", [first, between, last]) == []
+        chain = [
+            Supersession(old_place=old, new_place=new, kind="correction", at=now())
+            for old, new in ((first, between), (between, last))
+        ]
+        await store.supersede("main", chain, EVENT)
         assert_gone(await memory.forget("main", matching="Monday"))
         links = await store.supersessions("main", [first, between, last])
         assert [(link.old_place, link.new_place) for link in links] == [(first, last)]
@@ -425,7 +439,7 @@ async def test_other_memory_is_as_it_was(tmp_path: Path) -> None:
 
 async def beside_a_lesson(memory: Memory, folder: Path, *own: str) -> Path:
     """The page of a lesson that has nothing to do with it, with lines of a person's own."""
-    await memory.on_message(memory.scope("aunt"), [user("My uncle Otto lives in Bern.")])
+    await memory.on_message(memory.scope("aunt"), [user("Our staging server Otto runs in Bern.")])
     await caught_up(memory)
     await memory.maintain("main", tasks=["lessons", "wiki"])
     (page,) = folder.glob("wiki/main/lessons/lesson-0001.md")

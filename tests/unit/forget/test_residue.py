@@ -23,6 +23,7 @@ from offbook.model.lesson import LessonDraft
 from offbook.model.receipt import Unfinished
 from offbook.model.settings import Settings
 from offbook.model.types import AuditDraft, now
+from offbook.statements.reading import key_of
 from tests.unit.small_memory import SMALL, caught_up, exchange, user
 
 BEGAN = datetime(2026, 1, 31, 12, 0, 0, 123_000, UTC)
@@ -115,7 +116,7 @@ async def test_a_dry_run_counts_the_pages_of_lessons_too(tmp_path: Path) -> None
         )
         lesson = LessonDraft(
             text="The ferry leaves at nine from the pier.",
-            key="ferry",
+            key=key_of("The ferry leaves at nine from the pier."),  # the sentence is quoted under this key, too
             kind="fact",
             confidence=1.0,
             first_seen=now(),

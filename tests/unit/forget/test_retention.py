@@ -42,12 +42,12 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
 
 
 async def edited_by_hand(memory: Memory, folder: Path) -> Path:
-    await memory.on_message(memory.scope("chat"), [user("My uncle Otto lives in Bern.")])
+    await memory.on_message(memory.scope("chat"), [user("Our staging server Otto runs in Bern.")])
     await caught_up(memory)
     await memory.maintain("main", tasks=["lessons", "wiki"])
     (page,) = folder.glob("wiki/*/lessons/lesson-0001.md")
     text = page.read_text()
-    page.write_text(text.replace("lives in Bern.", f"lives in Bern, {SECRET} upstairs."))
+    page.write_text(text.replace("runs in Bern.", f"runs in Bern, {SECRET} upstairs."))
     assert page.read_text() != text
     await memory.on_message(memory.scope("other"), [user(f"The parcel goes to {SECRET}, please.")])
     await caught_up(memory)
@@ -66,7 +66,11 @@ async def test_an_edit_by_hand_is_taken_before_and_goes_with_the_rest(parts: Par
     assert "edits taken" not in {name for run in report.runs for name in run.did}
     assert files_with(tmp_path, "Geheimweg") == []
     (lesson,) = await store.lessons("main")
-    assert (lesson.id, lesson.status, lesson.text) == ("lesson-0001", "accepted", "Their uncle Otto lives in Bern.")
+    assert (lesson.id, lesson.status, lesson.text) == (
+        "lesson-0001",
+        "accepted",
+        "Our staging server Otto runs in Bern.",
+    )
 
 
 async def test_without_a_dry_run_before_it_too(parts: Parts, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from offbook.log.tiers import (
     BEGINNING_OF_TIME,
     END_OF_TIME,
     Offload,
+    OffloadedThrough,
     after,
     cooling,
     count_by_age,
@@ -23,9 +24,11 @@ from offbook.log.tiers import (
     hot_until,
     offload_decision,
     ordered_runs,
+    parsed_note,
     tier_of,
-    to_offload,
+    written_note,
 )
+from offbook.model.memory_entry import Hold
 from offbook.model.settings import Settings
 from offbook.model.settings.sections import Ttl
 from offbook.model.types import Tier
@@ -38,15 +41,13 @@ moments = st.datetimes(min_value=datetime(1901, 1, 1), max_value=datetime(8999, 
 hours = st.floats(min_value=0, allow_nan=False, allow_infinity=True)
 ttls = st.builds(Ttl, base_hours=hours, bump_hours=hours, max_hours=hours)
 retrievals = st.integers(min_value=0, max_value=10**9)
-arrivals = st.lists(st.integers(min_value=-50, max_value=50), max_size=40).map(sorted)
-"""Of messages that are not pinned."""
-pins = st.integers(min_value=0, max_value=40)
 limits = st.integers(min_value=0, max_value=40)
 
 
-def tier(arrived_at: datetime, at: datetime, retrievals: int = 0, ttl: Ttl = TTL, **facts: bool) -> Tier:
-    given = {"is_pinned": False, "is_offloaded": False} | facts
-    return tier_of(arrived_at, retrievals, ttl=ttl, at=at, **given)
+def tier(
+    arrived_at: datetime, at: datetime, retrievals: int = 0, ttl: Ttl = TTL, *, is_offloaded: bool = False, **held: Any
+) -> Tier:
+    return tier_of(arrived_at, Hold(retrievals=retrievals, **held), is_offloaded=is_offloaded, ttl=ttl, at=at)
 
 
 # ── A8 ──
@@ -67,21 +68,33 @@ def test_it_cools_from_hot_to_warm_to_cold(after_hours: float, expected: Tier) -
 
 def test_what_was_offloaded_is_cold_unless_it_is_pinned() -> None:
     assert tier(NOON, NOON, is_offloaded=True) == "cold"
-    assert tier(NOON, NOON, is_offloaded=True, is_pinned=True) == "hot"
+    assert tier(NOON, NOON, is_offloaded=True, pinned=True) == "hot"
+
+
+@pytest.mark.parametrize(("after_hours", "times", "expected"), [(1.9, 1, "warm"), (2, 1, "cold"), (11.9, 6, "warm")])
+@pytest.mark.parametrize("is_offloaded", [False, True])
+def test_what_is_cold_is_warm_again_for_a_while_after_a_retrieval(
+    after_hours: float, times: int, expected: Tier, is_offloaded: bool
+) -> None:
+    year_ago = NOON - timedelta(days=365)
+    at = NOON + timedelta(hours=after_hours)
+    assert tier(year_ago, NOON, is_offloaded=is_offloaded) == "cold"
+    assert tier(year_ago, at, times, retrieved_at=NOON, is_offloaded=is_offloaded) == expected
+    assert tier(year_ago, NOON + timedelta(hours=48), 10**9, retrieved_at=NOON) == "cold"
 
 
 @given(moments, moments, retrievals, ttls, st.booleans())
 def test_what_is_pinned_is_hot_at_any_time(
     arrived_at: datetime, at: datetime, times: int, ttl: Ttl, is_offloaded: bool
 ) -> None:
-    assert tier(arrived_at, at, times, ttl, is_pinned=True, is_offloaded=is_offloaded) == "hot"
+    assert tier(arrived_at, at, times, ttl, pinned=True, is_offloaded=is_offloaded) == "hot"
 
 
 @given(moments, moments, retrievals, ttls, st.booleans(), st.booleans())
 def test_everything_is_in_exactly_one_tier_whatever_the_clock_says(
     arrived_at: datetime, at: datetime, times: int, ttl: Ttl, is_pinned: bool, is_offloaded: bool
 ) -> None:
-    assert tier(arrived_at, at, times, ttl, is_pinned=is_pinned, is_offloaded=is_offloaded) in WARMTH
+    assert tier(arrived_at, at, times, ttl, pinned=is_pinned, is_offloaded=is_offloaded) in WARMTH
 
 
 @given(moments, moments, retrievals, ttls)
@@ -107,44 +120,33 @@ def test_a_retrieval_never_cools(arrived_at: datetime, at: datetime, times: int,
 # ── A9 ──
 
 
+def of_one_moment(count: int, pinned: int = 0, **limits: int) -> Offload:
+    """Of a batch: all of it arrived at once."""
+    return offload_decision(
+        np.full(count, AT, np.int64),
+        np.arange(1, count + 1, dtype=np.int64),
+        np.full(count, AT + HOUR, np.int64),
+        np.arange(count) < pinned,
+        offloaded=None,
+        at=AT + 1,
+        **limits,
+    )
+
+
 def test_over_the_threshold_the_oldest_go_until_as_many_are_left_as_are_kept() -> None:
     settings = Settings()
-    threshold, keep = settings.prune_threshold, settings.prune_keep
-    assert to_offload(range(500), hot=500, threshold=threshold, keep=keep) == 0
-    assert to_offload(range(501), hot=501, threshold=threshold, keep=keep) == 101
+    limits = {"threshold": settings.prune_threshold, "keep": settings.prune_keep}
+    assert of_one_moment(500, **limits) == Offload(0, None, 500)
+    assert of_one_moment(600, **limits) == Offload(200, OffloadedThrough(AT, 200), 600)
+    assert of_one_moment(10, pinned=3, threshold=8, keep=6) == Offload(4, OffloadedThrough(AT, 7), 10)
+    assert of_one_moment(4, pinned=4, threshold=2, keep=1) == Offload(0, None, 4)
 
 
-def test_pinned_ones_stay_and_count() -> None:
-    assert to_offload(range(7), hot=10, threshold=8, keep=6) == 4
-    assert to_offload([], hot=4, threshold=2, keep=1) == 0
-
-
-def test_what_arrived_at_once_goes_at_once_or_stays() -> None:
-    assert to_offload([5, 5, 5], hot=3, threshold=2, keep=1) == 0
-    assert to_offload([4, 5, 5, 5], hot=4, threshold=2, keep=1) == 1
-    assert to_offload([5, 5, 5], hot=3, threshold=2, keep=0) == 3
-
-
-@given(arrivals, pins, limits, limits)
-def test_offloading_leaves_what_is_kept_and_never_part_of_a_moment(
-    movable: list[int], pinned: int, threshold: int, keep: int
-) -> None:
-    hot = len(movable) + pinned
-    gone = to_offload(movable, hot=hot, threshold=threshold, keep=keep)
-    if hot <= threshold:
-        assert gone == 0
-        return
-    wanted = min(max(0, hot - keep), len(movable))
-    assert gone <= wanted
-    assert gone in (0, len(movable)) or movable[gone - 1] < movable[gone]
-    assert len(set(movable[gone:wanted])) <= 1, "only what arrived with the first that stays is left beyond that"
-
-
-@given(arrivals, pins, limits, limits)
-def test_offloading_twice_moves_nothing_more(movable: list[int], pinned: int, threshold: int, keep: int) -> None:
-    hot = len(movable) + pinned
-    gone = to_offload(movable, hot=hot, threshold=threshold, keep=keep)
-    assert to_offload(movable[gone:], hot=hot - gone, threshold=threshold, keep=keep) == 0
+def test_a_note_is_read_as_it_was_written_also_an_older_one() -> None:
+    for through in (OffloadedThrough(AT), OffloadedThrough(AT, 7 << 32 | 5)):
+        assert parsed_note(written_note(through)) == through
+    assert parsed_note(NOON.isoformat()) == OffloadedThrough(AT)
+    assert parsed_note("yesterday") is parsed_note(f"{NOON.isoformat()} here") is None
 
 
 class Said(NamedTuple):
@@ -164,40 +166,48 @@ instants = st.one_of(
     st.integers(min_value=micros(BEGINNING_OF_TIME), max_value=micros(END_OF_TIME)),
 )
 sayings = st.lists(st.builds(Said, instants, st.integers(min_value=0, max_value=30), st.booleans()), max_size=40)
-notes = st.none() | instants
+notes = st.none() | st.builds(OffloadedThrough, instants, st.integers(min_value=0, max_value=41))
 clocks = instants
 
 
-def decided(said: list[Said], ttl: Ttl, gone: int | None, at: int, threshold: int, keep: int) -> Offload:
+def decided(
+    said: list[Said],
+    ttl: Ttl,
+    gone: OffloadedThrough | None,
+    at: int,
+    threshold: int,
+    keep: int,
+    places: list[int] | None = None,
+) -> Offload:
     return offload_decision(
         np.array([one.arrived for one in said], np.int64),
+        np.arange(1, len(said) + 1, dtype=np.int64) if places is None else np.array(places, np.int64),
         np.array([micros(hot_until(moment(one.arrived), one.retrievals, ttl)) for one in said], np.int64),
         np.array([one.is_pinned for one in said], np.bool_),
-        offloaded_through=gone,
+        offloaded=gone,
         at=at,
         threshold=threshold,
         keep=keep,
     )
 
 
-def tiers_of(said: Iterable[Said], ttl: Ttl, gone: int | None, at: int) -> list[Tier]:
-    through = None if gone is None else min(gone, at)
+def tiers_of(said: Iterable[Said], ttl: Ttl, gone: OffloadedThrough | None, at: int) -> list[Tier]:
+    through = None if gone is None else gone.not_after(at)
     return [
         tier_of(
             moment(one.arrived),
-            one.retrievals,
-            is_pinned=one.is_pinned,
-            is_offloaded=through is not None and one.arrived <= through,
+            Hold(retrievals=one.retrievals, pinned=one.is_pinned),
+            is_offloaded=through is not None and through.covers(one.arrived, place),
             ttl=ttl,
             at=moment(at),
         )
-        for one in said
+        for place, one in enumerate(said, 1)
     ]
 
 
 @given(sayings, ttls, notes, clocks, limits, limits)
 def test_an_offload_takes_the_oldest_no_more_than_needed_and_nothing_pinned(
-    said: list[Said], ttl: Ttl, gone: int | None, at: int, threshold: int, keep: int
+    said: list[Said], ttl: Ttl, gone: OffloadedThrough | None, at: int, threshold: int, keep: int
 ) -> None:
     before = tiers_of(said, ttl, gone, at)
     made = decided(said, ttl, gone, at, threshold, keep)
@@ -207,16 +217,18 @@ def test_an_offload_takes_the_oldest_no_more_than_needed_and_nothing_pinned(
     moved = [one for one, was, is_ in zip(said, before, later, strict=True) if was != is_]
     assert len(moved) == made.moved
     assert not any(one.is_pinned for one in moved)
-    assert made.moved <= max(0, made.hot - keep)
-    assert not moved or made.hot > threshold
+    movable = [one for one, was in zip(said, before, strict=True) if was == "hot" and one.arrived <= at]
+    movable = [one for one in movable if not one.is_pinned]
+    assert made.moved == (min(max(0, made.hot - keep), len(movable)) if made.hot > threshold else 0)
     staying = [one.arrived for one, is_ in zip(said, later, strict=True) if is_ == "hot" and not one.is_pinned]
-    assert not moved or max(one.arrived for one in moved) < min(staying, default=END_MICROS)
-    assert made.through is None or (made.through <= at and (gone is None or made.through > min(gone, at)))
+    assert not moved or max(one.arrived for one in moved) <= min(staying, default=END_MICROS)
+    assert made.through is None or made.through.arrived <= at
+    assert made.through is None or gone is None or made.through > gone.not_after(at)
 
 
 @given(sayings, ttls, notes, clocks, limits, limits)
 def test_an_offload_done_twice_changes_nothing(
-    said: list[Said], ttl: Ttl, gone: int | None, at: int, threshold: int, keep: int
+    said: list[Said], ttl: Ttl, gone: OffloadedThrough | None, at: int, threshold: int, keep: int
 ) -> None:
     made = decided(said, ttl, gone, at, threshold, keep)
     if made.through is not None:
@@ -225,7 +237,7 @@ def test_an_offload_done_twice_changes_nothing(
 
 @given(sayings, ttls, notes, st.lists(clocks, min_size=1, max_size=5), limits, limits)
 def test_a_clock_that_jumps_never_moves_what_is_pinned_and_never_loses_anything(
-    said: list[Said], ttl: Ttl, gone: int | None, clock: list[int], threshold: int, keep: int
+    said: list[Said], ttl: Ttl, gone: OffloadedThrough | None, clock: list[int], threshold: int, keep: int
 ) -> None:
     for at in clock:
         made = decided(said, ttl, gone, at, threshold, keep)
@@ -238,23 +250,26 @@ def test_a_clock_that_jumps_never_moves_what_is_pinned_and_never_loses_anything(
 @given(sayings, ttls, limits, limits)
 def test_it_does_not_depend_on_the_order_they_come_in(said: list[Said], ttl: Ttl, threshold: int, keep: int) -> None:
     made = decided(said, ttl, None, AT, threshold, keep)
-    assert decided(said[::-1], ttl, None, AT, threshold, keep) == made
+    backwards = list(range(len(said), 0, -1))
+    assert decided(said[::-1], ttl, None, AT, threshold, keep, backwards) == made
 
 
 # ── counting ──
 
 
 @given(st.lists(instants, max_size=40), ttls, notes, clocks)
-def test_counting_by_age_is_looking_at_each(arrivals: list[int], ttl: Ttl, gone: int | None, at: int) -> None:
+def test_counting_by_age_is_looking_at_each(
+    arrivals: list[int], ttl: Ttl, gone: OffloadedThrough | None, at: int
+) -> None:
     arrived = np.array(arrivals, np.int64)
     cooled, chilled = cooling(moment(at), ttl)
-    through = None if gone is None else min(gone, at)
     count = count_by_age(
         arrived,
+        np.arange(1, len(arrived) + 1, dtype=np.int64),
         ordered_runs(arrived),
         cooled=micros(cooled),
         chilled=micros(chilled),
-        offloaded_through=through,
+        offloaded=None if gone is None else gone.not_after(at),
     )
     assert sum(count.values()) == len(arrivals), "each in exactly one"
     # Where time begins there is nothing before, and where it ends nothing after: the two need not agree there, nor

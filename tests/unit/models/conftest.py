@@ -48,3 +48,8 @@ def unpackaged(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine where the data package is not installed."""
     model = msgspec.structs.replace(weights.MINILM, package="no_such_package_of_weights")
     monkeypatch.setattr(weights, "MINILM", model)
+
+
+@pytest.fixture(autouse=True)
+def words_judge() -> None:
+    """Here the real one judges."""

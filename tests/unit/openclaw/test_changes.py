@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from offbook.client.config_files.editing import MISSING, value_at
 from offbook.model.errors import InvalidInput
 from offbook.openclaw.changes import LEVELS, Level, Wishes, planned
+from offbook.openclaw.tool_access import TOOLS
 
 HOST: dict[str, Any] = {"gateway": {"port": 1}, "plugins": {"entries": {"other": {"enabled": True}}}}
 
@@ -41,6 +44,40 @@ def test_what_each_level_writes() -> None:
     assert recall["entries"]["offbook"]["hooks"] == {"allowConversationAccess": True, "allowPromptInjection": True}
     assert "slots" not in recall
     assert after(HOST, "hot-swap")["plugins"]["slots"] == {"contextEngine": "offbook"}
+
+
+def test_an_agent_with_a_tool_profile_gets_the_tools() -> None:
+    profiled = {"id": "coder", "tools": {"profile": "coding", "alsoAllow": ["browser", "swap_cross"]}}
+    agents = [{"id": "main"}, profiled, {"id": "full", "tools": {"profile": "full"}}]
+    config = HOST | {"agents": {"list": agents, "entries": {"chat": {"tools": {"profile": "messaging"}}}}}
+    there = after(config)
+    also = there["agents"]["list"][1]["tools"]["alsoAllow"]
+    assert also[:2] == ["browser", "swap_cross"]
+    assert sorted(also[1:]) == sorted(TOOLS)
+    assert there["agents"]["entries"]["chat"]["tools"]["alsoAllow"] == list(TOOLS)
+    assert [there["agents"]["list"][at] for at in (0, 2)] == [agents[0], agents[2]]
+    assert planned(there, Wishes("capture", plugin_folder="/p"), paths_of(there)).changes == []
+    gone = after(there, "off")["agents"]
+    assert gone["list"][1]["tools"] == {"profile": "coding", "alsoAllow": ["browser"]}
+    assert gone["entries"]["chat"]["tools"] == {"profile": "messaging"}
+
+
+@pytest.mark.parametrize("item", ["offbook", "group:plugins", "*"])
+def test_tools_that_are_let_in_already(item: str) -> None:
+    config = HOST | {"tools": {"profile": "coding", "alsoAllow": [item]}}
+    assert after(config)["tools"] == config["tools"]
+
+
+def test_a_list_of_ones_own_is_left_alone_and_told() -> None:
+    config = HOST | {"tools": {"profile": "coding", "allow": ["read"]}}
+    plan = planned(config, Wishes("capture", plugin_folder="/p"), {})
+    assert plan.config["tools"] == config["tools"]
+    assert ["tools.allow" in note and "swap_status" in note for note in plan.notes] == [True]
+
+
+def test_the_tools_are_those_of_the_plugin() -> None:
+    manifest = Path(__file__).parents[3] / "plugins" / "openclaw" / "openclaw.plugin.json"
+    assert sorted(json.loads(manifest.read_text())["contracts"]["tools"]) == sorted(TOOLS)
 
 
 @pytest.mark.parametrize("level", LEVELS)

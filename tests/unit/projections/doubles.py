@@ -1,4 +1,4 @@
-"""A model of a few lines, at the edge where the real one would be, and the settings that name it."""
+"""Models of a few lines, at the edge where the real ones would be, and the settings that name them."""
 
 from __future__ import annotations
 
@@ -51,6 +51,24 @@ class WordsEmbedder:
 
     def close(self) -> None:
         self.is_closed = True
+
+
+class WordsJudge:
+    """Stands in for `RelationModel`: a later text that says “now” takes the place of an earlier one with which it shares
+    a telling word. Where it says “perhaps”, too, that is less sure."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[str, str]] = []
+
+    def replaces(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        self.pairs += pairs
+        return [_replaces(earlier, later) for earlier, later in pairs]
+
+
+def _replaces(earlier: str, later: str) -> float:
+    words = set(terms(later))
+    shared = (words & set(terms(earlier))) - {"now", "perhaps"}
+    return 0.0 if "now" not in words or not shared else 0.4 if "perhaps" in words else 0.99
 
 
 class Shelf:

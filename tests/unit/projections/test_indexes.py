@@ -136,19 +136,6 @@ async def test_a_damaged_message_is_passed_over_and_the_others_are_found(
     assert await rows_with(indexes, "number9") == [8]
 
 
-async def test_messages_beside_a_damaged_one_are_linked_too(
-    store: SqliteStore, indexes: Indexes, tmp_path: Path
-) -> None:
-    await add(store, "I live in Lisbon.")
-    await add(store, "Something that will be damaged.")
-    await add(store, "I live in Berlin now.")
-    places = await places_of(store)
-    tamper(tmp_path / "offbook.db", f"UPDATE messages SET content = '{{' WHERE place = {places[1]}")
-    await indexed(indexes)
-    links = await store.supersessions("main", places)
-    assert [(link.old_place, link.new_place) for link in links] == [(places[0], places[2])]
-
-
 async def test_another_history_under_the_same_name_begins_anew(blobs: BlobFiles, tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "one.db")
     await add(store, *numbered(5))
@@ -201,8 +188,8 @@ async def test_made_anew_of_the_one_before_it_is_the_same(
     await add(store, Message(role="assistant", content="I have no memory of that."))
     await indexed(indexes)
     read: list[str] = []
-    is_question = saying.is_question
-    monkeypatch.setattr(saying, "is_question", lambda text: read.append(text) or is_question(text))
+    asks = saying.asks
+    monkeypatch.setattr(saying, "asks", lambda text: read.append(text) or asks(text))
     await indexes.rebuild("main")
     await indexed(indexes)
     index = indexes.peek("main")
@@ -211,7 +198,7 @@ async def test_made_anew_of_the_one_before_it_is_the_same(
     assert len(set(expected["flags"].tolist())) > 2
     assert len(read) == len(expected)
     read.clear()
-    await indexes.rebuild("main", relinked=[])
+    await indexes.rebuild("main", keeps_flags=True)
     await add(store, "Is it new?")
     await indexed(indexes)
     index = indexes.peek("main")
@@ -316,24 +303,6 @@ async def test_who_is_cancelled_leaves_nothing_half_done_and_lets_nobody_in_betw
     await indexes.close()
 
 
-async def test_what_was_taken_by_who_was_cancelled_is_linked_by_the_next(
-    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await add(store, "I live in Lisbon.")
-    await indexed(indexes)
-    await add(store, "I live in Berlin now.")
-    begun, may_go_on = slow(monkeypatch, "take")
-    task = asyncio.create_task(indexed(indexes))
-    await until(begun.is_set)
-    task.cancel()
-    may_go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await indexes.close()
-    places = await places_of(store)
-    assert len(await store.supersessions("main", places)) == 1
-
-
 async def test_a_full_disk_breaks_nothing(
     store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -425,27 +394,6 @@ async def test_who_cannot_wait_has_what_there_is_in_time(
     may_go_on.set()
     await worker
     assert await indexed(indexes) == await places_of(store)
-
-
-async def test_linking_that_takes_long_is_left_to_the_worker(
-    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await add(store, "I live in Lisbon.")
-    await indexed(indexes)
-    await add(store, "I live in Berlin now.")
-    with monkeypatch.context() as patch:
-
-        async def never(*args: object) -> None:
-            await asyncio.Event().wait()
-
-        patch.setattr(indexes._linker, "link", never)
-        started = time.monotonic()
-        # Time enough to take the message on a busy machine, too.
-        async with indexes.following("main", seconds=1) as (index, has_all):
-            assert time.monotonic() - started < 20
-            assert (index.rows.count, has_all) == (2, False)
-    await indexed(indexes)
-    assert len(await store.supersessions("main", await places_of(store))) == 1
 
 
 async def test_what_cannot_be_written_can_be_read(

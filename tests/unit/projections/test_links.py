@@ -1,27 +1,60 @@
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from offbook.log.sqlite.store import SqliteStore
-from offbook.model.memory_entry import PlacedMessage, Supersession
+from offbook.model.errors import ModelUnavailable
+from offbook.model.memory_entry import Supersession
 from offbook.model.types import AuditEvent, Message, Scope
+from offbook.projections import links as linking
+from offbook.projections.base import Batch, Erased
+from offbook.projections.embedders import Embedders
 from offbook.projections.indexes import Indexes
-from offbook.projections.links import Linker
-from offbook.search.index.agent_index import AgentIndex
+from offbook.projections.link_pairs import MOST_PAIRS
+from offbook.projections.links import THROUGH, Links
 from tests.unit.log.sqlite.test_sqlite import tamper
-from tests.unit.projections.conftest import CHAT, add, indexed, places_of
+from tests.unit.projections.conftest import add, indexed, places_of
+from tests.unit.projections.doubles import WordsJudge, settings_for
+from tests.unit.statements.said import BUDGET, DATABASE
 
 WORK = Scope(agent_id="main", session_id="work")
 OTHERS = Scope(agent_id="other", session_id="chat")
+LISBON, BERLIN = "I live in Lisbon with my daughter.", "I live in Berlin now."
+OLD = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def judge() -> WordsJudge:
+    return WordsJudge()
+
+
+@pytest.fixture
+def links(store: SqliteStore, indexes: Indexes, judge: WordsJudge, tmp_path: Path) -> Links:
+    return Links(store, indexes, Embedders(settings_for("none").embedding, tmp_path / "models"), judge)
+
+
+async def linked(links: Links, indexes: Indexes, agent_id: str = "main") -> dict[str, int]:
+    await indexed(indexes, agent_id)
+    did: dict[str, int] = {}
+    for _ in range(100):
+        piece = await links.advance(Batch(agent_id))
+        did = {name: did.get(name, 0) + piece.did.get(name, 0) for name in (*did, *piece.did)}
+        if piece.is_done:
+            return did
+    raise AssertionError("never done")
 
 
 async def links_of(store: SqliteStore, agent_id: str = "main") -> list[Supersession]:
     return await store.supersessions(agent_id, await places_of(store, agent_id))
+
+
+async def pairs_of(store: SqliteStore) -> list[tuple[int, int]]:
+    """Which message, counted from the first, gives way to which."""
+    places = await places_of(store)
+    return sorted((places.index(one.old_place), places.index(one.new_place)) for one in await links_of(store))
 
 
 async def noted(store: SqliteStore, agent_id: str = "main") -> list[AuditEvent]:
@@ -29,211 +62,230 @@ async def noted(store: SqliteStore, agent_id: str = "main") -> list[AuditEvent]:
     return [event for event in events if event.verb == "supersede"]
 
 
-async def test_a_correction_of_what_was_just_said_is_linked(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, "The meeting is on Friday.")
-    await indexed(indexes)
-    await add(store, "Sorry, I meant Monday.")
-    await indexed(indexes)
-    places = await places_of(store)
-    (link,) = await links_of(store)
-    assert (link.old_place, link.new_place) == (places[0], places[1])
-    assert link.kind != "restate"
+def by(name: str, text: str) -> Message:
+    return Message(role="user", content=text, name=name)
 
 
-async def test_a_new_value_replaces_that_of_another_session(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, "I live in Lisbon.", "Nice weather again today.")
-    await add(store, "I live in Berlin now.", scope=WORK)
-    await indexed(indexes)
-    places = await places_of(store)
+# ── what replaces what ──
+
+
+async def test_what_was_said_later_replaces_what_was_said_before(
+    store: SqliteStore, indexes: Indexes, links: Links
+) -> None:
+    await add(store, LISBON, BUDGET)
+    await add(store, BERLIN, scope=WORK)
+    assert await linked(links, indexes) == {"linked": 1}
     (link,) = await links_of(store)
-    assert (link.old_place, link.new_place, link.kind) == (places[0], places[2], "restate")
+    places = await places_of(store)
+    assert (link.old_place, link.new_place, link.kind) == (places[0], places[2], "correction")
     (event,) = await noted(store)
     assert (event.actor, event.session_id) == ("offbook", "work")
-    assert event.details == {"seq": 1, "replaced": 1, "kind": "restate"}
+    assert event.details == {"seq": 1, "replaced": 1, "kind": "correction"}
 
 
-async def test_in_the_same_batch_too(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, "I live in Lisbon.", "I work at Acme.", "I live in Berlin now.")
-    await indexed(indexes)
-    places = await places_of(store)
-    assert [(link.old_place, link.new_place) for link in await links_of(store)] == [(places[0], places[2])]
+async def test_what_is_less_sure_is_told_as_said_since(store: SqliteStore, indexes: Indexes, links: Links) -> None:
+    await add(store, LISBON, "I perhaps live in Berlin with my daughter now.")
+    await linked(links, indexes)
+    assert [one.kind for one in await links_of(store)] == ["since"]
 
 
-async def test_run_twice_it_links_once(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, "I live in Lisbon.", "I live in Berlin now.")
-    await indexed(indexes)
-    before = await links_of(store)
-    for _ in range(2):
-        await indexes.rebuild("main")
-        await indexed(indexes)
-    assert await links_of(store) == before
-    assert len(before) == len(await noted(store)) == 1
+async def test_of_what_said_more_the_rest_still_holds(store: SqliteStore, indexes: Indexes, links: Links) -> None:
+    await add(store, f"{LISBON} {DATABASE}", BERLIN)
+    await linked(links, indexes)
+    assert [one.kind for one in await links_of(store)] == ["partly"]
 
 
-async def test_what_was_looked_through_is_not_again_but_for_those_named(
-    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
+async def test_what_only_adds_asks_or_is_said_again_replaces_nothing(
+    store: SqliteStore, indexes: Indexes, links: Links, judge: WordsJudge
 ) -> None:
-    await add(store, "I live in Lisbon.", "I live in Berlin now.")
-    await add(store, "The meeting is on Friday.", "Sorry, I meant Monday.")
-    await indexed(indexes)
-    places = await places_of(store)
-    before = await links_of(store)
-    assert len(before) == 2
-    looked: list[int] = []
-    link = Linker.link
-
-    async def noting(self: Linker, agent_id: str, index: AgentIndex, messages: Sequence[PlacedMessage]) -> None:
-        looked.extend(placed.place for placed in messages)
-        await link(self, agent_id, index, messages)
-
-    monkeypatch.setattr(Linker, "link", noting)
-    await indexes.rebuild("main", relinked={places[1]})
-    await indexed(indexes)
-    assert looked == [places[1]]
-    await indexes.rebuild("main", relinked=())
-    await add(store, "I live in Rome now.", scope=WORK)
-    await indexed(indexes)
-    assert looked[1:] == (await places_of(store))[-1:]
+    await add(store, LISBON, BUDGET, BERLIN.upper(), BERLIN, "Where do I live now?", DATABASE)
+    await linked(links, indexes)
+    assert await pairs_of(store) == [(0, 2), (0, 3)]
+    assert (BERLIN.upper(), BERLIN) not in judge.pairs
 
 
-async def test_never_across_agents(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, "I live in Lisbon.")
-    await add(store, "I live in Berlin now.", scope=OTHERS)
-    for agent_id in ("main", "other"):
-        await indexed(indexes, agent_id)
-        assert await links_of(store, agent_id) == []
-        assert await noted(store, agent_id) == []
-
-
-async def test_another_speaker_replaces_nothing(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, Message(role="user", content="I live in Lisbon.", name="Ada"))
-    await add(store, Message(role="user", content="I live in Berlin now.", name="Grace"))
-    await add(store, Message(role="assistant", content="I live in the cloud now."))
-    await indexed(indexes)
-    assert await links_of(store) == []
-
-
-async def test_an_old_statement_is_found_among_many(store: SqliteStore, indexes: Indexes) -> None:
+async def test_an_old_statement_is_found_among_many(
+    store: SqliteStore, indexes: Indexes, links: Links, judge: WordsJudge
+) -> None:
     await add(store, "My favourite colour is green.", scope=WORK)
     for number in range(40):
-        await add(store, *(f"Something else about topic{number} and thing{one}." for one in range(10)), scope=CHAT)
-    await indexed(indexes)
+        await add(store, *(f"Something else about topic{number} and thing{one}." for one in range(10)))
+    await linked(links, indexes)
     await indexes.commit("main", at_once=True)
-    await add(store, "My favorite color is blue.", scope=CHAT)
-    await indexed(indexes)
-    places = await places_of(store)
-    assert [(link.old_place, link.new_place) for link in await links_of(store)] == [(places[0], places[-1])]
+    judge.pairs.clear()
+    await add(store, "My favourite colour is blue now.")
+    await linked(links, indexes)
+    assert await pairs_of(store) == [(0, 401)]
+    assert len(judge.pairs) <= MOST_PAIRS
 
 
-async def test_a_damaged_message_keeps_nothing_else_from_being_linked(
-    store: SqliteStore, indexes: Indexes, tmp_path: Path
-) -> None:
-    await add(store, "I live in Lisbon.", "I live by the sea.")
-    await indexed(indexes)
-    places = await places_of(store)
-    tamper(tmp_path / "offbook.db", f"UPDATE messages SET content = '{{' WHERE place = {places[1]}")
-    await add(store, "I live in Berlin now.")
-    assert len(await indexed(indexes)) == 3
-    links = await store.supersessions("main", places)
-    assert [link.old_place for link in links] == places[:1]
+# ── who ──
 
 
-async def test_what_only_adds_is_not_linked(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, "I live in Lisbon.", "I have a cat.", "I have a dog.", "Where do I live?", "I like Lisbon.")
-    await indexed(indexes)
+async def test_nobody_speaks_for_another(store: SqliteStore, indexes: Indexes, links: Links) -> None:
+    await add(store, by("Ada", LISBON), by("Grace", BERLIN))
+    await add(store, Message(role="assistant", content="You live in Lisbon with your daughter."))
+    await linked(links, indexes)
     assert await links_of(store) == []
+    await add(store, by("Ada", BERLIN))
+    await linked(links, indexes)
+    assert await pairs_of(store) == [(0, 3), (2, 3)], "what the agent said a person may correct"
 
 
-BLUE = "My favourite colour is blue."
-RED = "Actually, my favourite colour is red."
+async def test_never_across_agents(store: SqliteStore, indexes: Indexes, links: Links) -> None:
+    await add(store, LISBON)
+    await add(store, BERLIN, scope=OTHERS)
+    for agent_id in ("main", "other"):
+        await linked(links, indexes, agent_id)
+        assert await links_of(store, agent_id) == []
+        assert await noted(store, agent_id) == []
 
 
 @pytest.mark.parametrize(
     "foreign",
     [
-        Message(role="user", content=[{"type": "tool-result", "toolCallId": "x", "content": RED}]),
-        Message(role="user", content=[{"type": "tool_result", "tool_use_id": "x", "content": RED}]),
-        Message(role="user", content=RED, origin="web"),
-        Message(role="user", content=RED, tool_call_id="x"),
-        Message(role="user", content="Forget that.", origin="web"),
-        Message(role="tool", content=RED, tool_call_id="x"),
+        Message(role="user", content=[{"type": "tool-result", "toolCallId": "x", "content": BERLIN}]),
+        Message(role="user", content=[{"type": "tool_result", "tool_use_id": "x", "content": BERLIN}]),
+        Message(role="user", content=BERLIN, origin="web"),
+        Message(role="user", content=BERLIN, tool_call_id="x"),
+        Message(role="tool", content=BERLIN, tool_call_id="x"),
     ],
 )
-async def test_what_is_not_ones_own_replaces_nothing(store: SqliteStore, indexes: Indexes, foreign: Message) -> None:
-    await add(store, BLUE, foreign)
-    await indexed(indexes)
+async def test_what_is_not_ones_own_neither_replaces_nor_is_replaced(
+    store: SqliteStore, indexes: Indexes, links: Links, foreign: Message
+) -> None:
+    await add(store, LISBON, foreign)
+    await linked(links, indexes)
+    assert await links_of(store) == []
+    await add(store, "I live in Rome now.")
+    await linked(links, indexes)
+    assert await pairs_of(store) == [(0, 2)]
+
+
+async def test_ones_own_origin_is_ones_own(store: SqliteStore, indexes: Indexes, links: Links) -> None:
+    blocks = [{"type": "tool-result", "toolCallId": "x", "content": "done"}, {"type": "text", "text": BERLIN}]
+    await add(store, LISBON, Message(role="user", content=blocks, origin="user"))
+    await linked(links, indexes)
+    assert await pairs_of(store) == [(0, 1)]
+
+
+# ── when ──
+
+
+async def test_old_history_that_comes_late_gives_way(store: SqliteStore, indexes: Indexes, links: Links) -> None:
+    await add(store, BERLIN)
+    await linked(links, indexes)
+    await add(store, Message(role="user", content=LISBON, ts=OLD), scope=WORK)
+    await linked(links, indexes)
+    assert await pairs_of(store) == [(1, 0)]
+    (link,) = await links_of(store)
+    assert link.at > OLD + timedelta(days=365)
+
+
+async def test_an_old_correction_corrects_nothing_newer(store: SqliteStore, indexes: Indexes, links: Links) -> None:
+    await add(store, LISBON, Message(role="user", content=BERLIN, ts=OLD))
+    await linked(links, indexes)
     assert await links_of(store) == []
 
 
-async def test_what_is_not_ones_own_is_not_replaced(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, Message(role="user", content=BLUE, origin="web"), RED, Message(role="user", content="Hm."))
-    await indexed(indexes)
-    assert await links_of(store) == []
+async def test_a_clock_ahead_of_ours_delays_no_link(store: SqliteStore, indexes: Indexes, links: Links) -> None:
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    await add(store, LISBON, Message(role="user", content=BERLIN, ts=ahead))
+    await add(store, "I live in Rome now.")
+    await linked(links, indexes)
+    assert await pairs_of(store) == [(0, 1), (0, 2), (1, 2)]
+    assert all(link.at <= datetime.now(UTC) for link in await links_of(store))
 
 
-async def test_ones_own_origin_is_ones_own(store: SqliteStore, indexes: Indexes) -> None:
-    blocks = [{"type": "tool-result", "toolCallId": "x", "content": "done"}, {"type": "text", "text": RED}]
-    await add(store, BLUE, Message(role="user", content=blocks, origin="user"))
-    await indexed(indexes)
+# ── once, however often it is done ──
+
+
+async def test_run_again_or_anew_it_links_once(store: SqliteStore, indexes: Indexes, links: Links) -> None:
+    await add(store, LISBON, BERLIN)
+    await linked(links, indexes)
+    before, head = await links_of(store), await store.audit_head("main")
+    assert len(before) == 1
+    for note in (None, "", "x", "-3", "９", "9" * 40):
+        await store.set_agent_note("main", THROUGH, note, None)
+        assert await linked(links, indexes) == {}
+    await links.rebuild("main")
+    assert await linked(links, indexes) == {}
+    assert await links_of(store) == before
+    assert await store.audit_head("main") == head
+
+
+async def test_made_anew_it_is_what_had_grown(
+    store: SqliteStore, indexes: Indexes, links: Links, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linking, "MESSAGES_AT_A_TIME", 3)
+    cities = ("Rome", "Oslo", "Graz", "Bonn", "Lyon", "Kyiv")
+    for city in cities:
+        await add(store, f"I live in {city} now.", BUDGET, f"The weather of {city} is fine.")
+        await linked(links, indexes)
+    before = await pairs_of(store)
+    assert {new for _, new in before} == {3, 6, 9, 12, 15}
+    await links.rebuild("main")
+    await linked(links, indexes)
+    assert await pairs_of(store) == before
+
+
+async def test_what_is_forgotten_takes_its_links_with_it_and_who_is_named_is_compared_again(
+    store: SqliteStore, indexes: Indexes, links: Links, judge: WordsJudge
+) -> None:
+    await add(store, LISBON, BERLIN)
+    await linked(links, indexes)
+    places = await places_of(store)
+    erased = Erased("main", [], lambda _text: False, places=places[:1], relinked=places[1:])
+    assert [one.what for one in await links.check("main", erased)] == ["it leads from or to it"]
+    judge.pairs.clear()
+    await links.forget(erased)
+    assert judge.pairs == [(LISBON, BERLIN)]
     assert len(await links_of(store)) == 1
 
 
-async def test_old_history_that_comes_late_gives_way(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, "My favourite colour is green.")
-    await add(store, Message(role="user", content=BLUE, ts=datetime(2020, 1, 1, tzinfo=UTC)), scope=WORK)
+async def test_a_cursor_that_was_damaged_is_found(store: SqliteStore, indexes: Indexes, links: Links) -> None:
+    await add(store, LISBON, BERLIN)
+    assert await links.check("main") == []
+    await linked(links, indexes)
+    assert await links.check("main") == []
+    for note in ("999999999", "x"):
+        await store.set_agent_note("main", THROUGH, note, None)
+        assert [one.where for one in await links.check("main")] == ["links"]
+
+
+# ── what is in the way costs nothing ──
+
+
+async def test_a_damaged_message_keeps_nothing_else_from_being_linked(
+    store: SqliteStore, indexes: Indexes, links: Links, tmp_path: Path
+) -> None:
+    await add(store, LISBON)
+    await add(store, "I live by the sea.")
     await indexed(indexes)
     places = await places_of(store)
-    (link,) = await links_of(store)
-    assert (link.old_place, link.new_place, link.kind) == (places[1], places[0], "restate")
-    assert link.at > datetime(2021, 1, 1, tzinfo=UTC)
+    tamper(tmp_path / "offbook.db", f"UPDATE messages SET content = '{{' WHERE place = {places[1]}")
+    await add(store, BERLIN)
+    await linked(links, indexes)
+    assert [link.old_place for link in await store.supersessions("main", places)] == places[:1]
 
 
-async def test_an_old_correction_corrects_nothing_newer(store: SqliteStore, indexes: Indexes) -> None:
-    old = datetime(2020, 1, 1, tzinfo=UTC)
-    await add(store, "The meeting is on Friday.", "My phone number is 555-1234.")
-    await add(store, Message(role="user", content="Sorry, I meant Monday.", ts=old))
-    await add(store, Message(role="user", content="Delete my phone number.", ts=old), scope=WORK)
-    await indexed(indexes)
+async def test_stray_and_oversized_messages_cost_nothing(
+    store: SqliteStore, indexes: Indexes, links: Links, judge: WordsJudge
+) -> None:
+    await add(store, LISBON, "", " \n", "?", "ok", "```\n" + BERLIN + "\n```", BERLIN, noise="heartbeat")
+    await add(store, "word " * 200_000, f"{'word ' * 20_000}. {BERLIN}", "猫" * 50_000)
+    await linked(links, indexes)
     assert await links_of(store) == []
+    assert max((len(text) for pair in judge.pairs for text in pair), default=0) <= 1_000
 
 
-async def test_a_clock_ahead_of_ours_delays_no_link(store: SqliteStore, indexes: Indexes) -> None:
-    ahead = datetime.now(UTC) + timedelta(hours=1)
-    await add(store, BLUE, Message(role="user", content=RED, ts=ahead))
-    await add(store, "My favourite colour is green now.")
-    await indexed(indexes)
-    places = await places_of(store)
-    links = await links_of(store)
-    assert {(link.old_place, link.new_place) for link in links} == {
-        (places[0], places[1]),
-        (places[0], places[2]),
-        (places[1], places[2]),
-    }
-    assert all(link.at <= datetime.now(UTC) for link in links)
+async def test_without_its_model_nothing_is_linked_and_nothing_waits(
+    store: SqliteStore, indexes: Indexes, links: Links, judge: WordsJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_pairs: object) -> list[float]:
+        raise ModelUnavailable("not there")
 
-
-async def test_a_fact_is_taken_back_wherever_it_was_said(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, "My phone number is 555-1234.", "My dog is called Rex.")
-    await add(store, "Delete my phone number.", "Forget that my dog is called Rex.", scope=WORK)
-    await indexed(indexes)
-    places = await places_of(store)
-    links = await links_of(store)
-    assert [(link.old_place, link.new_place, link.kind) for link in links] == [
-        (places[0], places[2], "retract"),
-        (places[1], places[3], "retract"),
-    ]
-
-
-async def test_an_answer_to_a_question_takes_nothing_back(store: SqliteStore, indexes: Indexes) -> None:
-    offered = Message(role="assistant", content="Noted. Do you want me to book the flight?")
-    for answer in ("Never mind.", "Forget it.", "Ignore that."):
-        await add(store, "I'm allergic to peanuts, this is important.", offered, answer)
-    await indexed(indexes)
+    monkeypatch.setattr(judge, "replaces", away)
+    await add(store, LISBON, BERLIN)
+    assert await linked(links, indexes) == {}
     assert await links_of(store) == []
-
-
-async def test_a_batch_of_statements_is_linked_fast(store: SqliteStore, indexes: Indexes) -> None:
-    await add(store, *(f"My favourite thing{number} is red and blue." for number in range(200)))
-    started = time.process_time()
-    await indexed(indexes)
-    assert time.process_time() - started < 2  # about 0.4 s: it is in the way of a recall

@@ -441,7 +441,7 @@ async def test_a_session_that_fails_is_tried_again_and_stays_in_the_backlog() ->
     async with running(runner):
         runner.notify(Scope(agent_id="ada", session_id="chat"))
         await until(lambda: len(attempts) == 1)
-        assert runner.waiting("summaries", "ada") == 1
+        assert runner.waiting("summaries", "ada") >= 1  # with the first look at the agent, where that is still to come
         await until(lambda: len(attempts) == 3 and runner.backlog() == 0)
 
 

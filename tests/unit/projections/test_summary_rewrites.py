@@ -15,6 +15,7 @@ import pytest
 
 from offbook.api.memory import Memory
 from offbook.context.pending_messages import PendingMessages, ReadSpan
+from offbook.context.summary_prompts import tokens_for_statements
 from offbook.model.errors import StoreCorrupt, WrongShape
 from offbook.model.settings.sections import SessionSilence, Summarizer
 from offbook.model.summary import SummaryView
@@ -126,7 +127,8 @@ async def test_a_dry_run_says_what_it_takes_and_does_nothing(tmp_path: Path, ser
     assert (plain.again, plain.dollars) == (0, 0.0)
     assert estimate.again == len(before)
     assert estimate.dollars > 0
-    assert estimate.input_tokens > estimate.output_tokens == TARGET * len(before)
+    assert estimate.output_tokens == (TARGET + tokens_for_statements(TARGET) // 2) * len(before)
+    assert estimate.input_tokens > estimate.output_tokens
     assert not server.asked
 
 

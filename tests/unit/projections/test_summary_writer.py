@@ -98,7 +98,7 @@ class World:
 
 
 def asking(about: str, agent_id: str = "main", remembering: str | None = None) -> Callable[[int], Prompt]:
-    said = [Message(role="user", content=f"Let us talk about {about}.")]
+    said = [(1, Message(role="user", content=f"Let us talk about {about}."))]
     past = [] if remembering is None else [Remembered(id="L1-0001", level=1, text=remembering, tokens=5, order=1)]
     return lambda max_tokens: chunk_prompt(agent_id, past, said, target_tokens=100, identifiers=[])
 
@@ -416,6 +416,17 @@ async def test_the_dollars_of_a_day_have_an_end_over_all_agents(world: MakeWorld
     assert "has cost $0.75 of its $1.00 today" in made.writer.troubles()["first"]
 
 
+async def test_a_model_whose_price_is_known_only_afterwards_has_an_end_too(world: MakeWorld) -> None:
+    model = Model("first", price=0.0)
+    made = world(model, max_dollars_per_day=0.4)
+    for about in "abcd":
+        await made.write(about)
+    assert len(model.prompts) == 2
+    spending = await made.writer.spending("main")
+    assert spending is not None
+    assert (spending.tokens, spending.dollars, spending.max_dollars) == (2_100, 0.5, 0.4)
+
+
 async def test_a_cap_is_no_failure_and_what_is_known_costs_nothing(world: MakeWorld) -> None:
     model = Model("first", price=0.3)
     made = world(model, max_dollars_per_day=0.4)
@@ -441,7 +452,7 @@ async def test_a_model_that_reads_less_is_shown_less(world: MakeWorld) -> None:
     assert await made.writer.write("main", make, source_chars=20_000, identifiers=[]) is not None
     [max_tokens] = asked
     assert 5_000 < max_tokens < 6_000
-    assert model.prompts[0].max_output_tokens == 150
+    assert model.prompts[0].max_output_tokens == 150 + model.prompts[0].statements_tokens
 
 
 async def test_a_prompt_that_is_too_long_is_not_sent(world: MakeWorld) -> None:
@@ -457,11 +468,11 @@ async def test_a_prompt_that_is_too_long_is_not_sent(world: MakeWorld) -> None:
 
 
 async def test_an_answer_gets_the_room_that_is_left(world: MakeWorld) -> None:
-    model = Model("first", context_tokens=480)
+    model = Model("first", context_tokens=1_150)
     made = world(model)
     await made.write("word " * 120)
     [prompt] = model.prompts
-    assert 50 <= prompt.max_output_tokens < 150
+    assert 200 <= prompt.max_output_tokens < 450
 
 
 # ── the host ──

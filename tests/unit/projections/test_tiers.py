@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from offbook.log.audit_chain import micros
 from offbook.log.sqlite.store import SqliteStore
-from offbook.log.tiers import OFFLOADED, offloaded_through, tier_of
+from offbook.log.tiers import OFFLOADED, offloaded_through, parsed_note, tier_of
 from offbook.model.memory_entry import Hold
 from offbook.model.settings import Settings
 from offbook.model.settings.sections import Ttl
@@ -54,12 +55,13 @@ class Kept:
 
 
 def one_by_one(kept: Kept, arrivals: list[datetime], ttl: Ttl, at: datetime) -> Tiers:
-    gone = None if kept.note is None else min(datetime.fromisoformat(kept.note), at)
+    gone = None if kept.note is None else parsed_note(kept.note)
+    gone = None if gone is None else gone.not_after(micros(at))
     count: Counter[str] = Counter()
     for place, arrived in enumerate(arrivals, 1):
         hold = kept._holds.get(place, Hold())
-        is_gone = gone is not None and arrived <= gone
-        count[tier_of(arrived, hold.retrievals, is_pinned=hold.pinned, is_offloaded=is_gone, ttl=ttl, at=at)] += 1
+        is_gone = gone is not None and gone.covers(micros(arrived), place)
+        count[tier_of(arrived, hold, is_offloaded=is_gone, ttl=ttl, at=at)] += 1
     return Tiers(hot=count["hot"], warm=count["warm"], cold=count["cold"])
 
 
@@ -117,7 +119,7 @@ async def test_tiers_and_offload_against_one_by_one(
     assert await ageing.tiers(kept, "main", index, ttl) == after
     assert before.hot - after.hot == moved
     assert moved == 0 or (before.hot > threshold and after.hot >= keep)
-    if before.hot > threshold and len(set(arrived)) == len(arrived):
+    if before.hot > threshold:
         staying = sum(held.get(place, Hold()).pinned or when > NOON for place, when in enumerate(arrivals, 1))
         assert after.hot == max(keep, staying), "what is pinned stays, and what is yet to come"
     assert await ageing.offload(kept, "main", index, chosen) == 0, "done twice it changes nothing"
@@ -147,20 +149,23 @@ async def test_offload_with_a_store(store: SqliteStore, indexes: Indexes) -> Non
     assert len(await places_of(store)) == 20, "nothing is deleted"
 
 
-async def test_a_batch_that_arrived_at_once_is_not_torn_and_leaves_what_is_kept(
-    store: SqliteStore, indexes: Indexes
-) -> None:
-    await add(store, *numbered(50))
+async def test_a_batch_that_arrived_at_once_goes_as_far_as_it_must(store: SqliteStore, indexes: Indexes) -> None:
+    await add(store, *numbered(600))
     await indexed(indexes)
-    async with indexes.following("main", seconds=1) as (index, _):
-        assert await ageing.offload(store, "main", index, FEW) == 0
-        assert await ageing.tiers(store, "main", index, FEW.ttl) == Tiers(hot=50, warm=0, cold=0)
-    for text in numbered(6, "newer"):
+    async with indexes.following("main", seconds=5) as (index, _):
+        assert await ageing.offload(store, "main", index, Settings()) == 200
+        assert await ageing.tiers(store, "main", index, Ttl()) == Tiers(hot=400, warm=0, cold=200)
+        assert await ageing.offload(store, "main", index, Settings()) == 0
+    through = await offloaded_through(store, "main")
+    places = await places_of(store)
+    assert through is not None
+    assert through.place == places[199]
+    for text in numbered(101, "newer"):
         await add(store, text)
     await indexed(indexes)
-    async with indexes.following("main", seconds=1) as (index, _):
-        assert await ageing.offload(store, "main", index, FEW) == 50
-        assert await ageing.tiers(store, "main", index, FEW.ttl) == Tiers(hot=6, warm=0, cold=50)
+    async with indexes.following("main", seconds=5) as (index, _):
+        assert await ageing.offload(store, "main", index, Settings()) == 101
+        assert await ageing.tiers(store, "main", index, Ttl()) == Tiers(hot=400, warm=0, cold=301)
 
 
 async def test_a_retrieval_keeps_hot_and_a_clock_may_jump(
@@ -177,6 +182,24 @@ async def test_a_retrieval_keeps_hot_and_a_clock_may_jump(
         for later, (hot, warm, cold) in expected.items():
             monkeypatch.setattr(ageing, "now", lambda later=later: started + timedelta(hours=later))
             assert await ageing.tiers(store, "main", index, ttl) == Tiers(hot=hot, warm=warm, cold=cold)
+
+
+async def test_what_is_cold_and_recalled_often_is_warm_again(
+    store: SqliteStore, indexes: Indexes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, *numbered(10))
+    places = await places_of(store)
+    await indexed(indexes)
+    started = datetime.now(UTC)
+    for _ in range(3):
+        await store.recalled("main", places[:2], EVENT)
+    long_ago = Ttl(base_hours=0.0, bump_hours=2.0, max_hours=0.000_001)  # all of it went cold at once
+    usual = Ttl(base_hours=0.0, bump_hours=2.0, max_hours=48.0)
+    await store.set_agent_note("main", OFFLOADED, datetime.now(UTC).isoformat(), None)
+    async with indexes.following("main", seconds=1) as (index, _):
+        for later, ttl, warm in ((5.9, usual, 2), (6.1, usual, 0), (5.9, long_ago, 0)):
+            monkeypatch.setattr(ageing, "now", lambda later=later: started + timedelta(hours=later))
+            assert await ageing.tiers(store, "main", index, ttl) == Tiers(hot=0, warm=warm, cold=10 - warm)
 
 
 async def test_an_unreadable_note_is_as_none(store: SqliteStore, indexes: Indexes) -> None:

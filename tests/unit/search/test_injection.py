@@ -18,6 +18,7 @@ from offbook.search.injection import (
     budget_tokens,
     chosen,
     fallback,
+    probable,
 )
 
 PLENTY = 100_000
@@ -28,6 +29,11 @@ class Candidate(NamedTuple):
     chars: int
     similarity: float | None
     is_by_text: bool = False
+    probability: float = 0.0
+
+    @property
+    def most_probability(self) -> float:
+        return self.probability + 0.1
 
 
 def candidate(name: str, similarity: float | None = 0.9, chars: int = 100, *, by_text: bool = False) -> Candidate:
@@ -59,7 +65,21 @@ def test_a_share_of_what_is_left_and_never_less_than_the_minimum(current: int, w
     assert budget_tokens(TokenBudget(), current_tokens=current, context_window=window) == budget
 
 
-# ── A2, D6: what is shown ──
+# ── what is likely to matter ──
+
+
+def test_the_likeliest_come_to_mind_first_and_nobody_else() -> None:
+    found = [
+        Candidate(name, 400, None, probability=likely)
+        for name, likely in (("a", 0.3), ("b", 0.05), ("c", 0.6), ("d", 0.11))
+    ]
+    assert ids(probable(found, budget=PLENTY, least_probability=0.1, keep=5)) == ["c", "a", "d"]
+    assert ids(probable(found, budget=2 * chunk_tokens(400), least_probability=0.1, keep=5)) == ["c", "a"]
+    assert ids(probable(found, budget=PLENTY, least_probability=0.1, keep=1)) == ["c"]
+    assert probable(found, budget=PLENTY, least_probability=0.7, keep=5) == []
+
+
+# ── A2, D6: what is shown by the documents' rule ──
 
 
 @pytest.mark.parametrize(
@@ -158,6 +178,7 @@ class Slow:
 
     def __init__(self, similarity: float) -> None:
         self.similarity, self.is_by_text, self.was_measured = similarity, False, False
+        self.probability = self.most_probability = 0.0
 
     @property
     def chars(self) -> int:

@@ -50,14 +50,11 @@ def test_long_code_is_shortened_and_short_code_is_kept() -> None:
         ("What is caroline’s dog called?", "dog called"),
         ("Do you remember my recipe?", "recipe"),
         ("What did we decide about the database?", "decide about database"),
-        ("What was that book I mentioned last time?", "book"),
         ("What did I tell you about Lisbon?", "Lisbon"),
         ("Caroline?", "Caroline"),
         ("Do you remember?", "remember"),
         ("who are you?", "who are you?"),
         ("?", "?"),
-        ("你还记得我的食谱吗？", "食谱"),
-        ("هل تتذكر وصفتي؟", "وصفتي"),
         ("I moved to Lisbon with Caroline last week.", "I moved to Lisbon with Caroline last week."),
         ("The build is red. What now?", "The build is red. What now?"),
     ],
@@ -81,23 +78,19 @@ def test_names(text: str, names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "is_asked"),
     [
-        ("What did I say about the port?", "user"),
-        ("Where do I live?", "user"),
-        ("What's my sister's name?", "user"),
-        ("What did I tell you that you should do?", "user"),
-        ("What did you suggest for my trip?", "assistant"),
-        ("Which book did you recommend?", "assistant"),
-        ("Your last suggestion, what was it?", "assistant"),
-        ("你建议了什么？", "assistant"),
-        ("我的生日是什么时候？", "user"),
-        ("When did Caroline move?", None),
-        ("My sister came to see me.", None),
+        ("What did you suggest for my trip?", True),
+        ("Which book did you recommend?", True),
+        ("Your last suggestion, what was it?", True),
+        ("What did I say about the port?", False),
+        ("What did I tell you that you should do?", False),
+        ("When did Caroline move?", False),
+        ("My sister came to see me.", False),
     ],
 )
-def test_whose_words_are_asked_for(text: str, asked: str | None) -> None:
-    assert read_query(text).asks_about == asked
+def test_whether_the_agents_words_are_asked_for(text: str, is_asked: bool) -> None:
+    assert read_query(text).asks_assistant is is_asked
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.search.substance import is_boilerplate, is_denial, is_memory_question, is_question, latin_chars
+from offbook.search.substance import asks, is_boilerplate, is_denial, is_memory_question, latin_chars
 
 DENIALS = [
     "I don't have any information about that.",
@@ -59,7 +59,6 @@ def test_answers(text: str) -> None:
         "Did I mention my sister?",
         "Hey! Can you recall the port we talked about?",
         "Have I told you about Ada?",
-        "What do you know about me?",
         "Which book did you recommend?",
         "Remember my recipe?",
         "I'm curious. Do you still remember where I live?",
@@ -104,8 +103,6 @@ def test_what_asks_nothing_about_memory(text: str) -> None:
         "ok",
         "Ok, thanks!",
         "Good morning 🙂",
-        "A new session was started via /new or /reset.",
-        "Session reset.",
         "👍",
         "",
         "你好！",
@@ -152,7 +149,7 @@ def test_what_says_something(text: str) -> None:
     ],
 )
 def test_questions(text: str) -> None:
-    assert is_question(text)
+    assert asks(text)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +166,7 @@ def test_questions(text: str) -> None:
     ],
 )
 def test_statements(text: str) -> None:
-    assert not is_question(text)
+    assert not asks(text)
 
 
 @given(st.text(), st.sampled_from(["user", "assistant", "tool", ""]))
@@ -177,7 +174,7 @@ def test_any_text(text: str, role: str) -> None:
     assert isinstance(is_denial(text, role), bool)
     assert isinstance(is_memory_question(text), bool)
     assert isinstance(is_boilerplate(text), bool)
-    assert isinstance(is_question(text), bool)
+    assert isinstance(asks(text), bool)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +186,7 @@ def test_time_grows_with_the_text(piece: str) -> None:
     is_denial(text, "assistant")
     is_memory_question(text)
     is_boilerplate(text)
-    is_question(text)
+    asks(text)
     assert time.process_time() - started < 2
 
 

@@ -21,6 +21,7 @@ from offbook.model.record import (
     FOLLOWS_REFUSED,
     AgentRecord,
     Followed,
+    LessonRecord,
     MarkRecord,
     MessageRecord,
     Record,
@@ -30,8 +31,10 @@ from offbook.model.record import (
 )
 from offbook.model.settings.sections import TurnSettings
 from offbook.model.types import AuditDraft, Message, now
+from offbook.models.relation import RelationModel
 from offbook.transfer import record_pages
 from offbook.transfer.record_files import batches
+from tests.unit.projections.doubles import WordsJudge
 from tests.unit.small_memory import assistant, caught_up, small_memory, talk, user
 
 LARGE = "wörter, 漢字 und 🦉; " * 3_600
@@ -119,7 +122,10 @@ async def lived(home: Path) -> list[Record]:
 @pytest.fixture(scope="module")
 def life(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Record]]:
     home = tmp_path_factory.mktemp("life") / "one"
-    return home, asyncio.run(lived(home))
+    judge = WordsJudge()
+    with pytest.MonkeyPatch.context() as patched:  # it is made before `words_judge` is there
+        patched.setattr(RelationModel, "replaces", lambda _self, pairs: judge.replaces(pairs))
+        return home, asyncio.run(lived(home))
 
 
 @pytest.fixture
@@ -235,13 +241,13 @@ async def test_under_another_name_it_is_another_agents(home: Path, records: list
 
 PATIENT = TurnSettings(deadline=timedelta(seconds=20))
 """A busy machine is slow."""
-GRAZ, VIENNA = "My sister Anna lives in Graz.", "Their sister Anna lives in Vienna."
+GRAZ, VIENNA = "Our backup server Anna runs in Graz.", "Our backup server Anna runs in Vienna."
 
 
 async def told(memory: Memory, session: str) -> tuple[str, str]:
     await caught_up(memory)
-    turn = await memory.prepare_turn(memory.scope(session), "Where does my sister Anna live?")
-    found = await memory.recall(memory.scope("elsewhere"), "Where does my sister Anna live?")
+    turn = await memory.prepare_turn(memory.scope(session), "Where does our backup server Anna run?")
+    found = await memory.recall(memory.scope("elsewhere"), "Where does our backup server Anna run?")
     return strip_times(turn.recall), str([entry.text for entry in found.entries])
 
 
@@ -258,7 +264,7 @@ async def test_what_a_person_wrote_holds_where_it_is_imported(tmp_path: Path, ve
         assert (held in there[1], gone in there[1]) == (True, False)
     async with small_memory(tmp_path / "two", turn=PATIENT) as memory:
         # Another lesson has the number here, so it gets the next.
-        await memory.on_message(memory.scope("mine"), [user("My favourite colour is blue.")])
+        await memory.on_message(memory.scope("mine"), [user("I prefer short answers without bullet points.")])
         await settled(memory)
         for _ in range(2):
             assert await take(memory, before) == {}
@@ -283,10 +289,10 @@ def strip_times(text: str) -> str:
 async def test_nothing_is_made_of_half_an_import(tmp_path: Path) -> None:
     async with small_memory(tmp_path / "one") as memory:
         await talk(memory, 30)
-        await memory.on_message(memory.scope("chat"), [user("I prefer tea over coffee, always.")])
+        await memory.on_message(memory.scope("chat"), [user("I prefer short answers without bullet points.")])
         await caught_up(memory)
         records = await pages(memory)
-    messages = [record for record in records if not isinstance(record, SummaryRecord)]
+    messages = [record for record in records if not isinstance(record, SummaryRecord | LessonRecord)]
     async with small_memory(tmp_path / "two") as memory:
         await memory.import_records("main", messages)
         assert (await memory.ping()).backlog

@@ -75,7 +75,10 @@ Expand = taken(
     agent_requests.Expand,
     "span",
     # Not by its pattern: a model is told what an id looks like.
-    summary_id=(Annotated[str, Meta(max_length=64, description="A summary, as in L1-0003.")] | None, None),
+    summary_id=(
+        Annotated[str, Meta(max_length=64, description="A summary or lesson, as in L1-0003 or lesson-0007.")] | None,
+        None,
+    ),
     session_id=(Annotated[SessionId | None, described("Or a session, with firstSeq.")], None),
     first_seq=(Annotated[Positive | None, described("First message of it.")], None),
     last_seq=(Annotated[Positive | None, described("Last message of it; else only the first.")], None),

@@ -2,7 +2,8 @@
 
 A turn has little time, set for hosts whose user waits for every answer; a user who chose a prompt can wait longer. So
 what was late is asked for once more, by when what was slow the first time is often ready, and what it is going to be
-about is then looked for by `recall`, which nobody hurries. What is missing after that is told.
+about is looked for by `recall`, which nobody hurries, where the turn brings nothing to mind. What is missing after
+that is told.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ async def handed_over(name: str, given: dict[str, str], memory: Memory) -> str:
         going_on = memory.owned({"sessionId": session_id, "maxChars": CONTEXT_CHARS})
         context = await memory.ask("getCompressedContext", going_on)
         sections.insert(1, await answer_text.format_context(context))
-    if missing and about.strip() and not turn.get("entries"):
+    # Late, or too short for a turn to search for.
+    if about.strip() and not turn.get("entries") and (missing or not turn.get("recall")):
         found = await memory.ask("recall", memory.owned({"sessionId": asking, "query": about}))
         sections.append(answer_text.recalled(found) if found.get("entries") else "")
     shown = [*filter(None, sections)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -10,11 +9,12 @@ from urllib.parse import quote, unquote
 from offbook.api.mcp import answer_text
 from offbook.api.mcp.asking import CONTEXT_CHARS, Memory
 from offbook.model.errors import NotFound, ProviderUnavailable
+from offbook.model.plain_names import level_and_number
 
 SCHEME = "offbook://"
 SUMMARIES_SHOWN = 20
 LESSONS_SHOWN = 100
-SUMMARY_ID = re.compile(r"L([1-9])-([0-9]{4,15})")
+LONGEST_NUMBER = 15
 HELD = ["learnt", "accepted", "edited"]
 """The lessons that hold: all but those a person rejected."""
 
@@ -83,9 +83,8 @@ async def _summaries(memory: Memory) -> str:
 
 
 async def _summary(summary_id: str, memory: Memory) -> str:
-    match = SUMMARY_ID.fullmatch(summary_id)
-    if match is not None:
-        level, number = int(match[1]), int(match[2])
+    if named := level_and_number(summary_id, most=LONGEST_NUMBER):
+        level, number = named
         async for one in _newest_first(level, f"L{level}-{number + 1:04d}", memory):
             if one["id"] == summary_id:
                 return answer_text.summary(one)

@@ -6,7 +6,6 @@ go on within one message, so what was left out is counted, and the command that 
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from offbook.api.mcp.harmless import NAMES, harmless, harmless_json
 from offbook.context.tail import SEPARATOR, shown
 from offbook.model.content import render
+from offbook.model.plain_names import is_plain_name
 from offbook.model.types import Message
 
 Json = dict[str, Any]
@@ -22,8 +22,7 @@ MESSAGE_CHARS = 20_000
 """Of one message, in the text and in the structure."""
 ESSENTIAL = ("role", "content", "id", "ts")
 """Fields of a message that stay where the others are too large."""
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/+-]{0,199}")
-"""One that is the same to every shell."""
+_SAME_TO_EVERY_SHELL = "_.:@/+-"
 
 
 class Spoken(NamedTuple):
@@ -116,4 +115,5 @@ def _chars(value: Any) -> int:
 
 def _word(name: str | None, stand_in: str) -> str:
     """A name as a word of a command; what a shell could take for something else is not written out."""
-    return name if name is not None and _PLAIN_NAME.fullmatch(name) else stand_in
+    is_plain = name is not None and is_plain_name(name, also=_SAME_TO_EVERY_SHELL, first="_", most_chars=200)
+    return name if name is not None and is_plain else stand_in

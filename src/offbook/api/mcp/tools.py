@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 from offbook.api.mcp import answer_text, arguments
 from offbook.api.mcp.asking import Memory
 from offbook.api.mcp.harmless import NAMES, harmless_json
-from offbook.api.mcp.resources import SUMMARY_ID
+from offbook.api.mcp.resources import LONGEST_NUMBER
 from offbook.api.mcp.spoken import conversation, spoken
 from offbook.ingest.frames import A_RECORD
 from offbook.model.errors import InvalidInput, NotFound, OffbookError, ProviderRefused, WrongShape
+from offbook.model.plain_names import level_and_number, number_behind
 
 Json = dict[str, Any]
 
@@ -76,15 +77,18 @@ def _expand(given: Any, memory: Memory) -> Request:
         session_id = given.session_id or memory.session_id
         body["span"] = {"sessionId": session_id, "firstSeq": given.first_seq, "lastSeq": last_seq}
     elif given.summary_id is not None:
-        body["summaryId"] = _summary_id(given.summary_id)
+        body["summaryId"] = _source_id(given.summary_id)
     return Request("expand", body)
 
 
-def _summary_id(given: str) -> str:
-    """As it is shown; in small letters it is meant just the same."""
-    if SUMMARY_ID.fullmatch(given.upper()) is None:
+def _source_id(given: str) -> str:
+    """As it is shown; in other letters it is meant just the same."""
+    if number_behind("lesson-", given.lower(), most=LONGEST_NUMBER) is not None:
+        return given.lower()
+    if level_and_number(given.upper(), most=LONGEST_NUMBER) is None:
         raise WrongShape(
-            f"`summaryId` is {given!r}, which is no id such as L1-0003: the resource offbook://summaries lists them"
+            f"`summaryId` is {given!r}, which is no id such as L1-0003 or lesson-0007: the resource "
+            "offbook://summaries lists the summaries"
         )
     return given.upper()
 
@@ -136,8 +140,8 @@ TOOLS: dict[str, Tool] = {
     ),
     "memory_expand": Tool(
         "Expand",
-        "The messages behind a summary, or messages firstSeq to lastSeq of a session, word for word; of one that is "
-        "very long, its beginning.",
+        "The messages behind a summary or a lesson, or messages firstSeq to lastSeq of a session, word for word; of "
+        "one that is very long, its beginning.",
         arguments.Expand,
         _expand,
         lambda answer, _, request: _expanded(answer, request.body),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,6 @@ from offbook.client.config_files.json5 import Node, Part, parse, written
 from offbook.model.errors import InvalidInput
 
 Path = tuple[str | int, ...]
-_INDENT = re.compile(r"\n([ \t]+)\S")
 
 
 class Missing:
@@ -165,8 +163,8 @@ def _indent_at(text: str, at: int) -> str:
 
 def _unit(text: str) -> str:
     """One step of indentation, as the file has it."""
-    match = _INDENT.search(text)
-    return match[1] if match else "  "
+    lines = [line for line in text.split("\n")[1:] if line.strip() and line[0] in " \t"]
+    return lines[0][: len(lines[0]) - len(lines[0].lstrip(" \t"))] if lines else "  "
 
 
 def _laid_out(text: str, value: Any, indent: str) -> str:

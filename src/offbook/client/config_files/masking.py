@@ -28,7 +28,7 @@ _FLAG = re.compile(
     r"(?P<next>(?![\"']--)(?:\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+')))"
 )
 """An option of a command, as an item of a list, and its value: in the same item, or the next one."""
-_HEADER_FLAG = re.compile(r"-H|--headers?")
+_HEADER_FLAGS = ("-H", "--header", "--headers")
 
 
 def masked(value: Any, *names: str | int, is_secret: bool = False) -> Any:
@@ -71,7 +71,7 @@ def _masked_pair(match: re.Match[str]) -> str:
 
 
 def _masked_flag(match: re.Match[str]) -> str:
-    if not _is_secret(match["name"], False) and not _HEADER_FLAG.fullmatch(match["name"]):
+    if not _is_secret(match["name"], False) and match["name"] not in _HEADER_FLAGS:
         return match[0]
     if match["within"] is not None:
         return match[0].removesuffix(match["within"]) + MASK

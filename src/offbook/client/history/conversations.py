@@ -33,6 +33,7 @@ class Ready(NamedTuple):
     at: datetime | None
     size_bytes: int
     where: str
+    pinned: bool = False
 
 
 Damaged = Callable[[Damage], None]

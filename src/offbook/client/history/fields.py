@@ -4,7 +4,6 @@ others may be missing, or be something else."""
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 from offbook.client.history.conversations import Ready
 from offbook.client.history.formats import Owner
 from offbook.client.recorder import encoded, without_surrogates
+from offbook.model.plain_names import is_digits
 from offbook.model.types import MAX_KEY_BYTES
 
 LONGEST_LABEL_CHARS = 512
@@ -24,9 +24,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGEST_BYTES = 16
 _SECONDS_BELOW, _MILLISECONDS_BELOW = 1e11, AFTER_LATEST.timestamp() * 1000
 """1e11 is the year 5138 in seconds, and 1973 in milliseconds: nobody talked to an agent at either end."""
-_DIGITS = re.compile(r"[0-9]{10}(?:[0-9]{3}){0,2}")
+_LENGTHS = (10, 13, 16)
 """Seconds, milliseconds or microseconds of our days. Other lengths are dates: 20260510, 20260510120000."""
-_INCOGNITO = re.compile(r"agent:[^:]+:(?:dashboard|subagent|internal-session-effects):incognito-[^:]+", re.IGNORECASE)
+_INCOGNITO_IN = ("dashboard", "subagent", "internal-session-effects")
 
 
 def ready(
@@ -85,7 +85,10 @@ def owner_in(folder: Path, owner: Owner) -> Owner:
 
 def is_incognito(session_key: str) -> bool:
     """Nobody wants these recorded: the plugin passes them over, and so does an import."""
-    return _INCOGNITO.fullmatch(session_key.strip()) is not None
+    parts = session_key.strip().lower().split(":")
+    if len(parts) != 4 or not all(parts):
+        return False
+    return parts[0] == "agent" and parts[2] in _INCOGNITO_IN and parts[3].startswith("incognito-")
 
 
 # ── times ──
@@ -137,7 +140,7 @@ def any_time_of(value: Any) -> datetime | None:
 def milliseconds(value: Any) -> Any:
     """A number since 1970 in milliseconds. Its size says what it counts, for a program may count in another unit than
     its format is known for: seconds, milliseconds or microseconds. What is no number stays as it is."""
-    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+    if isinstance(value, str) and len(value.strip()) in _LENGTHS and is_digits(value.strip()):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value

@@ -80,6 +80,8 @@ class HistoryImport:
             return
         older = session_import.older_than_newest(self.client, batch)
         accepted = len(batch) if self.report.is_dry_run else self._send(session_import.conversation, batch, agent)
+        if not self.report.is_dry_run:
+            self._pin(session_import.conversation, [ready.wire["id"] for ready in batch if ready.pinned])
         agent.new += accepted
         session_import.late += min(accepted, older)
 
@@ -122,6 +124,21 @@ class HistoryImport:
             where = next((ready.where for ready in batch if ready.wire["id"] == conflict.id), conversation.key)
             self.report.problem(where, f"{conflict.id} is stored with other content (#{conflict.seq}), which stays")
         return receipt.accepted
+
+    def _pin(self, conversation: Conversation, ids: list[str]) -> None:
+        """Only what has just come: what was there may have been unpinned since."""
+        if not ids:
+            return
+        try:
+            self._patiently(
+                lambda client: client.pin(session_id=conversation.key, message_ids=ids, agent_id=conversation.agent_id)
+            )
+        except ProviderRefused as error:
+            if _status(error) not in REFUSED_FOR_GOOD | {UNKNOWN_VERB}:
+                raise
+            self.report.leave(
+                "pins", "the provider cannot pin by message: pin what matters with `offbook pin`", len(ids)
+            )
 
     def _patiently(self, ask: Callable[[Client], Any]) -> Any:
         """A provider that is overloaded says so and is asked again."""

@@ -43,7 +43,7 @@ PROMISES = {
     6: "Every verb that reads or writes leaves one audit event; the chain verifies.",
     7: "Bad input gets a problem document and changes nothing.",
 }
-OPTIONAL_VERBS = frozenset({"recall", "prepareTurn", "swap", "expand", "pin", "unpin", "forget"})
+OPTIONAL_VERBS = frozenset({"recall", "prepareTurn", "swap", "expand", "pin", "unpin", "unlink", "forget"})
 LONGEST_CHECK_SECONDS = 120.0
 
 

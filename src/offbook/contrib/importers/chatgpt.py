@@ -92,7 +92,6 @@ def _lines(content: dict[str, Any], *names: str) -> str:
     return "\n".join(str(content[name]) for name in names if text_or_none(content.get(name)))
 
 
-DOCUMENTS = re.compile(r"conversations(?:-\d+)?\.json")
 ROLES = frozenset({"user", "assistant", "system", "tool"})
 BRANCH = "a version that was edited or asked for again; the branch that ChatGPT shows is taken"
 HIDDEN = "ChatGPT hides it from the conversation: what it was set up with, or told itself"
@@ -114,7 +113,7 @@ class _Tree(NamedTuple):
 
 
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
-    elements, others = find_elements(path, DOCUMENTS, report, give=GIVE)
+    elements, others = find_elements(path, report, give=GIVE)
     images = sum(bool(re.search(r"\.(?:png|jpe?g|webp|gif|dat|wav|mp4|pdf)$", name, re.IGNORECASE)) for name in others)
     if images:
         report.leave("pictures, recordings and files beside the conversations", BESIDE, images)

@@ -7,7 +7,6 @@ edited question or a reply asked for again is a second child of one parent, and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
@@ -29,7 +28,6 @@ from offbook.client.history.fields import (
 from offbook.client.history.formats import FORMATS, Owner
 from offbook.contrib.importers.documents import Element, find_elements, heads
 
-DOCUMENTS = re.compile(r"conversations(?:-\d+)?\.json")
 ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 ROOT = "00000000-0000-4000-8000-000000000000"
 BRANCH = "a version that was edited or asked for again; the branch with the newest message is taken"
@@ -48,7 +46,7 @@ _KEPT_FIELDS = ("type", "text", "thinking", "id", "name", "input", "tool_use_id"
 
 
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
-    elements, others = find_elements(path, DOCUMENTS, report, give=GIVE)
+    elements, others = find_elements(path, report, give=GIVE)
     for name in others:
         report.leave(*NOT_TAKEN.get(name, ("other files of the export", "only conversations are taken from it")))
     taken: dict[str, tuple[datetime | None, Conversation]] = {}

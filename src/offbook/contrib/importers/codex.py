@@ -7,7 +7,6 @@ the lines of type `response_item`; the others are bookkeeping, the same messages
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
@@ -23,6 +22,7 @@ from offbook.client.history.files import TranscriptLine, files_under, json_lines
 from offbook.client.history.formats import FORMATS, Owner
 from offbook.contrib.importers.claude_code import COPIED, Skipped, TranscriptMessage
 from offbook.contrib.importers.codex_lines import ITEMS, read
+from offbook.model.plain_names import is_hex
 
 # ── What a forked session of Codex took over from the one that it was forked from ──
 
@@ -76,7 +76,7 @@ def _digest(said: TranscriptMessage) -> bytes | None:
 
 
 SUB_AGENT = "what a sub-agent did; what it answered stands in the session that asked it"
-_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
+_ID_CHARS = len("00000000-0000-0000-0000-000000000000")
 
 
 class Head(NamedTuple):
@@ -96,8 +96,9 @@ def session_key(session_id: str) -> str:
 
 def head_of(path: Path) -> Head:
     """Where the file does not say it, its name does."""
-    named = _ID.search(path.stem)
-    session_id = named[0] if named else path.stem
+    named = path.stem[-_ID_CHARS:]
+    is_id = [len(part) for part in named.split("-")] == [8, 4, 4, 4, 12] and is_hex(named.replace("-", ""), 32)
+    session_id = named if is_id else path.stem
     for found in json_lines(path, path.name):
         if isinstance(found, Damage):
             break

@@ -7,7 +7,6 @@ leads nowhere, and a zip that says it is small and is not fills nothing.
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 import zlib
 from collections import Counter
@@ -49,15 +48,15 @@ class FoundElements(NamedTuple):
     """The names of the files beside them."""
 
 
-def find_elements(path: Path, wanted: re.Pattern[str], report: ImportReport, *, give: str) -> FoundElements:
-    """Every element of every document whose name is wanted. A file that is named itself is taken whatever its name.
+def find_elements(path: Path, report: ImportReport, *, give: str) -> FoundElements:
+    """Every element of every document of conversations. A file that is named itself is taken whatever its name.
     `give` says what to give where there is no such document."""
     elements: list[Element] = []
     names: list[str] = []
     left = LARGEST_BYTES
     documents = 0
     try:
-        for name, member in _members(path, wanted, names, report):
+        for name, member in _members(path, names, report):
             documents += 1
             try:
                 with member as source:
@@ -130,19 +129,23 @@ class _NoExport(Exception):
     pass
 
 
-def _members(
-    path: Path, wanted: re.Pattern[str], others: list[str], report: ImportReport
-) -> Iterator[tuple[str, IO[bytes]]]:
+def _is_wanted(name: str) -> bool:
+    """`conversations.json`, or one of several: `conversations-001.json`."""
+    number = name.removeprefix("conversations").removesuffix(".json")
+    return name == f"conversations{number}.json" and (not number or (number[0] == "-" and number[1:].isdecimal()))
+
+
+def _members(path: Path, others: list[str], report: ImportReport) -> Iterator[tuple[str, IO[bytes]]]:
     if path.is_dir():
         for each in sorted(files_under(path, report)):
             if each.is_file():
-                if wanted.fullmatch(each.name):
+                if _is_wanted(each.name):
                     yield each.relative_to(path).as_posix(), each.open("rb")
                 else:
                     others.append(each.name)
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            yield from _packed(archive, wanted, others)
+            yield from _packed(archive, others)
     elif (kind := kind_of_file(path)) == ZIP:
         raise zipfile.BadZipFile("its end is missing")
     elif kind:
@@ -151,12 +154,12 @@ def _members(
         yield path.name, path.open("rb")
 
 
-def _packed(archive: zipfile.ZipFile, wanted: re.Pattern[str], others: list[str]) -> Iterator[tuple[str, IO[bytes]]]:
+def _packed(archive: zipfile.ZipFile, others: list[str]) -> Iterator[tuple[str, IO[bytes]]]:
     for member in sorted(archive.infolist(), key=lambda each: each.filename):
         name = PurePosixPath(member.filename).name
         if member.is_dir() or member.filename.startswith("__MACOSX/"):
             continue
-        if not wanted.fullmatch(name):
+        if not _is_wanted(name):
             others.append(name)
             continue
         if member.file_size > max(SMALL_BYTES, LARGEST_RATIO * member.compress_size):

@@ -12,16 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
-_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
-_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
 _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 FRONT_MATTER, COMMENTS = "front matter", "comments"
 _COMMENT_BEGINS, _COMMENT_ENDS = "<!--", "-->"
-_FRONT = re.compile(r"(?:---|\+\+\+)[ \t]*")
 _FIELD = re.compile(r"[^\s#-][^:]*:(?:[ \t].*)?|[\"']?[^\W\d][\w.-]*[\"']?:(?!//).+")
 """`key: value`; without the space where the key is one word, and the line neither an address nor a time of day."""
-_FLOW = re.compile(r"[^:]*:[ \t]*[\[{]")
 _UNDER_A_FIELD = (" ", "\t", "-", "]", "}")
 _DOCUMENT_ENDS = "..."
 
@@ -94,13 +89,13 @@ class _Reading:
         return "".join(kept)
 
     def _bare(self, number: int, line: str) -> Iterator[Note]:
-        if self._may_be_heading(number) and (under := _UNDERLINE.fullmatch(line)):
-            _put(self._headings, 1 if under[1][0] == "=" else 2, self._block[0].strip())
+        if self._may_be_heading(number) and (under := _only_sign(line.rstrip(" \t"))) in ("=", "-"):
+            _put(self._headings, 1 if under == "=" else 2, self._block[0].strip())
             self._block = []
         elif (heading := _HEADING.fullmatch(line)) and not (self._block and _is_indented(line)):
             yield from self.finished_block()
             _put(self._headings, len(heading[1]), (heading[2] or "").strip())
-        elif _RULE.fullmatch(line):
+        elif _is_rule(line):
             yield from self.finished_block()
         elif line.strip():
             if self._is_next(line):
@@ -128,13 +123,26 @@ class _Reading:
         if not self._block:
             self._begun = number
         self._block.append(line)
-        if opened := _FENCE.match(line):
-            self._fence = opened[1]
+        bare = line.lstrip(" \t")
+        if bare.startswith(("```", "~~~")):
+            self._fence = bare[: len(bare) - len(bare.lstrip(bare[0]))]
 
     def _close(self, line: str) -> None:
         mark = line.strip()
         if mark.startswith(self._fence) and not mark.strip(self._fence[0]):
             self._fence = ""
+
+
+def _only_sign(line: str) -> str:
+    """The sign that a line consists of; "" where it is another kind of line, or indented as code is."""
+    bare = line.lstrip(" ")
+    return bare[0] if bare and len(set(bare)) == 1 and len(line) - len(bare) < 4 else ""
+
+
+def _is_rule(line: str) -> bool:
+    signs = line.replace("\t", " ").rstrip(" ")
+    indent = len(signs) - len(signs.lstrip(" "))
+    return indent < 4 and len(signs.replace(" ", "")) > 2 and _only_sign(signs.replace(" ", "")) in tuple("-*_")
 
 
 def _comment_in(line: str, position: int) -> int:
@@ -170,7 +178,7 @@ def _body(block: list[str]) -> str:
 
 def _second_mark(lines: list[str]) -> int:
     """The line that ends the front matter, if it is some, that the first line begins; 0 where there is none."""
-    if not _FRONT.fullmatch(lines[0]):
+    if lines[0].rstrip(" \t") not in ("---", "+++"):
         return 0
     mark = lines[0].strip()
     return next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == mark), 0)
@@ -191,6 +199,8 @@ def _are_fields(lines: list[str]) -> bool:
         is_under = number > 0 and (line.startswith(_UNDER_A_FIELD) or line.rstrip() == _DOCUMENT_ENDS)
         if not (is_field or is_under or open_brackets > 0):
             return False
-        if open_brackets > 0 or (is_field and _FLOW.match(line)):  # a list may go on where a line begins
+        if open_brackets > 0 or (
+            is_field and line.partition(":")[2].lstrip(" \t").startswith(("[", "{"))
+        ):  # a list may go on where a line begins
             open_brackets += sum(line.count(mark) for mark in "[{") - sum(line.count(mark) for mark in "]}")
     return bool(described)

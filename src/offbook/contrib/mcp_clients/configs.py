@@ -10,6 +10,7 @@ from typing import Any
 
 from offbook.client.config_files.editing import MISSING, Edit, Path, applied, dotted, edited, value_at
 from offbook.client.config_files.json5 import parse
+from offbook.client.config_files.toml import is_whole
 from offbook.contrib.mcp_clients.server import HOOK_SECONDS, NAME, checked_entry, is_our_hook, renewed
 from offbook.model.errors import InvalidInput
 
@@ -89,7 +90,6 @@ def remove_server(draft: Draft, servers: tuple[str, ...]) -> None:
 
 # ── A TOML configuration with our server in it, or without. Python reads TOML and writes none, ──
 
-_HEADER = re.compile(r"[ \t]*\[")
 _BY_HAND = "the file is laid out in a way that cannot be edited safely; {} by hand"
 
 
@@ -139,7 +139,7 @@ def without_server(text: str, table: str) -> str:
 
 
 def _checked(text: str, wanted: dict[str, Any], what: str) -> str:
-    if not _is_toml(text) or tomllib.loads(text) != wanted:
+    if not is_whole(text) or tomllib.loads(text) != wanted:
         raise InvalidInput(_BY_HAND.format(what))
     return text
 
@@ -174,7 +174,9 @@ def _rewritten(text: str, table: str, known: dict[str, Any], wanted: dict[str, A
 def _blocks(lines: list[str], table: str) -> list[tuple[int, int]]:
     """From the header of our table, or of one in it, to its last value: comments behind that are no part of it."""
     ours = re.compile(rf"[ \t]*\[\s*{re.escape(table)}\s*\.\s*[\"']?{NAME}[\"']?\s*[.\]]")
-    headers = [at for at, line in enumerate(lines) if _HEADER.match(line) and _is_toml("".join(lines[:at]))]
+    headers = [
+        at for at, line in enumerate(lines) if line.lstrip(" \t").startswith("[") and is_whole("".join(lines[:at]))
+    ]
     found: list[tuple[int, int]] = []
     for number, start in enumerate(headers):
         if ours.match(lines[start]):
@@ -183,16 +185,6 @@ def _blocks(lines: list[str], table: str) -> list[tuple[int, int]]:
                 end -= 1
             found.append((start, end))
     return found
-
-
-def _is_toml(text: str) -> bool:
-    """What comes before a header is whole. What comes before a line that only looks like one, in a text or a list over
-    several lines, is not."""
-    try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
 
 
 def _written(value: Any) -> str:

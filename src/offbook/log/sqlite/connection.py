@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,7 +25,6 @@ from offbook.model.errors import (
 APPLICATION_ID = 0x0FFB00C
 """Marks the file as ours (`PRAGMA application_id`), so that another program's file is not taken for it."""
 BUSY_MILLISECONDS = 5_000
-_MIGRATION_NAME = re.compile(r"(\d{4})_\w+\.sql")
 
 
 @contextmanager
@@ -54,9 +52,9 @@ def migrations() -> list[tuple[int, str]]:
     """Every numbered migration and its SQL, in order."""
     found = []
     for item in resources.files("offbook.log.sqlite").joinpath("migrations").iterdir():
-        match = _MIGRATION_NAME.fullmatch(item.name)
-        if match:
-            found.append((int(match[1]), item.read_text()))
+        number, _, rest = item.name.partition("_")
+        if number.isdecimal() and rest.endswith(".sql"):
+            found.append((int(number), item.read_text()))
     return sorted(found)
 
 

@@ -62,6 +62,7 @@ class History:
     edited_later: set[str] = field(default_factory=set)
     pinned_later: int = 0
     is_pinning_unclear: bool = False
+    is_unlinked_later: bool = False
     forgotten_later: list[AuditEvent] = field(default_factory=list)
 
     def stays(self, event: AuditEvent) -> None:
@@ -98,6 +99,8 @@ class History:
             self.pinned_later += details.get("changed", 0)
         elif event.verb == "unpin" and details.get("changed"):
             self.is_pinning_unclear = True
+        elif event.verb == "unlink" and details.get("changed"):
+            self.is_unlinked_later = True
         elif event.verb == "forget" and details.get("spans"):
             self.forgotten_later.append(event)
         if details.get("pins"):

@@ -98,7 +98,9 @@ class SqliteDerivedStore(SqliteFile):
     async def keep_lessons(
         self, agent_id: str, drafts: Sequence[LessonDraft], *, replaced: Mapping[str, str], event: AuditDraft
     ) -> list[Lesson]:
-        return await self._write().submit(lambda ledger: ledger.lessons.keep(agent_id, drafts, replaced, event))
+        return await self._change(
+            agent_id, ["learnt"], lambda ledger: ledger.lessons.keep(agent_id, drafts, replaced, event)
+        )
 
     async def lessons(
         self,
@@ -116,6 +118,9 @@ class SqliteDerivedStore(SqliteFile):
 
     async def lesson_places(self, agent_id: str, lesson_id: str) -> list[int]:
         return await self._read(lesson_reads.lesson_places, agent_id, lesson_id)
+
+    async def lessons_at(self, agent_id: str, places: Sequence[int]) -> list[Lesson]:
+        return await self._read(lesson_reads.lessons_at, agent_id, places)
 
     async def judge_lesson(
         self, agent_id: str, lesson: Lesson, places: Sequence[int], event: AuditDraft | None

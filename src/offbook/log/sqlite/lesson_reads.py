@@ -7,7 +7,6 @@ nothing else: nobody is shown it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -20,13 +19,13 @@ from offbook.log.sqlite.recall_reads import agent_number, own_sessions
 from offbook.log.sqlite.row_ids import LARGEST_NUMBER, session_of
 from offbook.model.errors import StoreCorrupt
 from offbook.model.lesson import Lesson, LessonKind, LessonSource, LessonStatus, lesson_id
+from offbook.model.plain_names import number_behind
 
 FORGOTTEN = "forgotten"
 """The status of a row that has nothing to show. No lesson has it."""
 SOURCES_AT_EACH_END = 25
 """Of a lesson that was said more often than twice as many times, the oldest and the newest are shown."""
 
-_ID = re.compile(r"lesson-([0-9]{4,18})")
 _SOURCES = """
 SELECT s.place, m.seq, m.ts FROM (
     SELECT place FROM (SELECT place FROM lesson_sources WHERE lesson = :lesson ORDER BY place LIMIT :most)
@@ -78,6 +77,15 @@ def lesson_places(connection: apsw.Connection, agent_id: str, id_: str) -> list[
     return [place for (place,) in rows]
 
 
+def lessons_at(connection: apsw.Connection, agent_id: str, places: Sequence[int]) -> list[Lesson]:
+    rows = connection.execute(
+        "SELECT DISTINCT l.lesson, l.number FROM lesson_sources p JOIN lessons l ON l.lesson = p.lesson "
+        "WHERE p.place IN (SELECT value FROM json_each(?)) AND l.agent = ? AND l.status <> ? ORDER BY l.number",
+        (msgspec.json.encode(list(places)).decode(), agent_number(connection, agent_id), FORGOTTEN),
+    )
+    return [_lesson(connection, agent_id, *row) for row in list(rows)]
+
+
 def lesson_counts(connection: apsw.Connection, agent_id: str) -> dict[str, int]:
     return dict(
         connection.execute(
@@ -89,10 +97,9 @@ def lesson_counts(connection: apsw.Connection, agent_id: str) -> dict[str, int]:
 
 def number_in(id_: str) -> int | None:
     """The agent's own number of a lesson, from its id; None for what no lesson is called."""
-    match = _ID.fullmatch(id_)
-    number = int(match[1]) if match else 0
+    number = number_behind("lesson-", id_)
     # More zeros than it was given out with name nothing.
-    return number if lesson_id(number) == id_ else None
+    return number if number is not None and lesson_id(number) == id_ else None
 
 
 def sources(connection: apsw.Connection, agent_id: str, row: int) -> list[LessonSource]:

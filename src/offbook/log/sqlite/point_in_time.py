@@ -106,6 +106,8 @@ def _cut_agent(tables: Tables, unknown: list[str]) -> AgentCut:
         unknown.append(f"agent {name}: which messages were pinned (some were unpinned or imported later)")
     if tables.cut_retrievals():
         unknown.append(f"agent {name}: how often messages had been retrieved")
+    if tables.history.is_unlinked_later:
+        unknown.append(f"agent {name}: which messages gave way to others (some were unlinked later)")
     tables.cut_summaries()
     tables.cut_handed_out()
     tables.cut_marks()

@@ -39,6 +39,8 @@ SELECT {MESSAGE_COLUMNS} FROM messages m WHERE m.place BETWEEN ? AND ? ORDER BY 
 _MESSAGE_AT = f"SELECT {MESSAGE_COLUMNS} FROM messages m WHERE m.place = ?"  # noqa: S608
 _KNOWN_IDS = "SELECT id FROM messages WHERE session = ? AND id IN (SELECT value FROM json_each(?))"
 
+_KNOWN_PLACES = "SELECT place FROM messages WHERE session = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY place"
+
 _counts = msgspec.json.Decoder(Counts)
 _content = msgspec.json.Decoder(Content)
 _object = msgspec.json.Decoder(dict[str, Any])
@@ -66,6 +68,12 @@ def missing(connection: apsw.Connection, scope: Scope, ids: Sequence[str]) -> li
     with reading(f"the message ids of session {scope.session_id!r} of agent {scope.agent_id!r}"):
         known = {row[0] for row in connection.execute(_KNOWN_IDS, bindings)}
     return [id_ for id_ in asked if id_ not in known]
+
+
+def places_of(connection: apsw.Connection, scope: Scope, ids: Sequence[str]) -> list[int]:
+    bindings = (session_number(connection, scope), msgspec.json.encode(list(ids)).decode())
+    with reading(f"the message ids of session {scope.session_id!r} of agent {scope.agent_id!r}"):
+        return [row[0] for row in connection.execute(_KNOWN_PLACES, bindings)]
 
 
 def span_of(

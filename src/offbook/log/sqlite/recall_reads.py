@@ -307,6 +307,15 @@ def supersessions(connection: apsw.Connection, agent_id: str, places: Sequence[i
     return [found[link] for link in sorted(found)]
 
 
+def newest_supersessions(connection: apsw.Connection, agent_id: str, limit: int) -> list[Supersession]:
+    query = f"SELECT {_LINK_COLUMNS} FROM supersessions WHERE agent = ? ORDER BY at DESC, old_place DESC LIMIT ?"  # noqa: S608
+    with reading(f"a supersession of agent {agent_id!r}"):
+        return [
+            Supersession(old_place=old, new_place=new, kind=kind, at=moment(at), note=note)
+            for old, new, kind, at, note in connection.execute(query, (agent_number(connection, agent_id), limit))
+        ]
+
+
 # ── notes ──
 
 

@@ -15,7 +15,7 @@ from offbook.log.audit_chain import micros
 from offbook.log.sqlite.recall_reads import agent_number, living_places
 from offbook.log.sqlite.row_ids import MOST_VECTORS, in_pieces, vector_number
 from offbook.log.sqlite.rows import AgentRow
-from offbook.model.memory_entry import Supersession, VectorRow
+from offbook.model.memory_entry import TAKEN_BACK, Supersession, VectorRow
 from offbook.model.types import AuditDraft, AuditEvent, now
 
 DROPPED_AT_A_TIME = 1_000
@@ -164,12 +164,29 @@ class RecallLedger:
         number = agent_number(self._connection, agent_id)
         if number is None or not note:
             return 0
-        self._connection.execute("DELETE FROM supersessions WHERE agent = ? AND note = ?", (number, note))
+        self._connection.execute(
+            "DELETE FROM supersessions WHERE agent = ? AND note = ? AND kind <> ?", (number, note, TAKEN_BACK)
+        )
         withdrawn = self._connection.changes()
         if withdrawn:
             details = event.details | {"withdrawn": withdrawn}
             self._chain(self._agent(agent_id), msgspec.structs.replace(event, details=details), now())
         return withdrawn
+
+    def unlink(self, agent_id: str, old_place: int, new_place: int | None, event: AuditDraft) -> int:
+        number = agent_number(self._connection, agent_id)
+        if number is None:
+            return 0
+        self._connection.execute(
+            "UPDATE supersessions SET kind = ?1 "
+            "WHERE agent = ?2 AND old_place = ?3 AND (?4 IS NULL OR new_place = ?4) AND kind <> ?1",
+            (TAKEN_BACK, number, old_place, new_place),
+        )
+        changed = self._connection.changes()
+        if changed:
+            details = event.details | {"changed": changed}
+            self._chain(self._agent(agent_id), msgspec.structs.replace(event, details=details), now())
+        return changed
 
     # ── notes ──
 

@@ -65,6 +65,9 @@ class SqliteStore(SqliteDerivedStore):
     async def missing(self, scope: Scope, ids: Sequence[str]) -> list[str]:
         return await self._read(reads.missing, scope, ids)
 
+    async def places_of(self, scope: Scope, ids: Sequence[str]) -> list[int]:
+        return await self._read(reads.places_of, scope, ids)
+
     # ── sessions ──
 
     async def mark(self, scope: Scope, mark: Mark, event: AuditDraft, *, parent_session_id: str | None = None) -> None:
@@ -179,10 +182,18 @@ class SqliteStore(SqliteDerivedStore):
         return await self._read(recall_reads.retrieved_since, agent_id, since, limit)
 
     async def supersede(self, agent_id: str, links: Sequence[Supersession], event: AuditDraft) -> int:
-        return await self._write().submit(lambda ledger: ledger.recall.supersede(agent_id, links, event))
+        return await self._change(agent_id, ["links"], lambda ledger: ledger.recall.supersede(agent_id, links, event))
 
     async def withdraw_supersessions(self, agent_id: str, note: str, event: AuditDraft) -> int:
-        return await self._write().submit(lambda ledger: ledger.recall.withdraw(agent_id, note, event))
+        return await self._change(agent_id, ["links"], lambda ledger: ledger.recall.withdraw(agent_id, note, event))
+
+    async def newest_supersessions(self, agent_id: str, *, limit: int = 500) -> list[Supersession]:
+        return await self._read(recall_reads.newest_supersessions, agent_id, limit)
+
+    async def unlink(self, agent_id: str, old_place: int, new_place: int | None, event: AuditDraft) -> int:
+        return await self._change(
+            agent_id, ["links"], lambda ledger: ledger.recall.unlink(agent_id, old_place, new_place, event)
+        )
 
     async def supersessions(self, agent_id: str, places: Sequence[int]) -> list[Supersession]:
         return await self._read(recall_reads.supersessions, agent_id, places)

@@ -6,7 +6,6 @@ are looked up under their agent, so those of another agent are unknown here.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -20,6 +19,7 @@ from offbook.log.sqlite import reads
 from offbook.log.sqlite.connection import reading
 from offbook.log.sqlite.recall_reads import agent_number
 from offbook.log.sqlite.row_ids import LARGEST_NUMBER, MOST_MESSAGES, in_pieces
+from offbook.model.plain_names import level_and_number
 from offbook.model.summary import (
     Completion,
     HandedContext,
@@ -37,7 +37,6 @@ from offbook.model.types import Scope, Session
 LEVELS = range(1, 10)
 """That a draft can have."""
 
-_ID = re.compile(r"L([1-9])-([0-9]{4,18})")
 _SUMMARY_COLUMNS = "s.summary, s.level, s.number, s.made_at, p.level, p.number, t.draft"
 _SUMMARIES = """summaries s JOIN summary_texts t ON t.summary = s.summary
        LEFT JOIN summaries p ON p.summary = s.parent"""
@@ -86,11 +85,8 @@ _text_of_draft = msgspec.json.Decoder(_TextOfDraft)
 
 def summary_number(connection: apsw.Connection, agent: int | None, id_: str) -> int | None:
     """The file's own number of the agent's summary; None where there is none of this id."""
-    match = _ID.fullmatch(id_)
-    if match is None:
-        return None
-    level, number = int(match[1]), int(match[2])
-    if summary_id(level, number) != id_:
+    level, number = level_and_number(id_) or (0, 0)
+    if summary_id(level, number) != id_ or not level:
         return None  # more zeros than it was given out with
     found: int | None = connection.execute(
         "SELECT summary FROM summaries WHERE agent = ? AND level = ? AND number = ?", (agent, level, number)

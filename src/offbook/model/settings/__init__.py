@@ -66,11 +66,16 @@ MACHINE_GROUPS = frozenset({"server", "store", "log", "maintenance", "backup"})
 class Settings(Value, frozen=True):
     """What the provider goes by. `for_agent` gives what it goes by for one agent."""
 
-    enabled: Annotated[bool, Meta(description="The master switch.")] = True
+    enabled: Annotated[bool, Meta(description="The master switch: off, nothing is recorded, injected or swapped.")] = (
+        True
+    )
     default_agent: Annotated[Name, Meta(description="The agent of commands that name none.")] = "main"
     cross_search_enabled: Annotated[bool, Meta(description="Search the memory of other agents too.")] = False
     store_only: Annotated[bool, Meta(description="Store everything, inject nothing.")] = False
-    min_score: Annotated[Share, Meta(description="Least cosine similarity of what comes to mind before a turn.")] = 0.4
+    min_score: Annotated[
+        Share,
+        Meta(description="Least cosine similarity of what comes to mind, where `search.qualifies` goes by it (A2)."),
+    ] = 0.4
     prune_threshold: Annotated[Positive, Meta(description="Hot chunks above which the oldest go cold.")] = 500
     prune_keep: Annotated[Count, Meta(description="Newest hot chunks that stay then.")] = 400
 

@@ -58,6 +58,7 @@ class MemoryProvider(Value, frozen=True):
 
 class ContextBudget(Value, frozen=True):
     context_budget_ratio: Annotated[Share, Meta(description="Share of the window that continuity may fill.")] = 0.65
+    memory_share: Annotated[Share, Meta(description="Share of the window that the memory page may take.")] = 0.06
     recent_turns_always_full: Annotated[Count, Meta(description="Newest turns that are always kept.")] = 5
     recent_turn_char_limit: Annotated[Count, Meta(description="Characters kept of a newest turn.")] = 3000
     mid_turn_char_limit: Annotated[Count, Meta(description="Characters kept of a turn in the middle.")] = 1500
@@ -165,6 +166,17 @@ class Search(Value, frozen=True):
     recency_weight: Annotated[Amount, Meta(description="The boost of an exchange of this moment.")] = 0.15
     limit: Annotated[Positive, Meta(description="Candidates looked at before a turn.")] = 30
     keep: Annotated[Positive, Meta(description="Of these, how many come to mind before a turn.")] = 5
+    qualifies: Annotated[
+        Literal["probability", "similarity"],
+        Meta(description="What decides whether something comes to mind: how likely it matters, or its cosine (A2)."),
+    ] = "probability"
+    min_probability: Annotated[
+        Share, Meta(description="Least probability that something matters, for it to come to mind before a turn.")
+    ] = 0.12
+    fallback: Annotated[
+        Literal["gap", "always"],
+        Meta(description="When the newest is told for want of more: after a gap, a swap or on resuming; always (A3)."),
+    ] = "gap"
     deadline: Annotated[
         timedelta, Meta(description="How long a recall waits for the query's vector before it goes by text alone.")
     ] = timedelta(milliseconds=300)
@@ -237,7 +249,7 @@ class Wiki(Value, frozen=True):
 class Lessons(Value, frozen=True):
     enabled: Annotated[bool, Meta(description="Distil lasting lessons from what was said.")] = True
     min_confidence: Annotated[Share, Meta(description="Least confidence of a lesson that comes into a turn.")] = 0.6
-    max_injected: Annotated[Count, Meta(description="Most lessons that come into a turn's memory section.")] = 12
+    max_injected: Annotated[Count, Meta(description="Most lessons that come into a turn's memory section.")] = 40
 
 
 class Maintenance(Value, frozen=True):

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from offbook.model.errors import SettingsError
+from offbook.model.plain_names import is_plain_name
 from offbook.model.settings.values import ENVIRONMENT_PREFIX, Setting, settings_of, shown
 
 LEAST_LIKENESS = 0.6
 LAST_PART_WEIGHT = 0.9
 """A name that is right but for its group is nearly as good a guess as one that is right but for a letter."""
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _TOML_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 
 
@@ -182,7 +182,9 @@ def snake(name: str) -> str:
 
 def dotted(path: Iterable[str]) -> str:
     """The name as TOML would write it: a part with anything but letters, digits, `_` and `-` is quoted."""
-    return ".".join(part if _BARE_KEY.fullmatch(part) else json.dumps(part) for part in path)
+    return ".".join(
+        part if is_plain_name(part, first="_-", most_chars=len(part)) else json.dumps(part) for part in path
+    )
 
 
 def nearest(wrong: str, names: Iterable[str]) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from offbook.model.errors import ModelUnavailable
+from offbook.model.sentences import ends
 from offbook.model.settings.sections import Summarizer
 from offbook.model.summary import Usage
 from offbook.model.types import Message, Value
@@ -26,7 +27,6 @@ FIRST_PAUSE_SECONDS = 1.0
 _MILLION = 1_000_000
 # Models that reason do so aloud, where a server does not take it out.
 _THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]*]*(?=\s|$)|[。！？]|\n")
 
 
 class Prices(Value, frozen=True):
@@ -67,8 +67,8 @@ def tidied(text: str, *, is_cut: bool) -> str:
     """Without thoughts spoken aloud; where the answer was cut at its longest, without the sentence that has no end."""
     text = _THOUGHT_END.split(readable(text))[-1]  # templates open a thought themselves, so it may have no beginning
     if is_cut:
-        ends = [match.end() for match in _SENTENCE_END.finditer(text)]
-        text = text[: ends[-1]] if ends and ends[-1] > len(text) // 2 else text
+        last = max(ends(text), default=0)
+        text = text[:last] if last > len(text) // 2 else text
     return text.replace("\0", " ").strip()
 
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from offbook.model.errors import NotFound
+from offbook.model.plain_names import is_digits, is_hex
 from offbook.openclaw.history.database import Archive, Window
 
 STATE_VARIABLE = "OPENCLAW_STATE_DIR"
@@ -29,13 +30,8 @@ _UNSET = ("", "undefined", "null")
 DATABASE = Path("agent", "openclaw-agent.sqlite")
 
 _TIME = r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(?:\.\d{3})?Z(?:\.[0-9a-f]{32})?"
-_LIVE = re.compile(r"(?P<session>.+)\.jsonl")
 _ARCHIVED = re.compile(rf"(?P<session>.+)\.jsonl\.(?:reset|deleted|bak)\.{_TIME}(?:\.zst)?")
-_COLD = re.compile(r"[0-9a-f]{64}\.jsonl\.zst")
-_MIGRATED = re.compile(r"(?P<session>.+\.jsonl)\.imported-\d+(?:\.\d+)?")
-_COPY = re.compile(r".+\.checkpoint\.[0-9a-f-]{36}|.+\.trajectory", re.IGNORECASE)
-"""A copy made before a compaction, and a record of runs: what is said in them is in the transcript itself."""
-_SESSION_LISTS = re.compile(r"sessions\.json(?:\.bak\.\d+)?|.*sessions\.json\.imported-\d+(?:\.\d+)?")
+_LISTS = "sessions.json"
 
 
 class Agent(NamedTuple):
@@ -53,10 +49,6 @@ class File(NamedTuple):
     path: Path
     session: str | None
     is_cold: bool = False
-
-    @property
-    def is_compressed(self) -> bool:
-        return self.path.suffix == ".zst"
 
 
 def named_path(environ: Mapping[str, str], name: str) -> Path | None:
@@ -99,23 +91,42 @@ def agents(state: Path) -> list[Agent]:
 
 def transcript_files(agent: Agent) -> Iterator[File]:
     for path in _files(agent.folder / "sessions"):
-        found = _ARCHIVED.fullmatch(path.name) or _LIVE.fullmatch(path.name)
-        if found and not _COPY.fullmatch(found["session"]):
-            yield File(path, found["session"])
+        archived = _ARCHIVED.fullmatch(path.name)
+        session = archived["session"] if archived else path.stem if path.suffix == ".jsonl" else ""
+        if session and not _is_copy(session):
+            yield File(path, session)
     for path in _files(agent.folder / "sessions" / "cold"):
-        if _COLD.fullmatch(path.name):
+        if path.name.endswith(".jsonl.zst") and is_hex(path.name.removesuffix(".jsonl.zst"), 64):
             yield File(path, None, is_cold=True)
     for path in _files(agent.folder / "session-sqlite-import-archive"):
-        found = _MIGRATED.fullmatch(path.name)
-        if found and not _COPY.fullmatch(found["session"].removesuffix(".jsonl")):
+        original = _migrated(path.name)
+        if original.endswith(".jsonl") and not _is_copy(original.removesuffix(".jsonl")):
             yield File(path, None)
 
 
 def session_lists(agent: Agent) -> list[Path]:
     """The newest last: what it says holds."""
     folders = (agent.folder / "session-sqlite-import-archive", agent.folder / "sessions")
-    lists = [path for folder in folders for path in _files(folder) if _SESSION_LISTS.fullmatch(path.name)]
+    lists = [path for folder in folders for path in _files(folder) if _is_session_list(path.name)]
     return sorted(lists, key=lambda path: (path.name == "sessions.json", path.stat().st_mtime))
+
+
+def _is_copy(session: str) -> bool:
+    """A copy made before a compaction, or a record of runs: what is said in them is in the transcript itself."""
+    name = session.lower()
+    _, is_checkpoint, id_ = name.rpartition(".checkpoint.")
+    return name.endswith(".trajectory") or (bool(is_checkpoint) and len(id_) == 36)
+
+
+def _migrated(name: str) -> str:
+    """What a file was called that was moved into the database; "" where it was not."""
+    original, _, moved_at = name.rpartition(".imported-")
+    return original if is_digits(moved_at.replace(".", "", 1), most=40) else ""
+
+
+def _is_session_list(name: str) -> bool:
+    backup = name.removeprefix(f"{_LISTS}.bak.")
+    return name == _LISTS or (backup != name and is_digits(backup)) or _migrated(name).endswith(_LISTS)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import takewhile
 
+from offbook.log.audit_chain import micros
 from offbook.log.store import Store
-from offbook.log.tiers import offloaded_through, tier_of
+from offbook.log.tiers import OffloadedThrough, offloaded_through, tier_of
 from offbook.model.memory_entry import Hold, PlacedMessage
 from offbook.model.receipt import FORGOTTEN
 from offbook.model.settings.sections import Ttl
@@ -30,17 +31,14 @@ MOST_PINNED = 10_000
 class Coldness:
     """What is cold now."""
 
-    def __init__(self, ttl: Ttl, offloaded: datetime | None, at: datetime) -> None:
+    def __init__(self, ttl: Ttl, offloaded: OffloadedThrough | None, at: datetime) -> None:
         self._ttl = ttl
-        self._offloaded = None if offloaded is None else min(offloaded, at)  # a clock that was wrong for a while
+        self._offloaded = None if offloaded is None else offloaded.not_after(micros(at))
         self.at = at
 
-    def is_cold(self, arrived_at: datetime, hold: Hold | None = None) -> bool:
-        held = hold or Hold()
-        is_offloaded = self._offloaded is not None and arrived_at <= self._offloaded
-        tier = tier_of(
-            arrived_at, held.retrievals, is_pinned=held.pinned, is_offloaded=is_offloaded, ttl=self._ttl, at=self.at
-        )
+    def is_cold(self, arrived_at: datetime, place: int, hold: Hold | None = None) -> bool:
+        is_offloaded = self._offloaded is not None and self._offloaded.covers(micros(arrived_at), place)
+        tier = tier_of(arrived_at, hold or Hold(), is_offloaded=is_offloaded, ttl=self._ttl, at=self.at)
         return tier == "cold"
 
 
@@ -60,7 +58,9 @@ class ColdPages:
         for _ in range(READINGS_AT_A_TIME):
             if count >= most_files:
                 break
-            if state.cold.waits_for is not None and not coldness.is_cold(state.cold.waits_for):
+            if state.cold.waits_for is not None and not coldness.is_cold(
+                state.cold.waits_for, state.cold.waits_for_place
+            ):
                 return count, True
             wrote, is_end = await self._go_on(state, folder, coldness, there, most_files - count)
             count += wrote
@@ -84,7 +84,9 @@ class ColdPages:
         holds = await self._store.holds(state.agent_id, waiting)
         loose = [place for place in waiting if not holds.get(place, Hold()).pinned]
         found = await readable(self._store, state.agent_id, loose)
-        cold = [each for each in found if coldness.is_cold(each.logged.received_at, holds.get(each.place))][:most_files]
+        cold = [each for each in found if coldness.is_cold(each.logged.received_at, each.place, holds.get(each.place))][
+            :most_files
+        ]
         wrote = await self._write(state, folder, cold, set())
         gone = {each.place for each in cold}
         state.cold.passed_over = [place for place in waiting if place not in gone]
@@ -103,13 +105,14 @@ class ColdPages:
             known = list(takewhile(lambda each: places.find(each.session_id, each.logged.seq) is not None, ahead))
         piece = _cold_by_age(known, coldness)[:most_files]
         holds = await self._store.holds(state.agent_id, [each.place for each in piece])
-        cold = [each for each in piece if coldness.is_cold(each.logged.received_at, holds.get(each.place))]
+        cold = [each for each in piece if coldness.is_cold(each.logged.received_at, each.place, holds.get(each.place))]
         wrote = await self._write(state, folder, cold, there)
         kept = {each.place for each in cold}
         state.cold.passed_over += [each.place for each in piece if each.place not in kept]
         if len(piece) < len(known):
             state.cold.ahead += len(piece)
-            state.cold.waits_for = known[len(piece)].logged.received_at
+            first = known[len(piece)]
+            state.cold.waits_for, state.cold.waits_for_place = first.logged.received_at, first.place
             return wrote, False
         state.cold.waits_for = None
         if len(known) < len(ahead) or arrivals.through_event > state.through_event:
@@ -139,7 +142,7 @@ def _cold_by_age(messages: Sequence[PlacedMessage], coldness: Coldness) -> list[
     """One from the future (the clock jumped back) keeps those after it from nothing."""
     for count, each in enumerate(messages):
         arrived = each.logged.received_at
-        if arrived <= coldness.at and not coldness.is_cold(arrived):
+        if arrived <= coldness.at and not coldness.is_cold(arrived, each.place):
             return list(messages[:count])
     return list(messages)
 

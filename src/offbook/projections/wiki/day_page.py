@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -144,23 +144,27 @@ def _message(agent_id: str, message: Shown) -> str:
 # ── pages ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def day_page(agent_id: str, day: str, part: int, messages: Sequence[Shown]) -> str:
-    """The messages by session, in the order they were written there. Nothing here changes but with them."""
+def day_page(
+    agent_id: str, day: str, part: int, messages: Sequence[Shown], titles: Mapping[int, str] | None = None
+) -> str:
+    """The messages by session, in the order they were written there. Nothing here changes but with them, and with what
+    the sessions are called, by their numbers."""
     fields = {"agent": yaml_value(clean(agent_id)), "date": day} | ({"part": str(part)} if part > 1 else {})
     title = f"# {one_line(agent_id, LONGEST_NAME_CHARS)}, {day}{f', part {part}' if part > 1 else ''}\n"
     ways = [link("Index", "../../index.md")]
     if part > 1:
         ways.append(link("Before", log_file(agent_id, day, part - 1)))
-    blocks = [front_matter(fields), title, " · ".join(ways) + "\n", *_sessions(agent_id, messages)]
+    blocks = [front_matter(fields), title, " · ".join(ways) + "\n", *_sessions(agent_id, messages, titles or {})]
     return "\n".join(blocks)
 
 
-def _sessions(agent_id: str, messages: Iterable[Shown]) -> Iterator[str]:
+def _sessions(agent_id: str, messages: Iterable[Shown], titles: Mapping[int, str]) -> Iterator[str]:
     session = None
     for message in sorted(messages, key=lambda each: (each.session, each.seq)):
         if message.session != session:
             session = message.session
-            yield f"## Session {one_line(message.session_id, LONGEST_NAME_CHARS)}\n"
+            title = f": {one_line(found, LONGEST_NAME_CHARS)}" if (found := titles.get(session)) else ""
+            yield f"## Session {one_line(message.session_id, LONGEST_NAME_CHARS)}{title}\n"
         yield _message(agent_id, message)
 
 

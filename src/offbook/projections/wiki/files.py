@@ -10,9 +10,11 @@ from pathlib import Path
 
 from offbook.model.home import safe_name, write_private
 from offbook.projections.wiki.day_page import is_cold_file, is_log_file
-from offbook.projections.wiki.lesson_page import BrokenPage, is_lesson_file
+from offbook.projections.wiki.lesson_page import is_lesson_file
+from offbook.projections.wiki.own_fields import BrokenPage
 
 INDEX = "index.md"
+SUBJECT_FOLDERS = ("people", "projects", "topics")
 _UNFINISHED = re.compile(r"\.(.+\.md)\.[0-9a-f]{8}")
 """What `write_private` leaves where it is killed."""
 
@@ -28,6 +30,7 @@ class AgentFolder:
         self.logs = self.folder / "sources" / "session-logs"
         self.swap = self.folder / "sources" / "swap"
         self.lessons = self.folder / "lessons"
+        self.subjects = [self.folder / name for name in SUBJECT_FOLDERS]
 
     def logs_there(self) -> set[str]:
         return {name for name in names_in(self.logs) if is_log_file(self.agent_id, name)}
@@ -38,16 +41,24 @@ class AgentFolder:
     def lessons_there(self) -> set[str]:
         return {name for name in names_in(self.lessons) if is_lesson_file(name)}
 
+    def subjects_there(self) -> set[str]:
+        """All pages in the folders of subjects, ours or not, as folder and name without the ending."""
+        found = [(folder.name, name) for folder in self.subjects if folder.is_dir() for name in names_in(folder)]
+        return {f"{folder}/{name[:-3]}" for folder, name in found if name.endswith(".md") and not name.startswith(".")}
+
+    def page_of_subject(self, page_id: str) -> Path:
+        return self.folder / f"{page_id}.md"
+
     def page_of_lesson(self, name: str) -> str:
         """As it is called in the data folder."""
         return (self.lessons / name).relative_to(self.wiki.parent).as_posix()
 
     def sweep(self) -> None:
         """Remove what a kill left unfinished."""
-        for folder in (self.wiki, self.folder, self.logs, self.swap, self.lessons):
+        for folder in (self.wiki, self.folder, self.logs, self.swap, self.lessons, *self.subjects):
             for name in names_in(folder):
                 unfinished = _UNFINISHED.fullmatch(name)
-                if unfinished and self._is_ours(unfinished[1]):
+                if unfinished and (folder in self.subjects or self._is_ours(unfinished[1])):
                     (folder / name).unlink(missing_ok=True)
 
     def clear(self) -> int:

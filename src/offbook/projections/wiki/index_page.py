@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from offbook.model.home import safe_name
 from offbook.model.lesson import Lesson, LessonKind, LessonStatus
 from offbook.model.types import Value
+from offbook.models.subject_kinds import SubjectKind
 from offbook.projections.wiki.lesson_page import lesson_file
 from offbook.projections.wiki.markdown import link, one_line
 
@@ -23,6 +25,9 @@ KINDS: dict[LessonKind, str] = {
     "procedure": "Procedures",
     "fact": "Facts",
 }
+
+
+SUBJECTS: dict[SubjectKind, str] = {"person": "People", "project": "Projects", "topic": "Topics"}
 
 
 class LessonLine(Value, frozen=True):
@@ -56,6 +61,16 @@ class SessionLine(Value, frozen=True):
     day: str
     file: str
     anchor: str
+    title: str = ""
+
+
+class SubjectLine(Value, frozen=True):
+    """A person, project or topic, and its page."""
+
+    kind: SubjectKind
+    label: str
+    path: str
+    statements: int
 
 
 def line_of(lesson: Lesson) -> LessonLine:
@@ -84,8 +99,9 @@ def agent_index(
     sessions: int,
     cold_pages: int,
     lessons: Sequence[LessonLine],
+    subjects: Sequence[SubjectLine] = (),
 ) -> str:
-    """`newest` as given, days from the last to the first."""
+    """`newest` as given, by month; days from the last to the first."""
     messages = sum(sum(day.messages) for day in days)
     facts = [
         f"- {_counted(messages, 'message')} in {_counted(sessions, 'session')}, on {_counted(len(days), 'day')}",
@@ -93,6 +109,10 @@ def agent_index(
         f"- {_counted(len(lessons), 'lesson')}",
     ]
     blocks = [f"# {one_line(agent_id, LONGEST_NAME_CHARS)}", link("All agents", "../index.md"), "\n".join(facts)]
+    for kind, title in SUBJECTS.items():
+        same = sorted((one for one in subjects if one.kind == kind), key=lambda one: (one.label.casefold(), one.path))
+        if same:
+            blocks += [f"## {title}", "\n".join(_subject(one) for one in same)]
     if lessons:
         blocks += [
             "## Lessons",
@@ -100,7 +120,9 @@ def agent_index(
             *_by_kind(lessons, "lessons/", NEWEST_LESSONS),
         ]
     if newest:
-        blocks += ["## Newest sessions", "\n".join(_session(each) for each in newest)]
+        blocks.append("## Sessions")
+        for month, said in groupby(newest, key=lambda each: each.day[:7]):
+            blocks += [f"### {month}", "\n".join(_session(each) for each in said)]
     if days:
         order = sorted(days, key=lambda each: each.day, reverse=True)
         blocks += ["## Days", "\n".join(_day(each) for each in order)]
@@ -137,8 +159,16 @@ def _lesson(line: LessonLine, folder: str) -> str:
 
 
 def _session(each: SessionLine) -> str:
-    name = link(one_line(each.session_id, LONGEST_NAME_CHARS), f"{LOGS}/{each.file}", each.anchor)
-    return f"- {name}: {_counted(each.messages, 'message')}, the newest on {each.day}"
+    session = one_line(each.session_id, LONGEST_NAME_CHARS)
+    label = one_line(each.title, LONGEST_NAME_CHARS) if each.title else session
+    name = link(label, f"{LOGS}/{each.file}", each.anchor)
+    known = f"session {session}, " if each.title else ""
+    return f"- {name}: {known}{_counted(each.messages, 'message')}, the newest on {each.day}"
+
+
+def _subject(each: SubjectLine) -> str:
+    name = link(one_line(each.label, LONGEST_NAME_CHARS), f"{each.path}.md")
+    return f"- {name}: {_counted(each.statements, 'statement')}"
 
 
 def _day(each: DayLine) -> str:

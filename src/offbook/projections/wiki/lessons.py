@@ -18,7 +18,6 @@ from offbook.projections.wiki.files import AgentFolder, read_text, removed
 from offbook.projections.wiki.files import written as write_page
 from offbook.projections.wiki.index_page import LessonLine, line_of
 from offbook.projections.wiki.lesson_page import (
-    BrokenPage,
     SourceLink,
     is_lesson_file,
     is_ours,
@@ -29,6 +28,7 @@ from offbook.projections.wiki.lesson_page import (
     read_page,
     written,
 )
+from offbook.projections.wiki.own_fields import BrokenPage
 from offbook.projections.wiki.state import Places, WikiState
 
 LESSONS_AT_A_TIME = 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 import structlog
@@ -10,14 +10,24 @@ import structlog
 from offbook.log.store import Blobs, Store
 from offbook.model.errors import StoreCorrupt
 from offbook.model.large_parts import internalise
-from offbook.model.memory_entry import Arrivals
+from offbook.model.lesson import LESSONS_SESSION
+from offbook.model.memory_entry import Arrivals, PlacedMessage
 from offbook.model.types import Fault, LoggedMessage, Message, Scope
 from offbook.projections.threads import to_the_end
-from offbook.projections.wiki.day_page import LARGEST_INLINE_BYTES, UNREADABLE_TEXT, Shown, day_page, log_file, shown
+from offbook.projections.wiki.day_page import (
+    LARGEST_INLINE_BYTES,
+    UNREADABLE_TEXT,
+    Shown,
+    day_page,
+    log_file,
+    said_at,
+    shown,
+)
 from offbook.projections.wiki.files import AgentFolder, written
 from offbook.projections.wiki.state import PageSpan, WikiState
+from offbook.statements.turns import Turn, read_turn
 
-MESSAGES_AT_A_TIME = 500
+MESSAGES_AT_A_TIME = 200
 READINGS_AT_A_TIME = 10
 """Of an audit chain in which little is said."""
 READ_AT_A_TIME = 200
@@ -36,10 +46,11 @@ class LogPages:
         for _ in range(READINGS_AT_A_TIME):
             arrivals = await self.arrivals(state.agent_id, state.through_event, MESSAGES_AT_A_TIME - taken)
             if arrivals.through_event != state.through_event:
+                turns = await to_the_end(_turns, arrivals.messages)
                 # All at once: whoever is cancelled leaves the state as it was.
                 hash_there = await event_hash(self._store, state.agent_id, arrivals.through_event)
-                for placed in arrivals.messages:
-                    state.take(placed)
+                for placed, turn in zip(arrivals.messages, turns, strict=True):
+                    state.take(placed, turn)
                 state.through_event, state.through_hash = arrivals.through_event, hash_there
             taken += len(arrivals.messages)
             is_end = arrivals.is_end
@@ -63,9 +74,10 @@ class LogPages:
         part = state.days[day][number - 1]
         messages = [each for stretch in part.stretches async for each in self._messages(state, stretch)]
         path = folder.logs / log_file(state.agent_id, day, number)
+        titles = {stretch.session: state.title(stretch.session) for stretch in part.stretches}
 
         def work() -> bool:
-            return written(path, day_page(state.agent_id, day, number, messages), folder.wiki)
+            return written(path, day_page(state.agent_id, day, number, messages, titles), folder.wiki)
 
         is_new = await to_the_end(work)
         state.unwritten.discard((day, number))
@@ -111,6 +123,18 @@ class LogPages:
             return None
         message = logged.message
         return msgspec.structs.replace(message, content=internalise(message.content, small, data))
+
+
+def _turns(messages: Sequence[PlacedMessage]) -> list[Turn | None]:
+    """As they are read for what they speak of: what the user says, but for what was written into lessons."""
+    return [_turn(each.logged) if each.session_id != LESSONS_SESSION else None for each in messages]
+
+
+def _turn(logged: LoggedMessage) -> Turn | None:
+    is_noise = logged.entry.noise is not None
+    if logged.message.role != "user" or is_noise:
+        return None
+    return read_turn(logged.seq, said_at(logged), logged.message, is_noise=is_noise)
 
 
 async def event_hash(store: Store, agent_id: str, seq: int) -> str:

@@ -1,8 +1,9 @@
 """The memory as files to be read: keeps an agent's wiki in step with what is remembered (A10).
 
-`run` does a piece of what is left: gives new messages their pages (`wiki_logs`), writes those, then what has gone cold
-(`wiki_cold`), the lessons (`wiki_lessons`) and the indexes. Everything here can be made again from the store, but for
-one thing: what a person writes into the page of a lesson. That is taken into the store before the page is written.
+`run` does a piece of what is left: gives new messages their pages (`logs`), writes those, then what has gone cold
+(`cold`), the lessons (`lessons`), people, projects and topics (`subjects`) and the indexes. Everything
+here can be made again from the store, but for one thing: what a person writes into the page of a lesson. That is taken
+into the store before the page is written.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from offbook.model.receipt import ForgottenSpan, Residue
 from offbook.model.settings import Settings
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
 from offbook.projections.threads import to_the_end
+from offbook.projections.wiki import subjects as subject_pages
 from offbook.projections.wiki.cold import ColdPages
 from offbook.projections.wiki.day_page import cold_file, log_file
 from offbook.projections.wiki.files import INDEX, AgentFolder, removed, written
@@ -33,6 +35,7 @@ from offbook.projections.wiki.index_page import (
     DayLine,
     LessonLine,
     SessionLine,
+    SubjectLine,
     agent_index,
     agents_index,
     lessons_index,
@@ -44,7 +47,7 @@ from offbook.projections.wiki.state import Cold, Places, WikiState, read_state, 
 from offbook.search.words import entry_id
 
 FILES_AT_A_TIME = 200
-NEWEST_SESSIONS = 20
+NEWEST_SESSIONS = 200
 BROKEN = "pages not understood"
 """Counts what is left; `lanes.LATEST` has it."""
 
@@ -67,6 +70,10 @@ class AgentWiki:
         """Of the last whole way through the lessons."""
         self.broken: list[str] = []
         """Of the same: the pages that could not be understood."""
+        self.subjects: subject_pages.SubjectPass | None = None
+        self.subject_lines: list[SubjectLine] = []
+        self.subjects_made_of = ""
+        """A digest of what the last whole way through the subjects was made of."""
 
 
 class Wiki:
@@ -82,12 +89,13 @@ class Wiki:
         self._logs = LogPages(store, blobs)
         self._cold = ColdPages(store, self._logs)
         self._lessons = LessonPages(store, judge)
+        self._subjects = subject_pages.SubjectPages(store)
         self._agents: dict[str, AgentWiki] = {}
 
     # ── what is asked of it ──
 
     async def advance(self, batch: Batch) -> Progress:
-        """A piece of what is left to do: 500 messages read or 200 pages written, about; one page is written whole."""
+        """A piece of what is left to do: 200 messages read or 200 pages written, about; one page is written whole."""
         agent_id = batch.agent_id
         if not self._settings.for_agent(agent_id).wiki.enabled:
             return Progress(is_idle=True)
@@ -124,16 +132,19 @@ class Wiki:
         async with self._working(agent_id) as wiki:
             await to_the_end(wiki.folder.clear)
             wiki.state, wiki.saved, wiki.cold_there, wiki.lessons = None, "", None, None
+            wiki.subjects, wiki.subjects_made_of = None, ""
             await to_the_end(wiki.state_path.unlink, missing_ok=True)
 
     async def check(self, agent_id: str, erased: Erased | None = None) -> list[Finding]:
-        """Pages of days that are missing. They are written again by themselves."""
+        """Pages of days and of subjects that are missing. They are written again by themselves."""
         if erased is not None or not self._settings.for_agent(agent_id).wiki.enabled:
             return []  # files are looked through byte by byte
         async with self._working(agent_id) as wiki:
             state = wiki.state or await to_the_end(read_state, wiki.state_path, agent_id)
             there = await to_the_end(wiki.folder.logs_there)
             missing = [] if state is None else sorted(set(state.files()) - set(there))
+            if state is not None:
+                missing += sorted(state.subject_pages.keys() - await to_the_end(wiki.folder.subjects_there))
             return [Finding(f"wiki page {name}", "it is missing") for name in missing]
 
     async def take_edits(self, agent_id: str) -> int:
@@ -162,7 +173,8 @@ class Wiki:
             cold = sum(cold_file(entry_id(place)) in there for place in state.places_in(spans))
             files = [wiki.folder.lessons / lesson_file(id_) for id_ in lesson_ids if is_lesson_file(lesson_file(id_))]
             lessons = await to_the_end(lambda: sum(map(Path.is_file, files)))
-            return len(state.holding(spans)) + cold + lessons
+            subjects = await to_the_end(subject_pages.holding, state, spans)
+            return len(state.holding(spans)) + cold + lessons + subjects
 
     async def forgotten(self, agent_id: str, spans: Sequence[ForgottenSpan], lesson_ids: Sequence[str]) -> int:
         """These messages and lessons are no more: their words go from every page at once. Returns how many pages of
@@ -173,7 +185,10 @@ class Wiki:
             state = await self._opened(agent_id, wiki)
             await to_the_end(wiki.folder.sweep)
             pages = state.holding(spans)
-            state.unwritten |= set(pages)
+            subjects = await to_the_end(subject_pages.holding, state, spans)
+            renamed = await self._subjects.forget(state, spans)
+            again = set(pages).union(*(state.pages_of(session) for session in renamed))
+            state.unwritten |= again
             gone = [id_ for id_ in lesson_ids if is_lesson_file(lesson_file(id_))]
             for id_ in gone:
                 state.lessons.pop(id_, None)
@@ -182,22 +197,29 @@ class Wiki:
             places = state.places_in(spans)
             cold = await to_the_end(removed, [wiki.folder.swap / cold_file(entry_id(place)) for place in places])
             state.cold.pages -= cold
-            for day, number in pages:
+            for day, number in sorted(again):
                 await self._logs.write(state, wiki.folder, day, number)
             await self._lessons.write_again(state, wiki.folder, gone, partial(self._save, wiki))
             wiki.lessons, wiki.lines = None, await self._lessons.lines(agent_id)
+            under_way = wiki.subjects = await self._subjects.begun(state, wiki.lines)
+            while True:
+                await self._subjects.run(state, wiki.folder, under_way, partial(self._save, wiki), is_certain=True)
+                if under_way.is_whole:
+                    break
+            wiki.subjects, wiki.subject_lines, wiki.subjects_made_of = None, under_way.lines, ""
             await self._write_indexes(wiki, state)
             await self._save(wiki)
-            return len(pages) + cold + lessons
+            return len(pages) + cold + lessons + subjects
 
     async def pages_saying(
         self, agent_id: str, says: Callable[[str], bool], *, beside: Sequence[str] = (), is_removed: bool = False
     ) -> int:
-        """How many pages of lessons, but for those `beside`, say it where a person wrote fields of their own: nothing
-        in the store tells which. `is_removed`: it goes from there. Also where the wiki is off now."""
+        """How many pages of subjects, and of lessons but for those `beside`, say it where a person wrote fields of
+        their own: nothing in the store tells which. `is_removed`: it goes from there. Also where the wiki is off."""
         async with self._working(agent_id) as wiki:
             look = partial(pages_saying, wiki.folder, says, beside=beside, is_removed=is_removed)
-            return await to_the_end(look)
+            others = partial(subject_pages.pages_saying, wiki.folder, says, is_removed=is_removed)
+            return await to_the_end(look) + await to_the_end(others)
 
     # ── steps ──
 
@@ -210,6 +232,8 @@ class Wiki:
         if self._settings.for_agent(state.agent_id).wiki.cold_pages and not await self._write_cold(wiki, state, did):
             return False
         if not await self._write_lessons(wiki, state, did):
+            return False
+        if not await self._write_subjects(wiki, state, did):
             return False
         await self._write_indexes(wiki, state)
         # What a person wrote is a message now, and its page is to be linked.
@@ -253,6 +277,21 @@ class Wiki:
         wiki.lines, wiki.lessons = list(wiki.lessons.lines.values()), None
         return True
 
+    async def _write_subjects(self, wiki: AgentWiki, state: WikiState, did: Counter[str]) -> bool:
+        """Where nothing changed that they are made of, none is looked at."""
+        if wiki.subjects is None:
+            wiki.subjects = await self._subjects.begun(state, wiki.lines)
+            wiki.subject_lines = wiki.subjects.lines
+            if wiki.subjects.digest(await to_the_end(wiki.folder.subjects_there)) == wiki.subjects_made_of:
+                wiki.subjects = None
+                return True
+        did["subjects"] += await self._subjects.run(state, wiki.folder, wiki.subjects, partial(self._save, wiki))
+        if not wiki.subjects.is_whole:
+            return False
+        wiki.subjects_made_of = wiki.subjects.digest(await to_the_end(wiki.folder.subjects_there))
+        wiki.subject_lines, wiki.subjects = wiki.subjects.lines, None
+        return True
+
     async def _write_indexes(self, wiki: AgentWiki, state: WikiState) -> None:
         agent_id, folder = state.agent_id, wiki.folder
         if not state.days and not wiki.lines and not await to_the_end(folder.folder.is_dir):
@@ -264,6 +303,7 @@ class Wiki:
             sessions=len(state.sessions),
             cold_pages=state.cold.pages,
             lessons=wiki.lines,
+            subjects=wiki.subject_lines,
         )
         has_lessons = await to_the_end(folder.lessons.is_dir)
         if wiki.lines or has_lessons:
@@ -331,7 +371,12 @@ def _newest(state: WikiState) -> list[SessionLine]:
         where = None if known is None else places.find(session.session_id, known[1])
         if known is not None and where is not None:
             line = SessionLine(
-                session_id=session.session_id, messages=known[0], day=where.day, file=where.file, anchor=where.anchor
+                session_id=session.session_id,
+                messages=known[0],
+                day=where.day,
+                file=where.file,
+                anchor=where.anchor,
+                title=state.title(number),
             )
             found.append((session.last_said or where.day, number, line))
     return [line for _, _, line in nlargest(NEWEST_SESSIONS, found, key=lambda each: each[:2])]

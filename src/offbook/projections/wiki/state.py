@@ -29,8 +29,10 @@ from offbook.projections.wiki.day_page import (
     said_at,
 )
 from offbook.projections.wiki.lesson_page import Written
+from offbook.statements.subjects import SubjectNotes, take
+from offbook.statements.turns import Turn
 
-FORMAT = 1
+FORMAT = 2
 """Of the pages, too: where they are written otherwise, they are all written again."""
 
 
@@ -67,6 +69,8 @@ class Cold(msgspec.Struct, rename="camel"):
     """So many messages after that event, too."""
     waits_for: datetime | None = None
     """When the first one arrived that has not."""
+    waits_for_place: int = 0
+    """Where that one lies."""
     passed_over: list[int] = msgspec.field(default_factory=list)
     """Places of those that were pinned, or recalled lately."""
     pages: int = 0
@@ -95,8 +99,15 @@ class WikiState(msgspec.Struct, rename="camel"):
     knows_lessons: bool = False
     """Whether `lessons` names every page of a lesson that we wrote: all were gone through since it was made."""
 
-    def take(self, placed: PlacedMessage) -> None:
-        """Give a message its page. Each message once, as it arrives."""
+    subjects: SubjectNotes = msgspec.field(default_factory=SubjectNotes)
+    """What was said of whom and what; only where, not the words."""
+    subject_pages: dict[str, str] = msgspec.field(default_factory=dict)
+    """The pages of subjects that we wrote, or are about to, and the key of each subject."""
+    knows_subjects: bool = False
+    """Whether `subject_pages` names every one that we wrote."""
+
+    def take(self, placed: PlacedMessage, turn: Turn | None = None) -> None:
+        """Give a message its page. Each message once, as it arrives; `turn` where it is one to be read."""
         logged = placed.logged
         before_first = placed.place - logged.seq
         known = self.sessions.setdefault(placed.session, KnownSession(placed.session_id, before_first))
@@ -110,6 +121,20 @@ class WikiState(msgspec.Struct, rename="camel"):
         part.bytes += size
         _join(part.stretches, placed.session, logged.seq)
         self.unwritten.add((day, len(parts)))
+        if turn is not None:
+            had_title = placed.session in self.subjects.titles
+            take(self.subjects, placed.place, placed.session, turn)
+            if not had_title and placed.session in self.subjects.titles:
+                self.unwritten |= self.pages_of(placed.session)
+
+    def title(self, session: int) -> str:
+        """Empty where it has none."""
+        found = self.subjects.titles.get(session)
+        return "" if found is None else found.text
+
+    def pages_of(self, session: int) -> set[tuple[str, int]]:
+        parts = [(page, self.days[page[0]][page[1] - 1]) for page in self.pages()]
+        return {page for page, part in parts if any(each.session == session for each in part.stretches)}
 
     def pages(self) -> Iterator[tuple[str, int]]:
         for day, parts in self.days.items():

@@ -6,7 +6,6 @@ often a message says a word is counted without reading its text.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -48,7 +47,6 @@ USER, ASSISTANT, SYSTEM, TOOL = range(4)
 QUESTION, DENIAL, MEMORY_QUESTION, BOILERPLATE = 1, 2, 4, 8
 """Bits of `flags`."""
 
-_DIGIT = re.compile(r"\d")
 
 NO_ROW = -1
 NO_SPEAKER = 0
@@ -85,7 +83,9 @@ def word_numbers(terms: Iterable[str]) -> NDArray[np.uint32]:
 
 def _digits(terms: Iterable[str]) -> int:
     """One number for all words that hold a digit."""
-    return zlib.crc32(" ".join(sorted({term for term in terms if not term.isalpha() and _DIGIT.search(term)})).encode())
+    return zlib.crc32(
+        " ".join(sorted({term for term in terms if not term.isalpha() and any(map(str.isdigit, term))})).encode()
+    )
 
 
 class _Newer(NamedTuple):

@@ -19,7 +19,7 @@ from offbook.model.memory_entry import PlacedMessage
 from offbook.model.types import Message
 from offbook.search.addressing import labelled_speaker, names_called
 from offbook.search.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, IndexedMessage, Rows
-from offbook.search.substance import is_boilerplate, is_denial, is_memory_question, is_question
+from offbook.search.substance import asks, is_boilerplate, is_denial, is_memory_question
 from offbook.search.words import MAX_TERM_CHARS, distinct_terms, indexed_terms
 
 WRITER_BYTES = 32_000_000
@@ -211,7 +211,7 @@ def _further(everything: str, known: Sequence[str]) -> list[str]:
 
 def _flags(text: str, role: str) -> int:
     return (
-        QUESTION * is_question(text)
+        QUESTION * asks(text)
         | DENIAL * is_denial(text, role)
         | MEMORY_QUESTION * is_memory_question(text)
         | BOILERPLATE * is_boilerplate(text)

@@ -29,8 +29,7 @@ READ_CHARS = 2_000
 """A question says when in its first lines; what comes after is pasted."""
 
 _ENGLISH = (*english_calendar.RULES, *english_relative.RULES)
-_BLANKS = re.compile(r"[ \t]{2,}")
-_BLANK_BEFORE_MARK = re.compile(r"[ \t]([?!.,;:؟،])")
+_MARKS = "?!.,;:؟،"
 
 
 def read_times(query: str, asked_at: datetime, zone: tzinfo = UTC) -> QueryTimes:
@@ -71,7 +70,10 @@ def without_times(query: str, times: QueryTimes) -> str:
         rest = _phrase_alone(phrase).sub(" ", rest, count=1)
     if rest == query or not any(letter.isalnum() for letter in rest):
         return query
-    return _BLANK_BEFORE_MARK.sub(r"\1", _BLANKS.sub(" ", rest)).lstrip(" ,;:").rstrip()
+    rest = "\n".join(" ".join(line.split()) for line in rest.split("\n"))
+    for mark in _MARKS:
+        rest = rest.replace(f" {mark}", mark)
+    return rest.lstrip(" ,;:").rstrip()
 
 
 def _phrase_alone(phrase: str) -> re.Pattern[str]:

@@ -108,14 +108,13 @@ def _month_number(word: str) -> int:
     return MONTHS[name] if name in MONTHS else SHORT_MONTHS[name]
 
 
-_ORDINAL = re.compile(r"\d(?:st|nd|rd|th)")
-
-
 def _is_a_day_of(word: str, found: re.Match[str], group: int, text: Text) -> bool:
     """Whether "may 7" is a day and not "may 7 people come": a capital, an ordinal, or nothing after it."""
     if word.rstrip(".") not in VERB_MONTHS or text.is_title(found.start(group)):
         return True
-    return _ORDINAL.search(found[0]) is not None or text.is_closed(found.end())
+    said = enumerate(found[0], 1)
+    is_ordinal = any(one.isdigit() and found[0].startswith(("st", "nd", "rd", "th"), at) for at, one in said)
+    return is_ordinal or text.is_closed(found.end())
 
 
 def _day_range(month: int, first: str, last: str) -> InYear:

@@ -233,9 +233,9 @@ RULES: tuple[Rule, ...] = (
     (_arabic(rf"(في )?(?:(\d{{1,2}}) )?({any_of(_ARABIC_MONTHS)})(?: ((?:19|20)\d\d))?"), _arabic_date),
     (_arabic(rf"({any_of(_ARABIC_DAYS)})(?! ال)"), _day),
 )
-_UP_TO = re.compile("以前|之前|이전")
-_FROM_ITS_END = re.compile("以后|之后|以後|之後|이후")
-_FROM_ITS_BEGINNING = re.compile("以来|以來|以降|から|부터")
+_UP_TO = ("以前", "之前", "이전")
+_FROM_ITS_END = ("以后", "之后", "以後", "之後", "이후")
+_FROM_ITS_BEGINNING = ("以来", "以來", "以降", "から", "부터")
 
 
 def find_ranges(asking: Asking, text: Text) -> list[FoundPeriod]:
@@ -247,10 +247,11 @@ def _bound(date: Date, text: Text) -> FoundPeriod:
     start: datetime | None = date.period.start
     end: datetime | None = date.period.end
     last = date.last
-    if after := _UP_TO.match(text.plain, last):
-        start, end, last = None, start, after.end()
-    elif after := _FROM_ITS_END.match(text.plain, last):
-        start, end, last = end, None, after.end()
-    elif after := _FROM_ITS_BEGINNING.match(text.plain, last):
-        end, last = None, after.end()
+    behind = text.plain[last : last + 2]  # each of the words has two signs
+    if behind in _UP_TO:
+        start, end, last = None, start, last + 2
+    elif behind in _FROM_ITS_END:
+        start, end, last = end, None, last + 2
+    elif behind in _FROM_ITS_BEGINNING:
+        end, last = None, last + 2
     return FoundPeriod(date.first, last, start, end, date.is_exact)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
@@ -31,25 +31,26 @@ from offbook.search.times.words import (
 LOOK_BEHIND_CHARS = 48
 """Longer than every phrase below with a few blanks in it."""
 
-_THIRDS: dict[str, Third] = {"beginning": "early", "start": "early", "middle": "mid", "end": "late"}
-_THIRD = re.compile(
-    r"(?<![a-z0-9_])(?:the +)?(?:(early|mid|late)(?: +in +| *- *| +)|(beginning|start|middle|end) +of +)\Z"
-)
-_MONTH_OF = re.compile(r"(?<![a-z0-9_])(?:the +)?(?:month|year) +(?:of +)?\Z")
-_CUE = re.compile(
-    r"(?<![a-z0-9_'])(ever +since|since|before|prior +to|until|till|by|after|from|between|around|circa|sometime +in"
-    r"|sometime|back +in|in|on|during|throughout|over|at|as +of|of|for|within)( +the)? +\Z"
-)
-DISTANCE = re.compile(
-    r"(?<![a-z0-9_])(?:(?:the|an?|one|two|three|four|five|six|\d{1,3}) +)?(?:(?:few|couple +of) +)?"
-    r"(?:minute|hour|day|night|morning|evening|week|month|summer|winter|spring|fall|autumn|year)s? +\Z"
-    r"|(?<![a-z0-9_])(?:right|just|shortly|soon|long) +\Z"
-)
-"""How long before or after: part of the phrase, though not of what it means."""
-_AND = re.compile(r",? +and +(?:the +)?\Z")
-_TO = re.compile(r" +(?:up +)?(?:to|until|till|through) +(?:the +)?\Z| *[-–—] *\Z")
-_ALSO = re.compile(r",? +(?:and|or|and +in|or +in) +\Z|, +\Z")
-_ONWARD = re.compile(r" +(?:on|onwards?|forward)(?![a-z0-9_])(?! +[a-z0-9])")
+_THIRDS: dict[str, Third] = {
+    "early": "early", "early in": "early", "beginning of": "early", "start of": "early",
+    "mid": "mid", "mid in": "mid", "middle of": "mid",
+    "late": "late", "late in": "late", "end of": "late",
+}  # fmt: skip
+_MONTH_OF = frozenset(("month", "month of", "year", "year of"))
+_CUES = frozenset(
+    ("ever since", "since", "before", "prior to", "until", "till", "by", "after", "from", "between", "around", "circa",
+     "sometime in", "sometime", "back in", "in", "on", "during", "throughout", "over", "at", "as of", "of", "for",
+     "within")
+)  # fmt: skip
+_LENGTHS_TEXT = "minute hour day night morning evening week month summer winter spring fall autumn year"
+_LENGTHS = frozenset(f"{one}{end}" for one in _LENGTHS_TEXT.split() for end in ("", "s"))
+_COUNTS = frozenset(("the", "a", "an", "one", "two", "three", "four", "five", "six"))
+_SOON = frozenset(("right", "just", "shortly", "soon", "long"))
+_AND = frozenset(("and", "and the"))
+_TO = frozenset(f"{word}{the}" for word in ("to", "up to", "until", "till", "through") for the in ("", " the"))
+_DASHES = frozenset("-–—")
+_ALSO = frozenset(("", "and", "or", "and in", "or in"))
+_ONWARD = frozenset(("on", "onward", "onwards", "forward"))
 _NAMED_AFTER = frozenset({"before", "after", "since", "until", "till", "by", "from", "around"})
 _SHARED = frozenset({"in", "on", "during"})
 """What counts for the next date of a list too: "in May and June"."""
@@ -106,50 +107,100 @@ def relate(dates: Sequence[Date], asking: Asking, text: Text) -> list[FoundPerio
     return found
 
 
+class _Phrase(NamedTuple):
+    words: str
+    first: int
+    has_article: bool = False
+
+
+def _phrase_before(text: Text, at: int, phrases: Collection[str], *, article: str = "") -> _Phrase | None:
+    """The longest of the phrases that stands right before a place; `article`: where "the" may stand beside it."""
+    behind = text.behind(at, LOOK_BEHIND_CHARS)
+    *words, rest = (f"{behind[:-1]} " if behind.endswith("-") else behind).split(" ")  # mid-May
+    found = None
+    first, last = len(behind), 0
+    said: list[str] = []
+    for word in reversed([] if rest else words):
+        first = first - len(word) - 1
+        if not word:
+            continue
+        bare = word.lstrip('("“„‘[{,.;:!?…—–-')
+        if article == "behind" and word == "the" and not said and not last:
+            last = 1
+            continue
+        said.insert(0, bare)
+        if " ".join(said) in phrases:
+            found = _Phrase(" ".join(said), at - len(behind) + first + len(word) - len(bare), bool(last))
+        if bare != word or len(said) > 2:
+            break
+    if found and article == "before" and text.behind(found.first, 5).endswith((" the ", "the ")):
+        return found._replace(first=found.first - 4)
+    return found
+
+
 def _with_cue(date: Date, text: Text) -> _Cued:
     first, cue = date.first, ""
-    third = _THIRD.search(text.behind(first, LOOK_BEHIND_CHARS))
-    if third:
-        first, cue = first - len(third[0]), "part"
-        period = third_of(date.period, _THIRDS[third[2]] if third[2] else _third(third[1]))
+    if third := _phrase_before(text, first, _THIRDS, article="before"):
+        first, cue = third.first, "part"
+        period = third_of(date.period, _THIRDS[third.words])
         # People differ on where "early May" ends.
         date = date._replace(is_exact=date.is_exact and period == date.period, period=period)
-    elif month_of := _MONTH_OF.search(text.behind(first, LOOK_BEHIND_CHARS)):
-        first, cue = first - len(month_of[0]), "part" if "month" in month_of[0] else "year"
-    before = _CUE.search(text.behind(first, LOOK_BEHIND_CHARS))
-    if before is None or (before[2] and not cue and date.cues is not None):
+    elif month_of := _phrase_before(text, first, _MONTH_OF, article="before"):
+        first, cue = month_of.first, "part" if "month" in month_of.words else "year"
+    before = _phrase_before(text, first, _CUES, article="behind")
+    if before is None or (before.has_article and not cue and date.cues is not None):
         return _Cued(date, cue, first)  # "in the May release" is not in May
-    word = " ".join(before[1].split())
-    first -= len(before[0])
-    if word in ("before", "after") and (distance := DISTANCE.search(text.behind(first, LOOK_BEHIND_CHARS))):
-        first -= len(distance[0])
+    word, first = before.words, before.first
+    if word in ("before", "after"):
+        first = distance_before(text, first)
     return _Cued(date, cue if cue and word in ("in", "at", "of", "on", "for") else word, first)
+
+
+def distance_before(text: Text, at: int) -> int:
+    """Where "two weeks" begins in "two weeks before": part of the phrase, though not of what it means."""
+    if soon := _phrase_before(text, at, _SOON):
+        return soon.first
+    length = _phrase_before(text, at, _LENGTHS)
+    if length is None:
+        return at
+    at = length.first
+    for words in (("few", "couple of"), _COUNTS):
+        if more := _phrase_before(text, at, words):
+            at = more.first
+    behind = text.behind(at, 5).rstrip(" ")
+    digits = len(behind) - len(behind.rstrip("0123456789"))
+    return at - (len(text.behind(at, 5)) - len(behind)) - digits if digits else at
 
 
 def _is_another(previous: Date, cued: _Cued, text: Text) -> bool:
     date = cued.date
     is_sure = not date.is_name or text.is_closed(date.last)
-    return not cued.cue and is_sure and _ALSO.match(text.plain[previous.last : date.first]) is not None
-
-
-def _third(word: str) -> Third:
-    return "early" if word == "early" else "mid" if word == "mid" else "late"
+    between = text.plain[previous.last : date.first]
+    joined = " ".join(between.removeprefix(",").split())
+    return not cued.cue and is_sure and between.endswith(" ") and joined in _ALSO and bool(between.strip(" "))
 
 
 def _is_date(cued: _Cued, text: Text) -> bool:
     date = cued.date
     if cued.cue == "from" and date.is_name:
-        return _ONWARD.match(text.plain, date.last) is not None
+        return _goes_on(text, date.last) is not None
     if date.is_name and cued.cue in _NAMED_AFTER and not text.is_closed(date.last):
         return False
     return date.cues is None or cued.cue in date.cues - {"between"}
 
 
+def _goes_on(text: Text, at: int) -> int | None:
+    """Where "onwards" ends, if that is what follows and nothing else does."""
+    word = text.word_after(at)
+    end = text.plain.find(word, at) + len(word)
+    return end if word in _ONWARD and not text.word_after(end) else None
+
+
 def _bound(cued: _Cued, text: Text) -> FoundPeriod:
     date, cue, first = cued
     period, last, is_exact = date.period, date.last, date.is_exact
-    if cue == "from" and (onward := _ONWARD.match(text.plain, last)):
-        cue, last = "since", onward.end()
+    if cue == "from" and (onward := _goes_on(text, last)):
+        cue, last = "since", onward
     if cue in _VAGUE:
         period, is_exact = blurred(period), False
     start: datetime | None = period.start
@@ -172,9 +223,10 @@ def _pair(cued: _Cued, following: Date, text: Text) -> FoundPeriod | None:
     between = text.plain[date.last : following.first]
     if len(between) > LOOK_BEHIND_CHARS:
         return None
-    joined = _AND.match(between) if cued.cue == "between" else _TO.match(between)
+    joined = " ".join(between.split())
+    is_joined = joined.lstrip(", ") in _AND if cued.cue == "between" else joined in _TO or joined in _DASHES
     is_lone = date.cues is not None and cued.cue not in (date.cues | {"from"}) and following.cues is not None
-    if joined is None or is_lone or (following.is_name and not text.is_closed(following.last)):
+    if not is_joined or is_lone or (following.is_name and not text.is_closed(following.last)):
         return None
     if cued.cue not in ("between", "from", "") and (cued.cue not in (date.cues or ()) or cued.cue in _NAMED_AFTER):
         return None
@@ -198,12 +250,11 @@ def _in_order(date: Date, following: Date) -> tuple[Period, Period]:
 # ── Bounds without a date: "before the move", "since we launched" ──
 
 MOST_WORDS = 8
-EVENTS_LOOK_BEHIND_CHARS = 40
 
 _RELATION = re.compile(r"(?<![a-z0-9_'-])(ever +since|since|before|prior +to|until|till|after)(?= +[^\s])")
 _BEFORE = frozenset({"before", "prior to", "until", "till"})
 _WORD = re.compile(r" +((?:[^\s,.;:?!()\[\]{}\"“”…，。？！；：、]|\.(?=[a-z0-9]))+)")
-_NOT_AFTER = re.compile(r"(?<![a-z])(?:look(?:s|ed|ing)?|named|modell?ed|patterned) +\Z")
+_NOT_AFTER = frozenset(("look", "looks", "looked", "looking", "named", "modelled", "modeled", "patterned"))
 """What makes something else of "after": to look after."""
 
 
@@ -234,12 +285,10 @@ def _events_bound(relation: re.Match[str], text: Text, is_date: bytearray) -> Fo
     plain = [found[1] for found in words]
     if not plain or not _is_event(word, plain):
         return None
-    behind = text.behind(relation.start(), EVENTS_LOOK_BEHIND_CHARS)
-    is_idiom = _NOT_AFTER.search(behind) is not None or text.word_before(relation.start()) == plain[0]
-    if word == "after" and is_idiom:
+    previous = text.word_before(relation.start())
+    if word == "after" and (previous in _NOT_AFTER or previous == plain[0]):
         return None  # to look after, day after day
-    distance = DISTANCE.search(behind)
-    first, last = relation.start() - (len(distance[0]) if distance else 0), words[-1].end()
+    first, last = distance_before(text, relation.start()), words[-1].end()
     if any(is_date[first : relation.start()]):
         first = relation.start()
     side: Literal["before", "after"] = "before" if word in _BEFORE else "after"

@@ -40,8 +40,7 @@ class QueryTimes(Value, frozen=True):
 
 # ── What a language's reader hands on: a date and where in the text it stands ──
 
-_WORD_AHEAD = re.compile(r" +([a-z]+)")
-_WORD_BEHIND = re.compile(r"([a-z]+) +\Z")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 LONGEST_WORD_BEHIND_CHARS = 24
 _SAME_LENGTH = {ord("’"): "'", ord("‘"): "'", ord("\t"): " ", ord("\u00a0"): " ", ord("\u3000"): " "}
 
@@ -58,12 +57,14 @@ class Text(NamedTuple):
         return cls(written, plain.translate(_SAME_LENGTH))
 
     def word_after(self, at: int) -> str:
-        found = _WORD_AHEAD.match(self.plain, at)
-        return found[1] if found else ""
+        ahead = self.plain[at : at + LONGEST_WORD_BEHIND_CHARS]
+        word = ahead.lstrip(" ")
+        return word[: len(word) - len(word.lstrip(_LETTERS))] if ahead.startswith(" ") else ""
 
     def word_before(self, at: int) -> str:
-        found = _WORD_BEHIND.search(self.behind(at, LONGEST_WORD_BEHIND_CHARS))
-        return found[1] if found else ""
+        behind = self.behind(at, LONGEST_WORD_BEHIND_CHARS)
+        word = behind.rstrip(" ")
+        return word[len(word.rstrip(_LETTERS)) :] if behind.endswith(" ") else ""
 
     def behind(self, at: int, chars: int) -> str:
         """What stands before: never all of it, so that looking back from every date stays linear."""

@@ -6,7 +6,6 @@ a moment yet to come is neither taken for a recent one nor kept before those of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ import msgspec
 
 from offbook.model.errors import InvalidInput, OffbookError
 from offbook.model.home import Home, make_private, write_private
+from offbook.model.plain_names import is_digits
 from offbook.model.types import Sparse, Value, now
 from offbook.projections import base
 from offbook.transfer.backup.archive import (
@@ -28,8 +28,6 @@ from offbook.transfer.backup.archive import (
     sync_folder,
 )
 from offbook.transfer.backup.making import default_name, remove_abandoned, write_backup
-
-_NAME = re.compile(r"offbook-([0-9]{8}-[0-9]{6})\.tar\.gz")
 
 
 class ListedBackup(Sparse, frozen=True):
@@ -60,9 +58,11 @@ def name_at(at: datetime) -> str:
 
 def time_of(name: str) -> datetime | None:
     """When a backup of this name was made; None where it is not one of those that come and go by themselves."""
-    match = _NAME.fullmatch(name)
+    made_at = name.removeprefix("offbook-").removesuffix(".tar.gz")
+    if name != f"offbook-{made_at}.tar.gz" or [len(part) for part in made_at.split("-") if is_digits(part)] != [8, 6]:
+        return None
     try:
-        return datetime.strptime(match[1], "%Y%m%d-%H%M%S").replace(tzinfo=UTC) if match else None
+        return datetime.strptime(made_at, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         return None
 

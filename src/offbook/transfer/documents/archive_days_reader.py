@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time
 from functools import partial
@@ -13,10 +12,10 @@ from offbook.client.history.conversations import Conversation, Damage, Damaged, 
 from offbook.client.history.fields import decoded, iso, key_of, moment_of, owner_in
 from offbook.client.history.files import kind_of_file
 from offbook.client.history.formats import FORMATS, Owner
+from offbook.model.plain_names import is_digits
 from offbook.transfer.documents.exchange_ids import AGENT, USER, ExchangeKey, bases, exchange_ids
 
 FOLDER = "archive"
-DAY_FILE = re.compile(r"(\d{4}-\d{2}-\d{2})\.json")
 SENDERS = {"user": USER, "agent": AGENT, "assistant": AGENT}
 ROLES = {USER: "user", AGENT: "assistant"}
 
@@ -76,7 +75,7 @@ def day_files(folder: Path) -> list[Path]:
     """In order of time. The folder may be the plugin's, which holds the one with the archives."""
     for place in (folder, folder / FOLDER):
         try:
-            found = sorted(each for each in place.iterdir() if DAY_FILE.fullmatch(each.name))
+            found = sorted(each for each in place.iterdir() if is_day_file(each))
         except OSError:
             continue
         if found:
@@ -137,11 +136,15 @@ def _fault(record: Any) -> str | None:
     return None if isinstance(record.get("text"), str) else "has no text"
 
 
+def is_day_file(file: Path) -> bool:
+    """`2026-05-08.json`"""
+    return file.suffix == ".json" and [len(part) for part in file.stem.split("-") if is_digits(part)] == [4, 2, 2]
+
+
 def _midnight(file: Path) -> datetime:
     """The time of what has none: it was said on that day."""
-    named = DAY_FILE.fullmatch(file.name)
     try:
-        return datetime.combine(date.fromisoformat(named[1] if named else ""), time(), UTC)
+        return datetime.combine(date.fromisoformat(file.stem if is_day_file(file) else ""), time(), UTC)
     except ValueError:
         return datetime.fromtimestamp(file.stat().st_mtime, UTC)
 

@@ -30,8 +30,9 @@ class LeftOutCounts:
         return [LeftOut(what=what, why=why, count=count) for (what, why), count in sorted(self._counts.items())]
 
 
-def spoken(exported: ExportedMessage, leaving: LeftOutCounts) -> str | None:
-    """The text of a message that is written; None for one that is not. What goes with it is counted as left."""
+def spoken(exported: ExportedMessage, leaving: LeftOutCounts, *, has_pins: bool = False) -> str | None:
+    """The text of a message that is written; None for one that is not. What goes with it is counted as left.
+    `has_pins`: the format says what is pinned."""
     message = exported.message
     if exported.noise == FORGOTTEN:
         leaving.leave("forgotten messages", "nothing is left of what they said")
@@ -51,7 +52,7 @@ def spoken(exported: ExportedMessage, leaving: LeftOutCounts) -> str | None:
         if not parts:
             leaving.leave("messages without text", "there is nothing in them")
         return None
-    if exported.pinned:
+    if exported.pinned and not has_pins:
         leaving.leave("pins")
     if message.name or message.model or message.origin or message.meta or message.tool_call_id:
         leaving.leave("details of messages (name, model, origin, meta)")

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 from offbook.client.history.fields import dictionary
 from offbook.model.content import text_of
+from offbook.model.plain_names import is_digits
 from offbook.model.summary import SummaryView
 from offbook.transfer.documents.archive_days import replace_file
 from offbook.transfer.documents.spoken import LeftOutCounts, id_of
-from offbook.transfer.documents.summaries_folder_reader import INDEX, LEVEL, NUMBER, ORIGIN
+from offbook.transfer.documents.summaries_folder_reader import INDEX, LEVEL_NAMES, ORIGIN
 from offbook.transfer.provider_export import Exported, ExportedMessage, Written
 
 FOLDER = "summaries"
@@ -80,7 +81,7 @@ def _write_imported(exported: Exported, target: Path, leaving: LeftOutCounts) ->
 def _name(each: ExportedMessage) -> Name | None:
     """From its id, which whoever records a message may choose: so nothing but what is safe as the name of a file."""
     level, _, number = (each.message.id or "").partition("-")
-    return (level, number) if LEVEL.fullmatch(level) and NUMBER.fullmatch(number) else None
+    return (level, number) if level in LEVEL_NAMES and is_digits(number) else None
 
 
 def _merged(entries: Mapping[Name, Entry]) -> dict[Name, Entry]:

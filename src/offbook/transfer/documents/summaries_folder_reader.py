@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
 from offbook.client.history.fields import decoded, dictionaries, dictionary, iso, moment_of
 from offbook.client.history.formats import FORMATS, Owner
+from offbook.model.plain_names import is_digits
 
 INDEX = "index.json"
 ORIGIN = "memory:summaries"
-LEVEL = re.compile(r"L[1-9]")
-NUMBER = re.compile(r"[0-9]{1,18}")
+LEVEL_NAMES = tuple(f"L{level}" for level in range(1, 10))
 HEAD = re.compile(r"\ufeff?(?:<!--(.*?)-->[\r\n]*)?", re.DOTALL)
 """Of every page: empty where it has neither a comment nor the mark that some editors put first."""
 _TIMES = ("lastAt", "createdAt", "madeAt")
@@ -95,7 +95,7 @@ def _pages(folder: Path, index: dict[str, Any], report: ImportReport) -> list[Pa
     pages = []
     for file in sorted(folder.glob("L*/*.md")):
         level, number = file.parent.name, file.stem
-        if file.name.startswith(".") or not LEVEL.fullmatch(level) or not NUMBER.fullmatch(number):
+        if file.name.startswith(".") or level not in LEVEL_NAMES or not is_digits(number):
             report.leave("files", "not named as a summary is: L1/0001.md")
             continue
         page = _page(file, level, number, entries.pop((level, number), None), report)

@@ -28,7 +28,7 @@ def write(exported: Exported, folder: Path) -> Written:
     leaving = LeftOutCounts()
     with closing(Spool(folder)) as spool:
         for each in exported.messages():
-            text = spoken(each, leaving)
+            text = spoken(each, leaving, has_pins=True)
             if text is None or _is_noise(each, text, leaving):
                 continue
             at = iso(_time(each))
@@ -48,7 +48,8 @@ def _is_noise(each: ExportedMessage, text: str, leaving: LeftOutCounts) -> bool:
 
 
 def _line(agent_id: str, each: ExportedMessage, text: str, at: str) -> dict[str, Any]:
-    return {
+    """The document's fields, and one more where it is pinned."""
+    line: dict[str, Any] = {
         "id": id_of(agent_id, each),
         "ts": at,
         "role": each.message.role,
@@ -59,6 +60,7 @@ def _line(agent_id: str, each: ExportedMessage, text: str, at: str) -> dict[str,
         "contentLength": len(text),
         "sourcePlugin": SOURCE,
     }
+    return {**line, "pinned": True} if each.pinned else line
 
 
 def _time(each: ExportedMessage) -> Any:

@@ -95,8 +95,6 @@ def _conversations_in(file: Path, report: ImportReport, owner: Owner) -> list[Co
 def _leave(line: SwapLine, report: ImportReport) -> None:
     if bytes(line.embedding) not in (b"null", b"[]"):
         report.leave("embeddings", "of another model: made anew")
-    if line.pinned:
-        report.leave("pins", "pin what matters with `offbook pin`")
     report.note_time(line.ts, moment_of(line.ts))
 
 
@@ -129,7 +127,7 @@ def _ready(line: SwapLine, key: str, size_bytes: int, where: str) -> Ready | Dam
     wire = {"id": key_of(line.id) or _own_id(line, key), "role": line.role, "content": line.content}
     if at is not None:
         wire["ts"] = iso(at)
-    return Ready(wire, at, size_bytes, where)
+    return Ready(wire, at, size_bytes, where, pinned=bool(line.pinned))
 
 
 def _own_id(line: SwapLine, key: str) -> str:

@@ -33,7 +33,7 @@ from offbook.model.settings import load
 from offbook.model.status import CaptureClaim, TaskHealth
 from offbook.model.types import AuditDraft, Message, Scope, now
 from offbook.projections.indexes import folder_name
-from offbook.rules.state.working_state import WorkingState
+from offbook.statements.state import WorkingState
 from offbook.transfer.backup import write_backup
 from offbook.transfer.backup.rotation import note_backup
 from tests.unit.client.fake_provider import FakeProvider

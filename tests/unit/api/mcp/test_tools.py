@@ -64,7 +64,7 @@ async def test_an_id_with_other_content_is_an_error() -> None:
         ("expand", {}, "either `summaryId`, or `firstSeq` (with"),
         ("expand", {"sessionId": "s", "lastSeq": 4}, "either `summaryId`"),
         ("expand", {"firstSeq": 5, "lastSeq": 1}, "`lastSeq` 1 is before `firstSeq` 5"),
-        ("expand", {"summaryId": "rubbish"}, "'rubbish', which is no id such as L1-0003: the resource"),
+        ("expand", {"summaryId": "rubbish"}, "'rubbish', which is no id such as L1-0003 or lesson-0007: the"),
         ("expand", {"summaryId": "L1-0001\n"}, "no id such as L1-0003"),
         ("expand", {"summaryId": ""}, "no id such as L1-0003"),
         ("recall", {"query": "q", "scope": "everything"}, "use one of agent, all, session"),

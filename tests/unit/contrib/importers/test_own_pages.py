@@ -14,6 +14,8 @@ from offbook.model.lesson import Lesson, LessonSource
 from offbook.projections.wiki.day_page import Shown, cold_page, day_page
 from offbook.projections.wiki.index_page import agent_index, agents_index, lessons_index
 from offbook.projections.wiki.lesson_page import lesson_page
+from offbook.projections.wiki.subject_page import subject_page
+from offbook.statements.subjects import Subject
 from offbook.transfer.documents.summaries_folder import _head
 
 AT = datetime(2026, 5, 10, 12, tzinfo=UTC)
@@ -38,6 +40,7 @@ OURS = {
     "second part": day_page("main", "2026-05-10", 2, [SAID]),
     "cold": cold_page("main", "m100000001", SAID, "session-main-2026-05-10.md"),
     "agent": agent_index("main", days=[], newest=[], sessions=0, cold_pages=0, lessons=[]),
+    "subject": subject_page(Subject("ada", "Ada", "person", ()), "people/ada", [], [], []),
     "agents": agents_index(["main", "a[b]"]),
     "no agents": agents_index([]),
     "lessons": lessons_index("main", []),

@@ -63,6 +63,7 @@ DOCUMENTED: dict[str, Any] = {
     "contextBudget.recentTurnCharLimit": 3000,
     "contextBudget.midTurnCharLimit": 1500,
     "contextBudget.olderTurnCharLimit": 500,
+    "contextBudget.memoryShare": 0.06,
     "anchors.enabled": True,
     "anchors.maxAge": timedelta(milliseconds=7200000),
     "anchors.maxCount": 15,
@@ -89,6 +90,9 @@ DOCUMENTED: dict[str, Any] = {
     "search.recencyWeight": 0.15,
     "search.limit": 30,
     "search.keep": 5,
+    "search.qualifies": "probability",
+    "search.minProbability": 0.12,
+    "search.fallback": "gap",
     "search.deadline": timedelta(milliseconds=300),
     "summarizer.order": ("extractive",),
     "summarizer.endpoint": "http://127.0.0.1:11434/v1",
@@ -118,7 +122,7 @@ DOCUMENTED: dict[str, Any] = {
     "wiki.coldPages": True,
     "lessons.enabled": True,
     "lessons.minConfidence": 0.6,
-    "lessons.maxInjected": 12,
+    "lessons.maxInjected": 40,
     "maintenance.interval": timedelta(minutes=5),
     "backup.everyHours": None,
     "backup.keep": 7,
@@ -649,7 +653,7 @@ def test_rows_are_every_setting_and_then_the_agents_own(tmp_path: Path) -> None:
     ]
     name, value, origin, description = next(row for row in rows if row.name == "minScore")
     assert (name, value, origin) == ("minScore", 0.7, "environment OFFBOOK_MIN_SCORE")
-    assert description == "Least cosine similarity of what comes to mind before a turn."
+    assert description == "Least cosine similarity of what comes to mind, where `search.qualifies` goes by it (A2)."
     assert loaded.origin_of("agents.main.minScore") == f"file {path}"
 
 

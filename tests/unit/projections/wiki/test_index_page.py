@@ -37,7 +37,7 @@ def test_an_agent_has_counts_lessons_sessions_and_days() -> None:
         lessons=[LINE],
     )
     found = read(page)
-    assert found.headings == ["main", "Lessons", "Facts", "Newest sessions", "Days"]
+    assert found.headings == ["main", "Lessons", "Facts", "Sessions", "2026-11", "Days"]
     assert "2,006 messages in 1 session, on 2 days" in found.texts
     assert found.links == [
         "../index.md",
@@ -69,7 +69,7 @@ def test_nothing_in_a_name_or_a_statement_is_more_than_text(text: str, about: st
     line = LessonLine(id="lesson-0001", kind="fact", status="edited", text=text, about=about)
     session = SessionLine(session_id=about or "x", messages=1, day="2026-11-15", file="a.md", anchor="s1-1")
     page = agent_index(agent, days=[], newest=[session], sessions=1, cold_pages=0, lessons=[line])
-    assert len(read(page).headings) == 4
+    assert len(read(page).headings) == 5
     assert len(read(page).links) == 4
     assert not read(page).html
     assert read(lessons_index(agent, [line])).links == ["../index.md", "lesson-0001.md"]

@@ -32,6 +32,7 @@ from offbook.projections.wiki import cold as wiki_cold
 from offbook.projections.wiki import files as wiki_files
 from offbook.projections.wiki import lessons as wiki_lessons
 from offbook.projections.wiki import logs as wiki_logs
+from offbook.projections.wiki import projection as wiki_projection
 from offbook.projections.wiki import state as wiki_state
 from offbook.projections.wiki.projection import BROKEN, Wiki
 from tests.unit.projections.conftest import CHAT, EVENT, add, places_of
@@ -822,7 +823,10 @@ async def test_pages_not_understood_are_counted_as_long_as_they_are_there(house:
     assert added({BROKEN: 2, "lessons": 1}, {BROKEN: 1, "lessons": 1}) == {BROKEN: 1, "lessons": 2}
 
 
-async def test_the_newest_sessions_are_those_last_spoken_in_not_those_last_imported(house: House) -> None:
+async def test_the_newest_sessions_are_those_last_spoken_in_not_those_last_imported(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiki_projection, "NEWEST_SESSIONS", 20)
     await add(house.store, on_day("new", 3), scope=Scope(agent_id="main", session_id="new"))
     await add(house.store, on_day("later", 3, ts=DAY + timedelta(days=3, hours=1)), scope=CHAT)
     for number in range(25):

@@ -108,10 +108,13 @@ def test_a_large_text_and_many_sessions(tmp_path: Path) -> None:
     assert not report_.problems
 
 
-def test_the_time_of_embedding_stands_for_a_missing_one_and_a_pin_is_told_of(tmp_path: Path) -> None:
-    history, report_ = read(conversations, swap_file(tmp_path, {**LINE, "ts": None, "embedding": None, "pinned": True}))
+def test_the_time_of_embedding_stands_for_a_missing_one_and_a_pin_is_taken(tmp_path: Path) -> None:
+    file = swap_file(tmp_path, {**LINE, "ts": None, "embedding": None, "pinned": True}, LINE)
+    history, report_ = read(conversations, file)
     assert str(next(history.messages()).message.ts) == "2026-05-10 12:00:01+00:00"
-    assert [left.what for left in report_.left_out] == ["pins"]
+    assert [left.what for left in report_.left_out] == ["embeddings"]
+    (found,) = conversations(file, report(), owner)
+    assert [ready.pinned for ready in found.messages(lambda damage: None)] == [True, False]
 
 
 def test_a_line_that_is_of_another_session_by_now_is_told_of(tmp_path: Path) -> None:

@@ -231,6 +231,26 @@ async def recall_and_pins_leave_one_event_each(provider: Provider) -> None:
     expect("verified", True, (await provider.audit(scope.agent_id)).verified)
 
 
+@check(6, "audit", "unlink", "recall", "onMessage")
+async def an_unlink_without_a_link_changes_nothing_and_leaves_one_event(provider: Provider) -> None:
+    """`unlink` says how many links it took back: of an entry that nothing replaced none, which leaves one event."""
+    scope = provider.new_session(provider.new_agent())
+    word = unique_word()
+    await provider.record_one(scope, said(f"The boat is called {word}."))
+    (entry,) = await provider.recall(scope, word)
+    before = (await provider.audit(scope.agent_id)).head.seq
+    for fields in ({}, {"byId": entry.id}):
+        asked = {"agentId": scope.agent_id, "entryId": entry.id, **fields}
+        answer = await provider.ask_value("unlink", dict[str, Any], asked)
+        expect(f"unlink {fields}", 0, answer.get("changed"))
+        report = await provider.audit(scope.agent_id)
+        left = [event.verb for event in sorted(report.events, key=lambda event: event.seq) if event.seq > before]
+        expect("the events between two audits", ["unlink", "audit"], left)
+        before = report.head.seq
+    (still,) = await provider.recall(scope, word)
+    expect("the entry after it", [entry.id, entry.text], [still.id, still.text])
+
+
 async def _both_say_it(provider: Provider) -> tuple[Scope, Scope, str]:
     """Two agents with one session key, and a word that both of them say."""
     ours = provider.new_session(provider.new_agent())

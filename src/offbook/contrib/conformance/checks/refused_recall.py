@@ -47,6 +47,20 @@ async def a_wrong_recall_is_refused(provider: Provider) -> None:
         expect_no_faults(await table_faults(provider, table))
 
 
+@check(7, "unlink", "onMessage")
+async def a_wrong_unlink_is_refused(provider: Provider) -> None:
+    """An `unlink` without an entry, with a field of the wrong type or an unknown one is refused."""
+    async with unchanged(provider) as scope:
+        agent = {"agentId": scope.agent_id}
+        table = [bad(f"entryId = {value!r}", "unlink", {**agent, "entryId": value}) for value in (*NOT_A_STRING, None)]
+        table += [
+            bad(f"byId = {value!r}", "unlink", {**agent, "entryId": "m1", "byId": value}) for value in NOT_A_STRING
+        ]
+        table.append(bad("without entryId", "unlink", agent, "entryId"))
+        table.append(bad("an unknown field", "unlink", {**agent, "entryId": "m1", "surplusField": 1}, "surplusField"))
+        expect_no_faults(await table_faults(provider, table))
+
+
 @check(7, "pin", "unpin", "recall", "onMessage")
 async def a_wrong_pin_is_refused(provider: Provider) -> None:
     """A `pin` or `unpin` with a field of the wrong type or an unknown one is refused, and pins and unpins nothing."""

@@ -1,0 +1,1 @@
+"""How the shipped weights were fitted, and to what."""

@@ -1,0 +1,139 @@
+"""The forward pass of a small BERT in numpy: for a model that is tuned from the installed one, beside it, at a fifth of
+the memory that a second session of the runtime would take. On the caller's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from offbook.models.bert_weights import HEADS, MATRICES, BertWeights
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EPSILON = 1e-12
+
+
+class Pieces(NamedTuple):
+    """A text as the model reads it: its pieces, and which of two texts each is of."""
+
+    pieces: Sequence[int]
+    types: Sequence[int]
+
+
+class Bert:
+    """Nothing in it changes after it was made, so threads share it without a lock."""
+
+    def __init__(self, base: BertWeights, tuned: Mapping[str, NDArray[np.float32]]) -> None:
+        """`tuned`: what is added to the base, by name: `0.query.a` and `.b`, whose product is added to a matrix; and
+        vectors that are added to those of the same name."""
+        self._base = base
+        self._vectors = {name: value + tuned.get(name, np.float32(0)) for name, value in base.vectors.items()}
+        self._layers = [
+            _Layer.of(
+                f"encoder.layer.{at}", {name: _sum(matrices, tuned, at, name) for name in MATRICES}, self._vectors
+            )
+            for at, matrices in enumerate(base.matrices)
+        ]
+
+    def hidden(self, texts: Sequence[Pieces]) -> list[NDArray[np.float32]]:
+        """For each text a row for each of its pieces. All texts go through a layer together, without padding."""
+        base = self._base
+        pieces = [piece for one in texts for piece in one.pieces]
+        places = np.concatenate([np.arange(len(one.pieces)) for one in texts])
+        types = [kind for one in texts for kind in one.types]
+        words = base.words[pieces] * base.word_scales[pieces]
+        rows = self._norm(words + base.positions[places] + base.types[types], "embeddings.LayerNorm")
+        ends = np.cumsum([len(one.pieces) for one in texts])
+        for layer in self._layers:
+            rows = self._through(layer, rows, ends)
+        return np.split(rows, ends[:-1])
+
+    def _through(self, layer: _Layer, rows: NDArray[np.float32], ends: NDArray[np.int64]) -> NDArray[np.float32]:
+        count, width = rows.shape
+        size = width // HEADS
+        made = rows @ layer.attend
+        made += layer.attend_bias
+        query, key, value = made.reshape(count, 3, HEADS, size).transpose(1, 2, 0, 3)
+        mixed = np.empty_like(rows)
+        start = 0
+        for end in ends:
+            scores = query[:, start:end] @ key[:, start:end].transpose(0, 2, 1)
+            scores -= scores.max(axis=-1, keepdims=True)
+            np.exp(scores, out=scores)
+            scores /= scores.sum(axis=-1, keepdims=True)
+            mixed[start:end] = (scores @ value[:, start:end]).transpose(1, 0, 2).reshape(end - start, -1)
+            start = end
+        made = mixed @ layer.output
+        made += self._vectors[f"{layer.name}.attention.output.dense.bias"]
+        made += rows
+        rows = self._norm(made, f"{layer.name}.attention.output.LayerNorm")
+        wide = rows @ layer.widen
+        wide += self._vectors[f"{layer.name}.intermediate.dense.bias"]
+        made = _gelu(wide) @ layer.narrow
+        made += self._vectors[f"{layer.name}.output.dense.bias"]
+        made += rows
+        return self._norm(made, f"{layer.name}.output.LayerNorm")
+
+    def _norm(self, rows: NDArray[np.float32], name: str) -> NDArray[np.float32]:
+        centred: NDArray[np.float32] = rows - rows.mean(axis=-1, keepdims=True)
+        spread = np.einsum("rw,rw->r", centred, centred)[:, None] / np.float32(rows.shape[1])
+        centred /= np.sqrt(spread + np.float32(EPSILON))
+        centred *= self._vectors[f"{name}.weight"]
+        centred += self._vectors[f"{name}.bias"]
+        return centred
+
+
+class _Layer(NamedTuple):
+    """Its matrices; those of attention side by side, so that one product makes query, key and value."""
+
+    name: str
+    attend: NDArray[np.float32]
+    attend_bias: NDArray[np.float32]
+    output: NDArray[np.float32]
+    widen: NDArray[np.float32]
+    narrow: NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls, name: str, matrices: Mapping[str, NDArray[np.float32]], vectors: Mapping[str, NDArray[np.float32]]
+    ) -> _Layer:
+        scale = np.float32((matrices["query"].shape[1] / HEADS) ** -0.5)
+        biases = {which: vectors[f"{name}.attention.self.{which}.bias"] for which in ("query", "key", "value")}
+        attend = np.concatenate([matrices["query"] * scale, matrices["key"], matrices["value"]], axis=1)
+        attend_bias = np.concatenate([biases["query"] * scale, biases["key"], biases["value"]])
+        return cls(name, attend, attend_bias, matrices["output"], matrices["widen"], matrices["narrow"])
+
+
+def _sum(
+    matrices: Mapping[str, NDArray[np.float32]], tuned: Mapping[str, NDArray[np.float32]], at: int, name: str
+) -> NDArray[np.float32]:
+    """A matrix of the base, with what was tuned."""
+    if f"{at}.{name}.a" not in tuned:
+        return matrices[name]
+    summed: NDArray[np.float32] = matrices[name] + tuned[f"{at}.{name}.a"] @ tuned[f"{at}.{name}.b"]
+    return summed
+
+
+def _gelu(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """In place, by the error function's usual approximation (Abramowitz and Stegun 7.1.26): numpy has none."""
+    scaled = np.abs(values)
+    scaled *= np.float32(0.7071067811865476)
+    step = scaled * np.float32(0.3275911)
+    step += np.float32(1)
+    np.reciprocal(step, out=step)
+    series = step * np.float32(1.061405429)
+    for weight in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        series += np.float32(weight)
+        series *= step
+    scaled *= scaled
+    np.negative(scaled, out=scaled)
+    series *= np.exp(scaled, out=scaled)
+    np.subtract(np.float32(1), series, out=series)
+    np.copysign(series, values, out=series)
+    series += np.float32(1)
+    series *= np.float32(0.5)
+    values *= series
+    return values

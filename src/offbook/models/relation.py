@@ -1,0 +1,88 @@
+"""Whether what was said later takes the place of what was said earlier: the installed embedding model, tuned for it.
+
+What was tuned are small additions to its matrices (`data/relation.npz`, fitted to pairs of messages in six languages,
+see `docs/decisions/0022-statements.md`); the model itself is the one that embeds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from offbook.model.errors import ModelUnavailable
+from offbook.models import weights
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from offbook.models.bert import Bert
+    from offbook.models.minilm import WordPiece
+
+TUNED = "data/relation.npz"
+MOST_PIECES = 64
+"""Read of each of the two."""
+PAIRS_AT_ONCE = 8
+
+
+class _Loaded(NamedTuple):
+    bert: Bert
+    wordpiece: WordPiece
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32]
+
+
+class RelationModel:
+    """Loaded when it is first asked; threads share it."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` keeps the weights of local models."""
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    def replaces(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """For each pair (earlier, later) how likely it is that the later takes the earlier's place.
+        ModelUnavailable where the weights are not there."""
+        import numpy as np
+
+        from offbook.models.bert import Pieces
+
+        bert, wordpiece, weight, bias = self._ready()
+        found: list[float] = []
+        for start in range(0, len(pairs), PAIRS_AT_ONCE):
+            texts: list[Pieces] = []
+            for earlier, later in pairs[start : start + PAIRS_AT_ONCE]:
+                first, second = wordpiece.pieces(earlier)[:-1], wordpiece.pieces(later)[1:-1]
+                first, second = first[: MOST_PIECES + 1], second[:MOST_PIECES]
+                end = wordpiece.end
+                texts.append(Pieces([*first, end, *second, end], [0] * (len(first) + 1) + [1] * (len(second) + 1)))
+            for rows in bert.hidden(texts):
+                scores = np.concatenate([rows[0], rows.mean(axis=0)]) @ weight + bias
+                scores = np.exp(scores - scores.max())
+                found.append(float(scores[0] / scores.sum()))
+        return found
+
+    def _ready(self) -> _Loaded:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> _Loaded:
+        try:
+            import numpy as np
+
+            from offbook.models.bert import Bert
+            from offbook.models.bert_weights import read_weights
+            from offbook.models.minilm import MAX_PIECES, WordPiece
+        except ImportError as error:
+            raise ModelUnavailable(f"what runs the local model is not installed ({error})") from error
+        base = read_weights(weights.ensure(weights.MINILM, self._folder))
+        with files("offbook.models").joinpath(TUNED).open("rb") as file, np.load(file) as kept:
+            tuned = {name: kept[name].astype(np.float32) for name in kept.files}
+        weight, bias = tuned.pop("relation.weight"), tuned.pop("relation.bias")
+        return _Loaded(Bert(base, tuned), WordPiece(MAX_PIECES), weight, bias)

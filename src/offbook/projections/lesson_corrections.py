@@ -1,0 +1,114 @@
+"""A lesson holds as long as one of the messages that say it does: what a link replaced is told no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from offbook.log.store import Store
+from offbook.model.content import own_text
+from offbook.model.lesson import Lesson, LessonDraft
+from offbook.model.memory_entry import TAKEN_BACK, PlacedMessage, Supersession
+from offbook.model.sentences import sentences
+from offbook.model.types import AuditDraft
+from offbook.models.sentence_kinds import read_sentences
+from offbook.search.resolve import PARTLY, SINCE
+from offbook.search.words import STOP_WORDS, terms
+from offbook.statements.lessons import QUOTED
+from offbook.statements.reading import key_of
+
+LEARNER = "offbook"
+LEAST_KEEP = 0.3
+STRENGTH = 0.8
+"""Of a lesson that says what holds since: it took the place of one that was kept."""
+
+
+async def retire_corrected(store: Store, agent_id: str, places: Sequence[int]) -> int:
+    """Of the lessons at these places, or at what these places replaced: those that no longer hold have what took their
+    place noted. Returns how many. Done again, it changes nothing."""
+    count = 0
+    for link in await _replacing(store, agent_id, places):
+        standing = [
+            one
+            for one in await store.lessons_at(agent_id, [link.old_place])
+            # What a model wrote gives way where a model says so: it knows better what is about the same.
+            if one.replaced_by is None and one.status == "learnt" and one.learnt_by == QUOTED
+        ]
+        if standing and link.kind == PARTLY:
+            standing = _concerned(standing, await store.messages_at(agent_id, [link.old_place, link.new_place]), link)
+        for lesson in standing:
+            count += await _retire(store, agent_id, lesson, link)
+    return count
+
+
+async def restore_uncorrected(store: Store, agent_id: str, place: int) -> int:
+    """Of the lessons at this place, from which a link was taken back: those that had given way by that link hold again,
+    unless another one replaces them. Returns how many hold again. Done again, it changes nothing."""
+    cleared = 0
+    for lesson in await store.lessons_at(agent_id, [place]):
+        if lesson.replaced_by is None or lesson.status != "learnt":
+            continue
+        said_at = await store.lesson_places(agent_id, lesson.id)
+        links = await _replacing(store, agent_id, said_at)
+        taken_by = {one.new_place for one in links} & set(await store.lesson_places(agent_id, lesson.replaced_by))
+        if not taken_by or not set(said_at) <= {one.old_place for one in links}:
+            await store.judge_lesson(agent_id, msgspec.structs.replace(lesson, replaced_by=None), [], None)
+            cleared += 1
+    return cleared - await retire_corrected(store, agent_id, [place]) if cleared else 0
+
+
+async def _replacing(store: Store, agent_id: str, places: Sequence[int]) -> list[Supersession]:
+    return [one for one in await store.supersessions(agent_id, places) if one.kind not in (SINCE, TAKEN_BACK)]
+
+
+def _concerned(lessons: Sequence[Lesson], placed: Sequence[PlacedMessage], link: Supersession) -> list[Lesson]:
+    """Where a message said more than what was corrected: the lessons that share as much with the correction as the
+    sentence of the message that shares most. The others still hold."""
+    texts = {one.place: own_text(one.logged.message.content) for one in placed}
+    words = set(terms(texts.get(link.new_place, "")))
+
+    def shared(text: str) -> int:
+        return len(words & set(terms(text)))
+
+    most = max((shared(one.text) for one in sentences(texts.get(link.old_place, ""))), default=0)
+    return [one for one in lessons if shared(one.text) >= most > 0]
+
+
+async def _retire(store: Store, agent_id: str, lesson: Lesson, link: Supersession) -> bool:
+    said_at = await store.lesson_places(agent_id, lesson.id)
+    gone = {one.old_place for one in await _replacing(store, agent_id, said_at)}
+    placed = await store.messages_at(agent_id, [link.new_place])
+    if not set(said_at) <= gone or not placed or link.new_place in said_at:
+        return False
+    draft = _draft(lesson, placed[0])
+    if draft is None or draft.key == lesson.key:
+        return False
+    # The same sentence may take the place of several: it is one lesson, of the kind it has already.
+    known = [one for one in await store.lessons_at(agent_id, [link.new_place]) if one.key == draft.key]
+    draft = msgspec.structs.replace(draft, kind=known[0].kind) if known else draft
+    event = AuditDraft(verb="learn", actor=LEARNER, details={"lessons": 1, "corrected": lesson.id})
+    await store.keep_lessons(agent_id, [draft], replaced={lesson.id: draft.key}, event=event)
+    return True
+
+
+def _draft(lesson: Lesson, placed: PlacedMessage) -> LessonDraft | None:
+    """What the correcting message says of it: the sentence that shares most with the lesson. None where it neither
+    shares a word with it nor may be worth keeping by itself: then nothing is known that could stand in its place."""
+    logged = placed.logged
+    read = read_sentences(own_text(logged.message.content), is_user=logged.message.role == "user")
+    words = set(terms(lesson.text))
+    best = max(read, key=lambda one: (len(words & set(terms(one.text))), one.states), default=None)
+    if best is None or (best.keep < LEAST_KEEP and not words & (set(terms(best.text)) - STOP_WORDS)):
+        return None
+    at = logged.said_at
+    return LessonDraft(
+        kind=lesson.kind,
+        text=best.text,
+        key=key_of(best.text),
+        confidence=STRENGTH,
+        first_seen=at,
+        last_seen=at,
+        times=1,
+        places=[placed.place],
+    )

@@ -1,0 +1,198 @@
+"""Which two messages may be about the same thing, so that the later takes the earlier's place: what was said in person,
+what of it is compared, and how likely it is. Pure; by words, before a model reads the few pairs that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from difflib import SequenceMatcher
+from math import exp, log
+from typing import Literal, NamedTuple
+
+from offbook.model.content import own_text
+from offbook.model.lesson import LESSONS_SESSION
+from offbook.model.memory_entry import PlacedMessage
+from offbook.model.statement import StatementKind
+from offbook.models.relation_words import Said, log_odds
+from offbook.models.sentence_kinds import read_sentences
+from offbook.search.words import terms
+from offbook.statements.common_words import is_unspaced
+from offbook.statements.reading import is_question, is_spoken
+
+LONGEST_CHARS = 280
+"""A message up to this long is compared whole, of a longer one its statements."""
+MOST_PAIRS = 3
+MOST_SENTENCES = 40
+"""Of one message: what says more is pasted."""
+STATED = 0.4
+"""How likely a sentence must be a statement to be compared."""
+REPLACING: tuple[StatementKind, ...] = ("fact", "decision", "outcome", "order", "constraint", "preference")
+WORTH, WORTH_KEPT = -0.8, 0.2
+"""The least log odds by words of a pair that the model reads; and the least of them with what the earlier's being kept
+adds: the dearer is asked only where it may say yes."""
+OF_AGENT = 0.5
+"""Off the log odds where the earlier is the agent's: mostly it says again what the user said, who is compared, too."""
+OFFSET, OF_MODEL, OF_WORDS, OF_KEEP = -1.4, 0.68, 0.98, 1.66
+"""Of the logistic regression that joins what the model says, what the words say (their log odds), and how likely the
+earlier is to be kept: what nobody would remember need not be replaced."""
+SUREST = 0.998
+RESTATED, SURELY_RESTATED, AGREED = 0.85, 2.2, 0.5
+"""The least log odds where a sentence is said again with another value: by itself, and where the model agrees."""
+LEAST_FRAME, LONGEST_FRAME = 3, 24
+SAME_SHARE = 0.6
+LONGEST_VALUE = 3
+
+
+class Read(NamedTuple):
+    """What a message was read as."""
+
+    sentences: tuple[str, ...]
+    """What may be replaced: all of them, joined where they are short. A question tells, too ("how do I clean my …")."""
+    statements: tuple[str, ...]
+    """What may replace: those that state something, joined where they are short."""
+    stated: int
+    """How many statements it makes."""
+    keep: float
+    """How likely what it states matters in another conversation."""
+    is_replacing: bool
+    """It states something that can take the place of something."""
+
+
+class Spoken(NamedTuple):
+    """What somebody said in person, and when."""
+
+    place: int
+    said_at: datetime
+    role: str
+    speaker: str | None
+    """Their name, where the host gave one."""
+    read: Read
+
+
+class Pair(NamedTuple):
+    earlier: Spoken
+    later: Spoken
+    first: str
+    second: str
+    """What is compared of each."""
+    by_words: float
+    """The log odds that the later takes the earlier's place, by words alone."""
+
+
+def spoken_in(messages: Iterable[PlacedMessage]) -> list[Spoken]:
+    """What was said in person."""
+    found: list[Spoken] = []
+    for placed in messages:
+        logged = placed.logged
+        message = logged.message
+        if placed.session_id == LESSONS_SESSION or logged.entry.noise is not None or not is_spoken(message):
+            continue  # what a person wrote in the place of a lesson has links of its own
+        read = read_as(own_text(message.content), is_user=message.role == "user")
+        if read.sentences:
+            found.append(Spoken(placed.place, logged.said_at, message.role, message.name, read))
+    return found
+
+
+def read_as(text: str, *, is_user: bool = True) -> Read:
+    read = read_sentences(text, is_user=is_user)
+    kept = [one for one in read if one.states >= STATED and one.own >= STATED and not is_question(one.text)]
+    return Read(
+        _joined([one.text for one in read]),
+        _joined([one.text for one in kept]),
+        stated=len(kept),
+        keep=max((one.keep for one in kept), default=0.0),
+        is_replacing=any(one.kind in REPLACING for one in kept),
+    )
+
+
+def pairs_worth_judging(one: Spoken, others: Iterable[Spoken]) -> list[Pair]:
+    """Of one message with what is near it: the few that the words do not rule out, the likeliest first."""
+    found: list[tuple[float, Pair]] = []
+    for other in others:
+        earlier, later = sorted((one, other), key=lambda each: (each.said_at, each.place))
+        if not later.read.statements or not _may_replace(earlier, later):
+            continue
+        first, second = compared(earlier.read.sentences, later.read.statements)
+        if first.lower().split() == second.lower().split():  # said once more, it holds as before
+            continue
+        pair = Pair(earlier, later, first, second, _by_words(earlier.read, later.read, first, second))
+        worth = pair.by_words - OF_AGENT * (earlier.role != "user")
+        is_kept = earlier.role != "user" or worth + OF_KEEP * earlier.read.keep >= WORTH_KEPT
+        if (worth >= WORTH and is_kept) or restated(first, second) == "value":
+            found.append((worth, pair))
+    found.sort(key=lambda each: -each[0])
+    return [pair for _, pair in found[:MOST_PAIRS]]
+
+
+def probability(pair: Pair, score: float) -> float:
+    """That the later takes the earlier's place, by what the model says and by what the words say."""
+    score = min(max(score, 1 - SUREST), SUREST)
+    odds = OFFSET + OF_MODEL * log(score / (1 - score)) + OF_WORDS * pair.by_words + OF_KEEP * pair.earlier.read.keep
+    is_said_again = pair.later.read.is_replacing and pair.earlier.role == "user"
+    value = restated(pair.first, pair.second) if is_said_again else ""
+    if value and score >= AGREED:
+        odds = max(odds, SURELY_RESTATED)
+    elif value == "value":
+        odds = max(odds, RESTATED)
+    return 1 / (1 + exp(-odds))
+
+
+def restated(first: str, second: str) -> Literal["", "value", "number"]:
+    """Whether the later says the same sentence with another value near its end, in any language: "our dog is called
+    Bruno", "actually, our dog is called Brutus"; "on Tuesday", "on Thursday, not on Tuesday". A `number` may as well be
+    the next entry of a list: only the model can tell."""
+    old, new = _tokens(first), _tokens(second)
+    if not LEAST_FRAME < len(old) <= LONGEST_FRAME or len(new) > 2 * len(old) + LONGEST_FRAME // 2:
+        return ""
+    blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    same = sum(end - start for kind, start, end, *_ in blocks if kind == "equal")
+    changed = [block for block in blocks if block[0] in ("replace", "delete")]
+    if not changed:  # the old value stands behind the new one
+        is_behind = any(
+            kind == "insert" and at == len(old) - 1 and last - start > 1 for kind, at, _, start, last in blocks
+        )
+        return "value" if is_behind else ""
+    kind, start, end, first_new, last_new = changed[0]
+    is_one_value = len(changed) == 1 and kind == "replace" and max(end - start, last_new - first_new) <= LONGEST_VALUE
+    if not is_one_value or 2 * start <= len(old) or same < SAME_SHARE * len(old):
+        return ""
+    values = old[start:end], new[first_new:last_new]
+    return "number" if all(any(map(str.isdigit, "".join(value))) for value in values) else "value"
+
+
+def _tokens(text: str) -> list[str]:
+    """Words; of a script that is written together, its letters."""
+    spaced = "".join(
+        f" {letter} " if is_unspaced(letter) else letter if letter.isalnum() or letter in "-.:@/" else " "
+        for letter in text.lower()
+    )
+    return [bare for word in spaced.split() if (bare := word.strip("-.:@/"))]
+
+
+def compared(said: Sequence[str], since: Sequence[str]) -> tuple[str, str]:
+    """Of the sentences of two messages, those that share most words."""
+    if len(said) == len(since) == 1:
+        return said[0], since[0]
+    first, second = ([(one, set(terms(one))) for one in each] for each in (said, since))
+    best = max(((one, other) for one in first for other in second), key=lambda each: len(each[0][1] & each[1][1]))
+    return best[0][0], best[1][0]
+
+
+def _by_words(earlier: Read, later: Read, first: str, second: str) -> float:
+    shared = len(set(terms(first)) & set(terms(second)))
+    before = Said(first, earlier.keep, earlier.is_replacing)
+    return log_odds(before, Said(second, later.keep, later.is_replacing), shared)
+
+
+def _may_replace(earlier: Spoken, later: Spoken) -> bool:
+    """Who said it may say it anew, and a person may correct the agent: nobody speaks for another person, and what the
+    agent says replaces nothing."""
+    return later.role == "user" and (earlier.role != "user" or later.speaker == earlier.speaker)
+
+
+def _joined(sentences: Sequence[str]) -> tuple[str, ...]:
+    # Said twice it says no more, and takes the model twice as long.
+    distinct = tuple(dict.fromkeys(sentences))[:MOST_SENTENCES]
+    joined = " ".join(distinct)
+    return (joined,) if joined and len(joined) <= LONGEST_CHARS else distinct
