@@ -391,10 +391,8 @@ class TurnBuilder:
 def _why(intent: Intent, entries: Sequence[MemoryEntry], facts: SessionFacts) -> str:
     if entries and all(entry.score == FALLBACK_SCORE for entry in entries):
         return "nothing qualified: only the newest there is"
-    turn_request = {"recall": "it was asked for", "resume": "the thread is picked up"}.get(
-        intent, "it is like the prompt"
-    )
-    return f"{turn_request}; more, as the context has just changed hands" if facts.is_after_compaction else turn_request
+    why = {"recall": "it was asked for", "resume": "the thread is picked up"}.get(intent, "it is like the prompt")
+    return f"{why}; more, as the context has just changed hands" if facts.is_after_compaction else why
 
 
 def _digest(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from weakref import WeakKeyDictionary
 
 from offbook.log.store import Store
 from offbook.model.lesson import LESSONS_SESSION, Lesson
@@ -26,6 +27,8 @@ THROUGH = "lessons-read-through"
 """The agent's note of the last audit event whose messages were read."""
 MESSAGES_AT_A_TIME = 500
 LESSONS_READ_AT_ONCE = 200
+
+_learning: WeakKeyDictionary[Store, dict[str, asyncio.Lock]] = WeakKeyDictionary()
 
 
 class LessonProjection:
@@ -88,11 +91,20 @@ async def learn(
     takes its place, where that is new."""
     if not said:
         return {}
+    # One at a time: what a model writes and what is quoted of the same message know of each other.
+    async with _learning.setdefault(store, {}).setdefault(agent_id, asyncio.Lock()):
+        return await _learn(store, agent_id, said, learnt_by, replaced)
+
+
+async def _learn(
+    store: Store, agent_id: str, said: Sequence[LessonMention], learnt_by: str, replaced: Mapping[str, str]
+) -> dict[str, int]:
     known = await lessons_of(store, agent_id)
     learnt = await asyncio.to_thread(folded, known, said, learnt_by)
     if not learnt.drafts:
         return {}
     keys = {draft.key for draft in learnt.drafts}
+    replaced = {**learnt.given_way, **replaced}
     giving_way = {one.id: replaced[one.id] for one in known if replaced.get(one.id) in keys - {one.key}}
     places = sorted({one.place for one in said})
     details = {"lessons": len(learnt.drafts), "messages": len(places), "by": learnt_by}

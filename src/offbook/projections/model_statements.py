@@ -20,7 +20,7 @@ from offbook.projections.lesson_corrections import LEARNER, retire_corrected
 from offbook.projections.lessons import learn
 from offbook.search.resolve import CORRECTION, PARTLY
 from offbook.search.words import STOP_WORDS, terms
-from offbook.statements.lessons import QUOTED, chosen_lessons, says_the_same
+from offbook.statements.lessons import chosen_lessons
 from offbook.statements.reading import LESSON_KINDS, LessonMention, key_of
 
 STRENGTH = 0.8
@@ -61,11 +61,9 @@ class ModelStatements:
             old_places = await self._replaced(scope, one, places)
             links += await self._links(scope.agent_id, old_places, at[-1])
             given_way = await self._given_way(scope.agent_id, one, [places[seq] for seq in _lines_replaced(one)])
-            same = await self._store.lessons_at(scope.agent_id, [each.place for each in at])
             if mentions:
                 said += mentions
                 replaced |= dict.fromkeys(given_way, mentions[-1].key)
-                replaced |= {lesson.id: mentions[-1].key for lesson in same if _is_quoted(lesson, one.text)}
         await learn(self._store, scope.agent_id, said, by, replaced=replaced)
         if links:
             event = AuditDraft(
@@ -135,8 +133,3 @@ def _is_only_in(lesson: Lesson, scope: Scope, seqs: Collection[int]) -> bool:
 
 def _holds(lesson: Lesson) -> bool:
     return lesson.replaced_by is None and lesson.status == "learnt"
-
-
-def _is_quoted(lesson: Lesson, text: str) -> bool:
-    """A quotation of the same gives way to what a model wrote of it."""
-    return _holds(lesson) and lesson.learnt_by == QUOTED and says_the_same(lesson.text, text)

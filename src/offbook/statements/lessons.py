@@ -25,6 +25,8 @@ QUOTED = "quoted"
 """Who wrote a lesson that is a quotation."""
 BY_RULES = "rules"
 """Lessons of the first version, read by patterns: they are told only where a person judged them."""
+UNWRITTEN = (QUOTED, BY_RULES)
+"""Who learns without a model."""
 LEAST_BESIDE_A_MODEL = 0.75
 FEWEST_WORDS = 3
 JUDGED: tuple[LessonStatus, ...] = ("accepted", "edited")
@@ -36,29 +38,33 @@ class Learnt(NamedTuple):
     drafts: list[LessonDraft]
     new: int
     again: int
+    given_way: dict[str, str]
+    """By the id of a quotation, the key of what a model wrote of the same."""
 
 
 def folded(known: Iterable[Lesson], said: Sequence[LessonMention], learnt_by: str = QUOTED) -> Learnt:
     by_key: dict[str, Lesson] = {}
-    written: dict[tuple[str, int], list[str]] = {}
+    at: dict[tuple[str, int], list[Lesson]] = {}
     for lesson in sorted(known, key=lambda one: one.id):
         by_key.setdefault(lesson.key, lesson)
-        if lesson.learnt_by not in (QUOTED, BY_RULES):
-            for source in lesson.sources:
-                written.setdefault((source.session_id, source.seq), []).append(lesson.text)
+        for source in lesson.sources:
+            at.setdefault((source.session_id, source.seq), []).append(lesson)
     sayings: dict[str, list[LessonMention]] = {}
+    given_way: dict[str, str] = {}
     for one in sorted(said, key=lambda one: (one.at, one.place)):
         there = by_key.get(one.key)
-        is_written = learnt_by == QUOTED and any(
-            says_the_same(text, one.text) for text in written.get((one.session_id, one.seq), ())
-        )
-        if (there is None or not _is_known(there, one)) and not is_written:
+        same = [lesson for lesson in at.get((one.session_id, one.seq), ()) if says_the_same(lesson.text, one.text)]
+        if learnt_by in UNWRITTEN and any(lesson.learnt_by not in UNWRITTEN for lesson in same):
+            continue  # a model has written it down
+        if there is None or not _is_known(there, one) or _is_worded_anew(there, learnt_by):
             sayings.setdefault(one.key, []).append(one)
+        given_way |= {each.id: one.key for each in same if each.key != one.key and _is_worded_anew(each, learnt_by)}
     drafts = {key: _draft(by_key.get(key), some, learnt_by) for key, some in sayings.items()}
     return Learnt(
         drafts=list(drafts.values()),
         new=sum(key not in by_key for key in sayings),
         again=sum(key in by_key for key in sayings),
+        given_way=given_way,
     )
 
 
@@ -91,7 +97,7 @@ def chosen_lessons(lessons: Sequence[Lesson], settings: Lessons, at: datetime) -
         return []
     there = holding({one.id: one for one in lessons}.values())
     # Where a model reads what is said, a quotation must be surer: the model tells better what lasts.
-    has_model = any(one.learnt_by not in (QUOTED, BY_RULES) for one in there)
+    has_model = any(one.learnt_by not in UNWRITTEN for one in there)
     least = {QUOTED: max(settings.min_confidence, LEAST_BESIDE_A_MODEL if has_model else 0.0), BY_RULES: inf}
     shown = [
         one
@@ -133,6 +139,11 @@ def _is_known(lesson: Lesson, one: LessonMention) -> bool:
     return any((source.session_id, source.seq) == (one.session_id, one.seq) for source in lesson.sources)
 
 
+def _is_worded_anew(lesson: Lesson, learnt_by: str) -> bool:
+    """A quotation that a model writes down: what it wrote stands in its place."""
+    return lesson.learnt_by in UNWRITTEN and learnt_by not in UNWRITTEN and lesson.status == "learnt"
+
+
 def _draft(lesson: Lesson | None, sayings: Sequence[LessonMention], learnt_by: str) -> LessonDraft:
     last = sayings[-1]
     times = len({(one.session_id, one.seq) for one in sayings})
@@ -151,18 +162,20 @@ def _draft(lesson: Lesson | None, sayings: Sequence[LessonMention], learnt_by: s
             about=last.about,
         )
     # Said in other words since: the newest are the ones that are kept.
-    is_newer = last.at > lesson.last_seen
+    is_anew = _is_worded_anew(lesson, learnt_by)
+    is_newer = last.at > lesson.last_seen or is_anew
+    sure = max(lesson.confidence, confidence_of(strengths)) if is_anew else confidence_of(strengths, lesson.confidence)
     return LessonDraft(
         kind=lesson.kind,
         text=last.text if is_newer else lesson.text,
         key=lesson.key,
-        confidence=confidence_of(strengths, lesson.confidence),
+        confidence=sure,
         first_seen=min(lesson.first_seen, sayings[0].at),
         last_seen=max(lesson.last_seen, last.at),
         # At least: of a lesson that was said very often, not every place is told. The store knows them all.
-        times=max(lesson.times, _times_said(lesson) + times),
+        times=max(lesson.times, _times_said(lesson) + times * (not is_anew)),
         places=[one.place for one in sayings],
-        learnt_by=lesson.learnt_by,
+        learnt_by=learnt_by if is_anew else lesson.learnt_by,
         about=last.about or lesson.about if is_newer else lesson.about,
     )
 

@@ -41,7 +41,7 @@ def test_said_again_it_is_surer_and_told_in_the_newest_words() -> None:
 def test_a_place_that_is_known_teaches_nothing_new() -> None:
     first = said(DATABASE, 1)
     (draft,) = folded([], first).drafts
-    assert folded([known(draft, *first)], first) == ([], 0, 0)
+    assert folded([known(draft, *first)], first) == ([], 0, 0, {})
 
 
 def test_old_history_that_comes_late_does_not_change_the_words() -> None:
@@ -50,6 +50,20 @@ def test_old_history_that_comes_late_does_not_change_the_words() -> None:
     (more,) = folded([known(draft, *first)], said(DATABASE.replace(".", "!"), 2)).drafts
     assert more.text == DATABASE
     assert (more.first_seen, more.last_seen) == (NOON + 2 * DAY, NOON + 5 * DAY)
+
+
+def test_what_a_model_writes_stands_in_the_place_of_the_quotation_and_is_never_quoted_over() -> None:
+    first = said(DATABASE, 1)
+    (draft,) = folded([], first).drafts
+    quoted = known(draft, *first)
+    for key in (first[0].key, "another key"):
+        written = [msgspec.structs.replace(first[0], text=DATABASE.replace("is", "was"), key=key)]
+        learnt = folded([quoted], written, "a model")
+        (more,) = learnt.drafts
+        assert (more.text, more.learnt_by, more.times) == (written[0].text, "a model", 1)
+        assert learnt.given_way == ({quoted.id: key} if key != quoted.key else {})
+        assert folded([known(more, *first)], first).drafts == []
+        assert folded([known(more, *first)], written, "a model").drafts == []
 
 
 @given(st.permutations([*said(DATABASE, 1), *said(DATABASE, 3, session="work"), *said(SERVER, 2)]))
