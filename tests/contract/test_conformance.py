@@ -13,7 +13,7 @@ from offbook.client.endpoint import Endpoint
 from offbook.contrib.conformance import CHECKS, PROMISES, run
 from offbook.contrib.conformance.check import Check
 from offbook.model.errors import ProviderRefused, ProviderUnavailable
-from tests.acceptance.daemon import Daemon, running
+from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
 from tests.contract.broken_provider import TOKEN, BrokenProvider, serving
 
 CHECK = {check.id: check for check in CHECKS}
@@ -171,7 +171,8 @@ REFUSAL_DEFECTS = [
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running() as started:
+    """Without a model: with its own, it conforms in the tests of the wheel."""
+    with running(WITHOUT_MODEL) as started:
         yield started
 
 

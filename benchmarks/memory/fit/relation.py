@@ -1,196 +1,300 @@
-"""Tunes the model that tells whether what was said later replaces what was said earlier (`offbook.models.relation`).
+"""Fits the model that tells whether what was said later replaces what was said earlier (`offbook.models.relation`).
 
-    python -m benchmarks.memory.fit.relation MODEL.onnx OUT.npz       needs torch; some minutes on a GPU, hours without
+    python -m benchmarks.memory.fit.relation MODEL.onnx ../shared/data OUT      needs torch; ten minutes on a GPU
 
-The installed embedding model is kept as it is; what is fitted are products of two thin matrices that are added to its
-own, and its vectors. First pairs that are put together from frames (`frames.jsonl.gz`), which teach the shapes, then
-pairs that were written one by one (`pairs.jsonl.gz`), each with pairs of unrelated messages.
+Starts from the installed embedding model. First pairs that are made from frames, which teach the shapes; then, three
+times from there, the pairs that were written one by one, with unrelated messages and ordinary conversations beside
+them (`relation_data`). The three are averaged, and of what then differs from the embedding model, a product of two thin
+matrices is kept for each of its matrices. Writes OUT/relation.npz, and OUT/relation-gate.npz (`relation_gate`).
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import math
+import argparse
 import random
-import sys
-from importlib.resources import files
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from offbook.models.bert_weights import LAYERS, MATRICES, read_weights
-from offbook.models.minilm import MAX_PIECES, WordPiece
+from benchmarks.memory.fit.relation_data import (
+    RELATIONS,
+    REPLACES,
+    Example,
+    Examples,
+    auc,
+    read_examples,
+    shuffled_batches,
+    strangers,
+)
+from benchmarks.memory.fit.relation_gate import fit_gate, gate_scores, save_gate
+from offbook.models.bert import EPSILON, Pieces
+from offbook.models.bert_weights import HEADS, LAYERS, MATRICES, BertWeights, read_weights
 
-RELATIONS = ("replaces", "repeats", "other")
-RANK, RATE, BATCH = 32, 1e-3, 32
-FRAME_EPOCHS, PAIR_EPOCHS, OF_EACH_FRAME, FRAMES_MIXED_IN = 2, 6, 260, 3_000
-MOST_PIECES, FRAME_PIECES = 110, 60
+START, END = 101, 102
+"""The pieces around a text."""
+WIDTH = 384
+DROPOUT, LABEL_SMOOTHING, WEIGHT_DECAY, WARM_UP = 0.1, 0.05, 0.01, 0.06
+TEXTS_AT_ONCE = 256
+RANK = 96
+"""Of the products that are kept."""
+FRAME_STRANGERS, STRANGERS = 0.25, 0.7
+"""Pairs of unrelated messages, as a share of those that were written."""
+OF_ORDINARY = 0.6
+"""Weight of a pair of an ordinary conversation: a few of them do replace."""
+FRAMES_MIXED_IN = 3_000
 
-Pair = tuple[list[int], list[int], int]
+
+class Training(NamedTuple):
+    seed: int
+    epochs: int
+    rate: float
 
 
-def main(model: Path, out: Path) -> None:
+ON_FRAMES = Training(seed=0, epochs=1, rate=1.5e-4)
+FINE_TUNINGS = (
+    Training(seed=1, epochs=4, rate=1.5e-4),
+    Training(seed=2, epochs=6, rate=1.5e-4),
+    Training(seed=3, epochs=4, rate=2.5e-4),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, help="the installed embedding model, an ONNX file")
+    parser.add_argument("data", type=Path, help="the folder of the ordinary conversations")
+    parser.add_argument("out", type=Path, help="the folder to write to")
+    parser.add_argument("--hold-out", action="store_true", help="leave out every eighth case and print the AUC on them")
+    given = parser.parse_args()
+    examples = read_examples(given.data, hold_out=given.hold_out)
+    print(", ".join(f"{len(some)} {name}" for name, some in examples._asdict().items()), flush=True)
+    base = read_weights(given.model)
+    given.out.mkdir(parents=True, exist_ok=True)
+
+    embed = Network.of(base).vectors
+    gate = fit_gate(examples, embed)
+    save_gate(gate, given.out / "relation-gate.npz")
+    if examples.held_out:
+        print(f"gate: AUC {auc(gate_scores(gate, embed, examples.held_out), examples.held_out):.4f}", flush=True)
+
+    additions = kept_additions(fitted(base, examples), base)
+    np.savez_compressed(given.out / "relation.npz", **additions)
+    if examples.held_out:
+        network = Network.of(base, additions)
+        print(f"model: AUC {auc(network.scores(examples.held_out), examples.held_out):.4f}", flush=True)
+
+
+# ── The network ──
+
+
+class Network:
+    """The embedding model with a head that tells the relation, in torch.
+
+    Its matrices and vectors are `tuned`. Its tables are not: `offbook.models.bert` adds nothing to them.
+    """
+
+    def __init__(self, tables: dict[str, Any], tuned: dict[str, Any]) -> None:
+        self._tables = tables
+        self.tuned = {name: value.detach().clone().requires_grad_() for name, value in tuned.items()}
+        self.device = tables["words"].device
+        self.is_training = False
+
+    @classmethod
+    def of(cls, base: BertWeights, additions: dict[str, Any] | None = None) -> Network:
+        """The base, with a new head; or with what `kept_additions` gave."""
+        import torch
+
+        def tensors(values: dict[str, NDArray[Any]]) -> dict[str, Any]:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+            return {name: torch.tensor(np.asarray(one, np.float32), device=device) for name, one in values.items()}
+
+        words = base.words.astype(np.float32) * base.word_scales
+        tuned = base_values(base)
+        if additions is None:
+            head = torch.nn.Linear(2 * WIDTH, len(RELATIONS))
+            tuned |= {"relation.weight": head.weight.detach().numpy().T, "relation.bias": head.bias.detach().numpy()}
+        else:
+            added = {name: value.astype(np.float32) for name, value in additions.items()}
+            for name, value in tuned.items():
+                tuned[name] = value + (added[name] if name in added else added[f"{name}.a"] @ added[f"{name}.b"])
+            tuned |= {name: added[name] for name in ("relation.weight", "relation.bias")}
+        return cls(tensors({"words": words, "positions": base.positions, "types": base.types}), tensors(tuned))
+
+    def with_tuned(self, tuned: dict[str, Any]) -> Network:
+        return Network(self._tables, tuned)
+
+    def logits(self, examples: Sequence[Example]) -> Any:
+        """A row for each pair, a column for each of `RELATIONS`."""
+        import torch
+
+        rows, mask = self._hidden([_both(one) for one in examples])
+        ends = torch.cat([rows[:, 0], _mean(rows, mask)], 1)
+        return self._dropped(ends) @ self.tuned["relation.weight"] + self.tuned["relation.bias"]
+
+    def scores(self, examples: Sequence[Example]) -> list[float]:
+        """For each pair how likely it is that the later takes the earlier's place."""
+        import torch
+
+        found: list[float] = []
+        with torch.no_grad():
+            for start in range(0, len(examples), TEXTS_AT_ONCE):
+                logits = self.logits(examples[start : start + TEXTS_AT_ONCE])
+                found += logits.softmax(1)[:, REPLACES].tolist()
+        return found
+
+    def vectors(self, texts: Sequence[list[int]]) -> Any:
+        """A row of length one for each text, as the embedding model gives it."""
+        import torch
+        from torch.nn import functional
+
+        found = []
+        with torch.no_grad():
+            for start in range(0, len(texts), TEXTS_AT_ONCE):
+                some = [
+                    Pieces([START, *one, END], [0] * (len(one) + 2)) for one in texts[start : start + TEXTS_AT_ONCE]
+                ]
+                found.append(functional.normalize(_mean(*self._hidden(some)), dim=1))
+        return torch.cat(found)
+
+    def _hidden(self, texts: Sequence[Pieces]) -> tuple[Any, Any]:
+        """For each text a row for each of its pieces, padded to the longest; and which of them are pieces (1 or 0)."""
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        def padded(rows: Sequence[Sequence[int]]) -> Any:
+            return pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(self.device)
+
+        pieces, types = padded([one.pieces for one in texts]), padded([one.types for one in texts])
+        mask = padded([[1] * len(one.pieces) for one in texts]).float()
+        count, width = pieces.shape
+        tables = self._tables
+        rows = tables["words"][pieces] + tables["positions"][:width] + tables["types"][types]
+        rows = self._dropped(self._norm(rows, "embeddings.LayerNorm"))
+        hidden = ((1 - mask)[:, None, None, :] * -1e4).expand(count, HEADS, width, width)
+        for at in range(LAYERS):
+            rows = self._layer(rows, at, hidden)
+        return rows, mask
+
+    def _layer(self, rows: Any, at: int, hidden: Any) -> Any:
+        from torch.nn import functional
+
+        name, (count, width, _) = f"encoder.layer.{at}", rows.shape
+
+        def heads(which: str) -> Any:
+            made = self._linear(rows, f"{at}.{which}", f"{name}.attention.self.{which}.bias")
+            return made.view(count, width, HEADS, WIDTH // HEADS).transpose(1, 2)
+
+        mixed = functional.scaled_dot_product_attention(heads("query"), heads("key"), heads("value"), attn_mask=hidden)
+        mixed = mixed.transpose(1, 2).reshape(count, width, WIDTH)
+        made = self._linear(mixed, f"{at}.output", f"{name}.attention.output.dense.bias")
+        rows = self._norm(rows + self._dropped(made), f"{name}.attention.output.LayerNorm")
+        wide = functional.gelu(self._linear(rows, f"{at}.widen", f"{name}.intermediate.dense.bias"))
+        made = self._linear(wide, f"{at}.narrow", f"{name}.output.dense.bias")
+        return self._norm(rows + self._dropped(made), f"{name}.output.LayerNorm")
+
+    def _linear(self, rows: Any, matrix: str, bias: str) -> Any:
+        return rows @ self.tuned[matrix] + self.tuned[bias]
+
+    def _norm(self, rows: Any, name: str) -> Any:
+        from torch.nn import functional
+
+        weight, bias = self.tuned[f"{name}.weight"], self.tuned[f"{name}.bias"]
+        return functional.layer_norm(rows, (WIDTH,), weight, bias, EPSILON)
+
+    def _dropped(self, rows: Any) -> Any:
+        from torch.nn import functional
+
+        return functional.dropout(rows, DROPOUT, self.is_training)
+
+
+def base_values(base: BertWeights) -> dict[str, NDArray[np.float32]]:
+    """The matrices (`0.query`) and the vectors of the base, by name."""
+    matrices = {f"{at}.{name}": layer[name] for at, layer in enumerate(base.matrices) for name in MATRICES}
+    return matrices | base.vectors
+
+
+def _both(example: Example) -> Pieces:
+    first, second = [START, *example.earlier, END], [*example.later, END]
+    return Pieces(first + second, [0] * len(first) + [1] * len(second))
+
+
+def _mean(rows: Any, mask: Any) -> Any:
+    return (rows * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+
+
+# ── The training ──
+
+
+def fitted(base: BertWeights, examples: Examples) -> Network:
+    """The average of the fine-tunings, which all start from the same training on frames."""
     import torch
 
-    random.seed(0)
-    torch.manual_seed(0)
-    wordpiece = WordPiece(MAX_PIECES)
-    pairs = [_pair(wordpiece, one["earlier"], one["later"], one["relation"], MOST_PIECES) for one in rows_of("pairs")]
-    frames = [_pair(wordpiece, *one, FRAME_PIECES) for one in combined(rows_of("frames"))]
-    net = network(model)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    net.to(device)
-    epochs(net, frames, FRAME_EPOCHS, RATE, unrelated=0.15)
-    epochs(net, pairs, PAIR_EPOCHS, RATE / 2, unrelated=0.3, mixed_in=frames)
-    np.savez_compressed(out, **net.tuned())
+    torch.manual_seed(ON_FRAMES.seed)
+    network = Network.of(base)
+    train(network, ON_FRAMES, lambda: examples.frames + strangers(examples.frames, FRAME_STRANGERS))
+    written = examples.pairs + examples.cases
+    ordinary = [one._replace(weight=OF_ORDINARY) for one in examples.ordinary]
 
+    def epoch() -> list[Example]:
+        return written + strangers(written, STRANGERS) + ordinary + random.sample(examples.frames, FRAMES_MIXED_IN)
 
-def combined(frames: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """Pairs of sentences with values put in: another one in the later, where the frame says so."""
     found = []
-    for frame in frames:
-        for _ in range(OF_EACH_FRAME):
-            old, new = random.sample(frame["values"], 2)
-            other = random.choice(frame.get("others") or [""])
-            relation = random.choices(RELATIONS, (0.46, 0.1, 0.44))[0]
-            if not frame.get(relation):
-                continue
-            texts = [random.choice(frame["earlier"]), random.choice(frame[relation])]
-            first, second = (one.replace("{A}", old).replace("{B}", new).replace("{O}", other) for one in texts)
-            found.append((first[:1].upper() + first[1:], second[:1].upper() + second[1:], relation))
-    return found
+    for training in FINE_TUNINGS:
+        tuned = network.with_tuned(network.tuned)
+        train(tuned, training, epoch)
+        found.append(tuned.tuned)
+    return network.with_tuned({name: torch.stack([one[name] for one in found]).mean(0) for name in network.tuned})
 
 
-def epochs(
-    net: Any, pairs: list[Pair], count: int, rate: float, *, unrelated: float, mixed_in: list[Pair] | None = None
-) -> None:
+def train(network: Network, training: Training, epoch: Callable[[], list[Example]]) -> None:
+    """`epoch` gives the pairs of an epoch, some of them drawn anew each time."""
     import torch
     from torch.nn import functional
 
-    net.train()
-    vectors = list(net.vectors.values())
-    matrices = [one for one in net.parameters() if one.requires_grad and all(one is not other for other in vectors)]
-    groups = [{"params": matrices, "lr": rate}, {"params": vectors, "lr": rate * 0.3}]
-    optimiser = torch.optim.AdamW(groups, weight_decay=0.01)
-    rates = [group["lr"] for group in optimiser.param_groups]
-    step = steps = 0
-    for _ in range(count):
-        strangers = [(random.choice(pairs)[0], one[1], 2) for one in random.sample(pairs, int(unrelated * len(pairs)))]
-        some = [*pairs, *strangers, *(random.sample(mixed_in, FRAMES_MIXED_IN) if mixed_in else [])]
-        random.shuffle(some)
-        steps = steps or count * math.ceil(len(some) / BATCH)
-        for start in range(0, len(some), BATCH):
-            batch = some[start : start + BATCH]
-            share = min(1, step / (0.06 * steps)) * max(0.0, 1 - step / steps)
-            for group, most in zip(optimiser.param_groups, rates, strict=True):
-                group["lr"] = most * share
-            wanted = torch.tensor([one[2] for one in batch], device=net.device)
-            loss = functional.cross_entropy(net(batch), wanted, label_smoothing=0.05)
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(matrices + vectors, 1.0)
-            optimiser.step()
-            step += 1
+    random.seed(training.seed)
+    torch.manual_seed(training.seed)
+    batches = [batch for _ in range(training.epochs) for batch in shuffled_batches(epoch())]
+    weights = list(network.tuned.values())
+    optimiser = torch.optim.AdamW(weights, training.rate, weight_decay=WEIGHT_DECAY)
+
+    def share_of_rate(step: int) -> float:
+        return min(1.0, step / (WARM_UP * len(batches))) * (1 - step / len(batches))
+
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, share_of_rate)
+    network.is_training = True
+    for step, batch in enumerate(batches):
+        with torch.autocast(network.device.type, dtype=torch.bfloat16, enabled=network.device.type == "cuda"):
+            logits = network.logits(batch)
+        relations = torch.tensor([one.relation for one in batch], device=network.device)
+        shares = torch.tensor([one.weight for one in batch], device=network.device)
+        losses = functional.cross_entropy(logits.float(), relations, label_smoothing=LABEL_SMOOTHING, reduction="none")
+        loss = (losses * shares).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        optimiser.step()
+        schedule.step()
+        if step % 500 == 0:
+            print(f"{training}: step {step} of {len(batches)}, loss {loss.item():.3f}", flush=True)
+    network.is_training = False
 
 
-def network(model: Path) -> Any:
-    import torch
-    from torch import nn
-    from torch.nn import functional
-
-    base = read_weights(model)
-
-    def fixed(values: Any) -> Any:
-        return nn.Parameter(torch.tensor(np.asarray(values, np.float32)), requires_grad=False)
-
-    class Network(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.words = fixed(base.words.astype(np.float32) * base.word_scales)
-            self.positions, self.types = fixed(base.positions), fixed(base.types)
-            self.matrices, self.a, self.b, self.vectors = (nn.ParameterDict() for _ in range(4))
-            for at, layer in enumerate(base.matrices):
-                for name in MATRICES:
-                    rows, columns = layer[name].shape
-                    self.matrices[f"{at}_{name}"] = fixed(layer[name])
-                    self.a[f"{at}_{name}"] = nn.Parameter(torch.randn(rows, RANK) / math.sqrt(rows))
-                    self.b[f"{at}_{name}"] = nn.Parameter(torch.zeros(RANK, columns))
-            for name, value in base.vectors.items():
-                self.vectors[name.replace(".", "/")] = nn.Parameter(torch.tensor(np.asarray(value, np.float32)))
-            self.head = nn.Linear(768, len(RELATIONS))
-
-        @property
-        def device(self) -> Any:
-            return self.head.weight.device
-
-        def linear(self, rows: Any, at: int, name: str, bias: str) -> Any:
-            added = functional.dropout(rows, 0.1, self.training) @ self.a[f"{at}_{name}"] @ self.b[f"{at}_{name}"]
-            return rows @ self.matrices[f"{at}_{name}"] + added + self.vectors[bias.replace(".", "/")]
-
-        def norm(self, rows: Any, name: str) -> Any:
-            weight, bias = (self.vectors[f"{name}.{one}".replace(".", "/")] for one in ("weight", "bias"))
-            return functional.layer_norm(rows, (384,), weight, bias, 1e-12)
-
-        def forward(self, batch: list[Pair]) -> Any:
-            texts = [[101, *first, 102, *second, 102] for first, second, _ in batch]
-            kinds = [[0] * (len(first) + 2) + [1] * (len(second) + 1) for first, second, _ in batch]
-            width = max(map(len, texts))
-            ids = torch.tensor([one + [0] * (width - len(one)) for one in texts], device=self.device)
-            types = torch.tensor([one + [0] * (width - len(one)) for one in kinds], device=self.device)
-            mask = torch.tensor([[1.0] * len(one) + [0.0] * (width - len(one)) for one in texts], device=self.device)
-            rows = self.words[ids] + self.positions[:width][None] + self.types[types]
-            rows = self.norm(rows, "embeddings.LayerNorm")
-            hidden = (1 - mask)[:, None, None, :] * -1e4
-            for at in range(LAYERS):
-                rows = self.layer(rows, at, hidden)
-            mean = (rows * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
-            return self.head(torch.cat([rows[:, 0], mean], 1))
-
-        def layer(self, rows: Any, at: int, hidden: Any) -> Any:
-            name, (count, width, _) = f"encoder.layer.{at}", rows.shape
-
-            def heads(which: str) -> Any:
-                made = self.linear(rows, at, which, f"{name}.attention.self.{which}.bias")
-                return made.view(count, width, 12, 32).transpose(1, 2)
-
-            mixed = functional.scaled_dot_product_attention(
-                heads("query"), heads("key"), heads("value"), attn_mask=hidden
-            )
-            mixed = mixed.transpose(1, 2).reshape(count, width, 384)
-            made = self.linear(mixed, at, "output", f"{name}.attention.output.dense.bias")
-            rows = self.norm(rows + functional.dropout(made, 0.1, self.training), f"{name}.attention.output.LayerNorm")
-            wide = functional.gelu(self.linear(rows, at, "widen", f"{name}.intermediate.dense.bias"))
-            made = self.linear(wide, at, "narrow", f"{name}.output.dense.bias")
-            return self.norm(rows + functional.dropout(made, 0.1, self.training), f"{name}.output.LayerNorm")
-
-        def tuned(self) -> dict[str, Any]:
-            """What is added to the base, by the names that `offbook.models.bert` knows."""
-            found = {}
-            for at in range(LAYERS):
-                for name in MATRICES:
-                    found[f"{at}.{name}.a"] = self.a[f"{at}_{name}"]
-                    found[f"{at}.{name}.b"] = self.b[f"{at}_{name}"]
-            found |= {"relation.weight": self.head.weight.T, "relation.bias": self.head.bias}
-            kept = {name: value.detach().cpu().numpy().astype(np.float16) for name, value in found.items()}
-            for name, value in base.vectors.items():
-                moved = self.vectors[name.replace(".", "/")].detach().cpu().numpy() - value
-                kept[name] = moved.astype(np.float16)
-            return kept
-
-    return Network()
-
-
-def _pair(wordpiece: WordPiece, earlier: str, later: str, relation: str, most: int) -> Pair:
-    first, second = (wordpiece.pieces(text)[1:-1][:most] for text in (earlier, later))
-    return first, second, RELATIONS.index(relation)
-
-
-def rows_of(name: str) -> list[dict[str, Any]]:
-    packed = files("benchmarks.memory.fit").joinpath(f"{name}.jsonl.gz").read_bytes()
-    return [json.loads(line) for line in gzip.decompress(packed).decode().splitlines()]
+def kept_additions(network: Network, base: BertWeights) -> dict[str, Any]:
+    """What is added to the base, by the names that `offbook.models.bert` knows, and the head."""
+    tuned = {name: value.detach().cpu().numpy() for name, value in network.tuned.items()}
+    found = {name: tuned.pop(name) for name in ("relation.weight", "relation.bias")}
+    for name, value in base_values(base).items():
+        moved = tuned[name] - value
+        if moved.ndim == 1:
+            found[name] = moved
+            continue
+        left, sizes, right = np.linalg.svd(moved, full_matrices=False)
+        roots = np.sqrt(sizes[:RANK])
+        found |= {f"{name}.a": left[:, :RANK] * roots, f"{name}.b": roots[:, None] * right[:RANK]}
+    return {name: value.astype(np.float16) for name, value in found.items()}
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()

@@ -28,8 +28,9 @@ class Bert:
 
     def __init__(self, base: BertWeights, tuned: Mapping[str, NDArray[np.float32]]) -> None:
         """`tuned`: what is added to the base, by name: `0.query.a` and `.b`, whose product is added to a matrix; and
-        vectors that are added to those of the same name."""
+        vectors that are added to those of the same name, `types` among them."""
         self._base = base
+        self._types = base.types + tuned.get("types", np.float32(0))
         self._vectors = {name: value + tuned.get(name, np.float32(0)) for name, value in base.vectors.items()}
         self._layers = [
             _Layer.of(
@@ -45,7 +46,7 @@ class Bert:
         places = np.concatenate([np.arange(len(one.pieces)) for one in texts])
         types = [kind for one in texts for kind in one.types]
         words = base.words[pieces] * base.word_scales[pieces]
-        rows = self._norm(words + base.positions[places] + base.types[types], "embeddings.LayerNorm")
+        rows = self._norm(words + base.positions[places] + self._types[types], "embeddings.LayerNorm")
         ends = np.cumsum([len(one.pieces) for one in texts])
         for layer in self._layers:
             rows = self._through(layer, rows, ends)

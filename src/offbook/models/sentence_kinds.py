@@ -5,7 +5,7 @@ Its weights ship with the package (`sentence_fit` makes them); it needs no model
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -19,15 +19,26 @@ if TYPE_CHECKING:
 
 WEIGHTS = "data/sentence-kinds.npz"
 OTHER = KINDS.index("other")
+MESSAGES_KEPT, LONGEST_KEPT = 512, 4_000
+"""What is read of a message is asked for by lessons, links, state and summaries, one soon after the other."""
 
 
 def read_sentences(text: str, *, is_user: bool) -> list[ReadSentence]:
     """Every sentence of a message, and what it is."""
+    return list(_read_once(text, is_user) if len(text) <= LONGEST_KEPT else _read(text, is_user))
+
+
+@lru_cache(MESSAGES_KEPT)
+def _read_once(text: str, is_user: bool) -> tuple[ReadSentence, ...]:
+    return _read(text, is_user)
+
+
+def _read(text: str, is_user: bool) -> tuple[ReadSentence, ...]:
     import numpy as np
 
     message = sentences(text)
     if not message:
-        return []
+        return ()
     table = _table()
     scores = np.empty((len(message), table.shape[1]), np.float32)
     for at in range(len(message)):
@@ -37,7 +48,7 @@ def read_sentences(text: str, *, is_user: bool) -> list[ReadSentence]:
     kinds /= kinds.sum(axis=1, keepdims=True)
     sides = 1 / (1 + np.exp(-scores[:, -2:]))
     best = kinds.argmax(axis=1)
-    return [
+    return tuple(
         ReadSentence(
             one.text,
             one.start,
@@ -49,7 +60,7 @@ def read_sentences(text: str, *, is_user: bool) -> list[ReadSentence]:
             float(sides[at, 1]),
         )
         for at, one in enumerate(message)
-    ]
+    )
 
 
 @cache

@@ -1,22 +1,22 @@
 """Which two messages may be about the same thing, so that the later takes the earlier's place: what was said in person,
-what of it is compared, and how likely it is. Pure; by words, before a model reads the few pairs that are left.
+what of it is compared, and how likely it is. Pure.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
-from math import exp, log
 from typing import Literal, NamedTuple
 
 from offbook.model.content import own_text
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.memory_entry import PlacedMessage
 from offbook.model.statement import StatementKind
-from offbook.models.relation_words import Said, log_odds
+from offbook.models import relation_gate
 from offbook.models.sentence_kinds import read_sentences
-from offbook.search.words import terms
+from offbook.search.words import STOP_WORDS, terms
 from offbook.statements.common_words import is_unspaced
 from offbook.statements.reading import is_question, is_spoken
 
@@ -28,17 +28,13 @@ MOST_SENTENCES = 40
 STATED = 0.4
 """How likely a sentence must be a statement to be compared."""
 REPLACING: tuple[StatementKind, ...] = ("fact", "decision", "outcome", "order", "constraint", "preference")
-WORTH, WORTH_KEPT = -0.8, 0.2
-"""The least log odds by words of a pair that the model reads; and the least of them with what the earlier's being kept
-adds: the dearer is asked only where it may say yes."""
-OF_AGENT = 0.5
-"""Off the log odds where the earlier is the agent's: mostly it says again what the user said, who is compared, too."""
-OFFSET, OF_MODEL, OF_WORDS, OF_KEEP = -1.4, 0.68, 0.98, 1.66
-"""Of the logistic regression that joins what the model says, what the words say (their log odds), and how likely the
-earlier is to be kept: what nobody would remember need not be replaced."""
-SUREST = 0.998
-RESTATED, SURELY_RESTATED, AGREED = 0.85, 2.2, 0.5
-"""The least log odds where a sentence is said again with another value: by itself, and where the model agrees."""
+OF_AGENT = 1.5
+"""Off the gate's log odds where the earlier is the agent's: mostly it says again what the user said, who is compared,
+too."""
+LEAST_KEEP = 0.05
+"""How likely the earlier is to be kept: what nobody would remember need not be replaced."""
+RESTATED, SURELY_RESTATED, AGREED = 0.8, 0.95, 0.5
+"""The least probability where a sentence is said again with another value: by itself, and where the model agrees."""
 LEAST_FRAME, LONGEST_FRAME = 3, 24
 SAME_SHARE = 0.6
 LONGEST_VALUE = 3
@@ -76,8 +72,6 @@ class Pair(NamedTuple):
     first: str
     second: str
     """What is compared of each."""
-    by_words: float
-    """The log odds that the later takes the earlier's place, by words alone."""
 
 
 def spoken_in(messages: Iterable[PlacedMessage]) -> list[Spoken]:
@@ -106,36 +100,46 @@ def read_as(text: str, *, is_user: bool = True) -> Read:
     )
 
 
-def pairs_worth_judging(one: Spoken, others: Iterable[Spoken]) -> list[Pair]:
-    """Of one message with what is near it: the few that the words do not rule out, the likeliest first."""
+def pairs_worth_judging(one: Spoken, others: Iterable[tuple[Spoken, float | None]]) -> list[Pair]:
+    """Of one message with what is near it, and what the gate says of each (None where a vector is missing: then they
+    must share a telling word): the few that are worth the model, the likeliest first."""
+    others = list(others)
+    shapes = Counter(shape for other, _ in others for shape in set(map(_shape, other.read.sentences)))
+    if any(shapes[shape] > 1 for shape in map(_shape, one.read.statements)):
+        return []  # one more entry of a log
     found: list[tuple[float, Pair]] = []
-    for other in others:
+    for other, gate in others:
         earlier, later = sorted((one, other), key=lambda each: (each.said_at, each.place))
         if not later.read.statements or not _may_replace(earlier, later):
             continue
         first, second = compared(earlier.read.sentences, later.read.statements)
         if first.lower().split() == second.lower().split():  # said once more, it holds as before
             continue
-        pair = Pair(earlier, later, first, second, _by_words(earlier.read, later.read, first, second))
-        worth = pair.by_words - OF_AGENT * (earlier.role != "user")
-        is_kept = earlier.role != "user" or worth + OF_KEEP * earlier.read.keep >= WORTH_KEPT
-        if (worth >= WORTH and is_kept) or restated(first, second) == "value":
-            found.append((worth, pair))
+        by_words = relation_gate.LEAST + len(_telling(first) & _telling(second)) - 1
+        worth = (by_words if gate is None else gate) - OF_AGENT * (earlier.role != "user")
+        is_kept = earlier.role != "user" or earlier.read.keep >= LEAST_KEEP
+        if (worth >= relation_gate.LEAST and is_kept) or restated(first, second) == "value":
+            found.append((worth, Pair(earlier, later, first, second)))
     found.sort(key=lambda each: -each[0])
     return [pair for _, pair in found[:MOST_PAIRS]]
 
 
+def _telling(text: str) -> set[str]:
+    return set(terms(text)) - STOP_WORDS
+
+
+def _shape(text: str) -> str:
+    """What entries of a log have in common."""
+    return "".join("0" if letter.isdigit() else letter for letter in text.lower()).replace("00", "0")
+
+
 def probability(pair: Pair, score: float) -> float:
-    """That the later takes the earlier's place, by what the model says and by what the words say."""
-    score = min(max(score, 1 - SUREST), SUREST)
-    odds = OFFSET + OF_MODEL * log(score / (1 - score)) + OF_WORDS * pair.by_words + OF_KEEP * pair.earlier.read.keep
+    """That the later takes the earlier's place, by what the model says and by its form."""
     is_said_again = pair.later.read.is_replacing and pair.earlier.role == "user"
     value = restated(pair.first, pair.second) if is_said_again else ""
     if value and score >= AGREED:
-        odds = max(odds, SURELY_RESTATED)
-    elif value == "value":
-        odds = max(odds, RESTATED)
-    return 1 / (1 + exp(-odds))
+        return max(score, SURELY_RESTATED)
+    return max(score, RESTATED) if value == "value" else score
 
 
 def restated(first: str, second: str) -> Literal["", "value", "number"]:
@@ -177,12 +181,6 @@ def compared(said: Sequence[str], since: Sequence[str]) -> tuple[str, str]:
     first, second = ([(one, set(terms(one))) for one in each] for each in (said, since))
     best = max(((one, other) for one in first for other in second), key=lambda each: len(each[0][1] & each[1][1]))
     return best[0][0], best[1][0]
-
-
-def _by_words(earlier: Read, later: Read, first: str, second: str) -> float:
-    shared = len(set(terms(first)) & set(terms(second)))
-    before = Said(first, earlier.keep, earlier.is_replacing)
-    return log_odds(before, Said(second, later.keep, later.is_replacing), shared)
 
 
 def _may_replace(earlier: Spoken, later: Spoken) -> bool:

@@ -1,10 +1,10 @@
 """What was said later about the same thing takes the place of what was said earlier, with both ends linked (D5).
 
 Each message that states something is compared with what may be about the same: the last turns of its session, and what
-shares most of its rare words in any other. Words rule out nearly all pairs (`link_pairs`); a model judges the rest
-(`models.relation`), by meaning, not by phrases. Only what a person said replaces: the agent's words, the results of
-tools and the texts of others do not. What arrives late is
-older than what it is compared with, and is what gives way.
+shares most of its rare words in any other. Their vectors rule out nearly all pairs (`models.relation_gate`); a model
+reads the rest (`models.relation`), by meaning, not by phrases. Only what a person said replaces: the agent's words, the
+results of tools and the texts of others do not. What arrives late is older than what it is compared with, and is what
+gives way.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from offbook.model.errors import ModelUnavailable
 from offbook.model.lesson import LESSONS_SESSION, Lesson
 from offbook.model.memory_entry import PlacedMessage, Supersession
 from offbook.model.types import AuditDraft, Caller, Scope
+from offbook.models import relation_gate
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
 from offbook.projections.lesson_corrections import retire_corrected
 from offbook.projections.link_pairs import Pair, Spoken, pairs_worth_judging, probability, spoken_in
@@ -40,15 +41,14 @@ if TYPE_CHECKING:
 
 THROUGH = "links-through"
 """The agent's note of the last audit event whose messages were compared."""
-MESSAGES_AT_A_TIME = 20
+MESSAGES_AT_A_TIME = 5
+"""In one piece of work: others of the agent's wait for it."""
 TURNS_BACK = 4
 """Of the session: "make that eu-west-1 instead" shares no word with what it corrects."""
 LONG_REPLACES, MANY_STATEMENTS = 0.95, 3
 """Where one of the two says much, it must be surer: of two long messages some sentences are always alike."""
-REPLACES, MAY_REPLACE = 0.73, 0.4
-"""How likely it must be. Of 75 corrections and 60 near misses that only the weights of `link_pairs` were fitted to
-(judged in ten parts), 41 and 3 are above the first, 56 and 6 above the second, before words rule out pairs. Between
-the two, the earlier is told as what was said earlier, not as wrong."""
+REPLACES, MAY_REPLACE = 0.95, 0.92
+"""How likely it must be by the model. Between the two, the earlier is told as what was said earlier, not as wrong."""
 MOST_ALIKE = 8
 """Of what people said before, by meaning and by words in turns."""
 NEAR = 0.2
@@ -128,7 +128,7 @@ class Links:
         count = 0
         for one in stating:
             place = one.place
-            candidates = [known[other] for other in near[place] if other in known]
+            candidates = [(known[other], gate) for other, gate in near[place].items() if other in known]
             links = await asyncio.to_thread(self._replaced, pairs_worth_judging(one, candidates))
             links += await self._answers(agent_id, links)
             if links:
@@ -204,20 +204,33 @@ async def relinked(store: Store, lesson: Lesson, by: Caller, written: Sequence[i
 # ── in threads ──
 
 
-def _near(index: AgentIndex, model: str | None, spoken: Sequence[Spoken]) -> dict[int, list[int]]:
-    """For each, the places of what may be about the same: what means or says nearly the same, in turns, and the last
-    turns before it."""
-    found: dict[int, list[int]] = {}
+def _near(index: AgentIndex, model: str | None, spoken: Sequence[Spoken]) -> dict[int, dict[int, float | None]]:
+    """For each, the places of what may be about the same, and what the gate says of each: what means or says nearly the
+    same, in turns, and the last turns before it."""
+    found: dict[int, dict[int, float | None]] = {}
     for one in spoken:
         row = int(index.rows.find([one.place])[0])
         if row < 0:
-            found[one.place] = []
+            found[one.place] = {}
             continue
         by_meaning, by_words = _alike(index, model, row), _in_other_turns(index, row, " ".join(one.read.sentences))
         mixed = dict.fromkeys(row for both in zip_longest(by_meaning, by_words) for row in both if row is not None)
         rows = dict.fromkeys([*_last_turns(index, row), *list(mixed)[:MOST_ALIKE]])
-        found[one.place] = [int(index.rows.view()["place"][other]) for other in rows]
+        places = [int(index.rows.view()["place"][other]) for other in rows]
+        found[one.place] = dict(zip(places, _gates(index, model, row, list(rows)), strict=True))
     return found
+
+
+def _gates(index: AgentIndex, model: str | None, row: int, others: Sequence[int]) -> list[float | None]:
+    """What the gate says of a message and each of the others, whichever came first; None where a vector is missing."""
+    vectors = index.vectors(model) if model else None
+    if vectors is None or vectors.dimensions != relation_gate.DIMENSIONS or not others:
+        return [None] * len(others)
+    means = vectors.means(np.array([row, *others]))
+    later = np.repeat(means[:1], len(others), axis=0)
+    scores = relation_gate.scores(means[1:], later)
+    is_there = means[1:].any(axis=1) & means[0].any()
+    return [float(score) if there else None for score, there in zip(scores, is_there, strict=True)]
 
 
 def _alike(index: AgentIndex, model: str | None, row: int) -> list[int]:
