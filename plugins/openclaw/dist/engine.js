@@ -78,14 +78,15 @@ async function compact(runtime, request) {
     const state = runtime.sessions.of(request.sessionKey, request.sessionId);
     if (!state.isWindowTold)
         state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
-    const load = loadBefore(runtime, state, request.currentTokenCount ?? state.used);
     const trigger = request.runtimeContext?.trigger ?? "manual";
-    // Where the model's provider has refused the prompt, no estimate of ours says otherwise.
     const isRefused = RECOVERIES.has(trigger);
+    const used = request.currentTokenCount ?? state.used;
+    // Where the model's provider has refused the prompt, no estimate of ours says otherwise; where nobody knows, it may be full.
+    const load = loadBefore(runtime, state, isRefused ? Math.max(used, windowTokens(state)) : used || windowTokens(state));
     // In words that the host knows: where it is told of another reason it gives up the turn.
     if (!isRefused) {
         const talk = `the conversation takes about ${Math.round(load.talk)} of ${load.window} tokens`;
-        if (usedOf(load) > 0 && load.talk <= targetTokens(load))
+        if (load.talk <= targetTokens(load))
             return nothingDone(`nothing to compact: ${talk}`);
         const isEarly = trigger !== "manual" && (state.hasAsked || !isDue(load, ratioOf(state) * state.talkAfterSwap));
         if (isEarly)
