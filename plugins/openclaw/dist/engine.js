@@ -50,9 +50,10 @@ async function assemble(runtime, request) {
         const load = loadOf(runtime, state, messages, request);
         state.used = usedOf(load);
         const isWindowKnown = state.isWindowTold || state.looks > 1;
-        const isWanted = isWindowKnown && !state.hasAsked && isDue(load, ratioOf(state) * state.talkAfterSwap);
+        const isWanted = state.isSwapOwed || (isWindowKnown && !state.hasAsked && isDue(load, ratioOf(state) * state.talkAfterSwap));
         const force = state.isSwapOwed || !isWorthwhile(load); // there has to be room for the answer, however little is freed
-        if ((state.isSwapOwed || isWanted) && typeof (await swapped(runtime, state, load, force)) === "object") {
+        const isResting = Date.now() < state.restUntil;
+        if (isWanted && !isResting && typeof (await swapped(runtime, state, load, force)) === "object") {
             lay(runtime, state, request.messages);
             messages = assembled(request.messages, state.window, state.memory);
         }
@@ -239,8 +240,6 @@ function pendingTokens({ tokenBudget, runtimeSettings }) {
 }
 /** Take the context that stands by. Why not, where the provider would not swap; undefined where it could not be asked in time. */
 async function swapped(runtime, state, load, force) {
-    if (!force && Date.now() < state.restUntil)
-        return undefined;
     const { settings, report, provider } = runtime;
     const { ratio } = fitOf(state);
     const isOwed = state.isSwapOwed;

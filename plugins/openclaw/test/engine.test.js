@@ -135,6 +135,19 @@ test("a swap whose answer was late is asked for again in the next turn, as one t
   assert.deepEqual(swaps(asked).map(({ generation }) => generation), [0, 0]);
 });
 
+test("where nobody answers, the next turns do not wait for it either, however little room is left", async () => {
+  const { engine, asked, state } = world();
+  state.log = conversation(12);
+  state.log.at(-1).usage = { input: 9_000, output: 20 };
+  await engine.assemble(request([], { tokenBudget: 12_000 }));
+  state.isAway = true;
+  for (const turn of ["1", "2", "3"]) {
+    await engine.assemble(request(state.log, { tokenBudget: 12_000 }));
+    await engine.commitTurn({ advancementKey: turn, sessionId: "host", sessionKey: KEY });
+  }
+  assert.equal(swaps(asked).length, 1);
+});
+
 test("where a swap is not worth it, the host is told so in its own words, and does not compact by itself", async () => {
   const { engine, state } = world();
   state.log = conversation(60);
