@@ -3,7 +3,7 @@
 import { fitted, withPoint } from "./calibration.js";
 import { isPrivate } from "./capture.js";
 import { VERSION } from "./report.js";
-import { isDue, isWorthwhile, talkWindow, targetTokens } from "./sizes.js";
+import { isDue, isJustDone, isWorthwhile, talkWindow, targetTokens } from "./sizes.js";
 import { estimateTokens, HOST_MARGIN, hostTokens } from "./tokens.js";
 import { assembled, estimatedTokens, hostEstimatedTokens, reportedUsage, windowOf } from "./window.js";
 const DEFAULT_WINDOW_TOKENS = 200_000;
@@ -89,7 +89,8 @@ async function compact(runtime, request) {
         const talk = `the conversation takes about ${Math.round(load.talk)} of ${load.window} tokens`;
         if (load.talk <= targetTokens(load))
             return nothingDone(`nothing to compact: ${talk}`);
-        const isEarly = trigger !== "manual" && (state.hasAsked || !isDue(load, ratioOf(state) * state.talkAfterSwap));
+        const left = ratioOf(state) * state.talkAfterSwap;
+        const isEarly = trigger === "manual" ? isJustDone(load, left) : state.hasAsked || !isDue(load, left);
         if (isEarly)
             return nothingDone(`already compacted: ${talk}`);
     }

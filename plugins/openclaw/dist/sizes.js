@@ -18,6 +18,8 @@ const MOST_OVERHEAD = 0.7;
 const SMALLEST = 0.05;
 /** Of what the conversation may take: so much must have come since a swap before another is asked for. */
 const LEAST_GROWTH = 0.25;
+/** Of the window. */
+const LEAST_STEP = 0.1;
 /** What the conversation has of the window. */
 export function talkWindow({ window, overhead }) {
     return window - Math.min(overhead, window * MOST_OVERHEAD);
@@ -36,6 +38,10 @@ export function dueAt(load) {
 export function isDue(load, talkAfterSwap) {
     const limit = dueAt(load);
     return load.talk >= limit && (talkAfterSwap === 0 || load.talk >= talkAfterSwap + limit * LEAST_GROWTH);
+}
+/** So little was said since the last swap that another would change nothing to speak of, whoever asks for it. */
+export function isJustDone(load, talkAfterSwap) {
+    return talkAfterSwap > 0 && load.talk < talkAfterSwap + load.window * LEAST_STEP;
 }
 /** What a swap may leave of the conversation: so much that it frees a quarter, or half of it where there is less to free. */
 export function targetTokens(load) {

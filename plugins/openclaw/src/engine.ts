@@ -6,7 +6,7 @@ import type { HostMessage } from "./host.js";
 import { VERSION } from "./report.js";
 import type { Running } from "./runtime.js";
 import type { SessionState } from "./sessions.js";
-import { isDue, isWorthwhile, type Load, talkWindow, targetTokens } from "./sizes.js";
+import { isDue, isJustDone, isWorthwhile, type Load, talkWindow, targetTokens } from "./sizes.js";
 import { estimateTokens, HOST_MARGIN, hostTokens } from "./tokens.js";
 import { assembled, estimatedTokens, hostEstimatedTokens, reportedUsage, windowOf } from "./window.js";
 
@@ -123,7 +123,8 @@ async function compact(runtime: Running | undefined, request: CompactRequest): P
   if (!isRefused) {
     const talk = `the conversation takes about ${Math.round(load.talk)} of ${load.window} tokens`;
     if (load.talk <= targetTokens(load)) return nothingDone(`nothing to compact: ${talk}`);
-    const isEarly = trigger !== "manual" && (state.hasAsked || !isDue(load, ratioOf(state) * state.talkAfterSwap));
+    const left = ratioOf(state) * state.talkAfterSwap;
+    const isEarly = trigger === "manual" ? isJustDone(load, left) : state.hasAsked || !isDue(load, left);
     if (isEarly) return nothingDone(`already compacted: ${talk}`);
   }
   const answer = await swapped(runtime, state, load, isRefused || trigger === "manual" || !isWorthwhile(load));

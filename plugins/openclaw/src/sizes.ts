@@ -20,6 +20,9 @@ const SMALLEST = 0.05;
 /** Of what the conversation may take: so much must have come since a swap before another is asked for. */
 const LEAST_GROWTH = 0.25;
 
+/** Of the window. */
+const LEAST_STEP = 0.1;
+
 export interface Load {
   readonly window: number;
   /** Instructions and tools. */
@@ -56,6 +59,11 @@ export function dueAt(load: Load): number {
 export function isDue(load: Load, talkAfterSwap: number): boolean {
   const limit = dueAt(load);
   return load.talk >= limit && (talkAfterSwap === 0 || load.talk >= talkAfterSwap + limit * LEAST_GROWTH);
+}
+
+/** So little was said since the last swap that another would change nothing to speak of, whoever asks for it. */
+export function isJustDone(load: Load, talkAfterSwap: number): boolean {
+  return talkAfterSwap > 0 && load.talk < talkAfterSwap + load.window * LEAST_STEP;
 }
 
 /** What a swap may leave of the conversation: so much that it frees a quarter, or half of it where there is less to free. */

@@ -148,6 +148,19 @@ test("where nobody answers, the next turns do not wait for it either, however li
   assert.equal(swaps(asked).length, 1);
 });
 
+test("right after a swap, /compact has nothing to do; once something was said it has", async () => {
+  const { engine, asked, state } = world();
+  state.log = conversation(60);
+  await engine.assemble(request([]));
+  const { messages } = await engine.assemble(request(state.log));
+  const left = estimatedTokens(messages);
+  const manual = (currentTokenCount) => engine.compact({ sessionId: "host", sessionKey: KEY, currentTokenCount, runtimeContext: { trigger: "manual" } });
+  assert.match((await manual(left + 300)).reason, /nothing to compact|already compacted/);
+  assert.match((await manual(left + 700)).reason, /already compacted|nothing to compact/);
+  assert.equal(swaps(asked).length, 1);
+  assert.equal((await manual(6_000)).compacted, true);
+});
+
 test("where a swap is not worth it, the host is told so in its own words, and does not compact by itself", async () => {
   const { engine, state } = world();
   state.log = conversation(60);
