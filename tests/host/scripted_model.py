@@ -21,6 +21,8 @@ CHARACTERS_PER_TOKEN = 4
 # The host ends every request with a user message of its own, and begins every user's text with a stamp.
 INTERNAL_CONTEXT = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
 SUMMARY_SECTIONS = ("Decisions", "Open TODOs", "Constraints/Rules", "Pending user asks", "Exact identifiers")
+# In words that the host knows.
+TOO_LONG = "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."
 STAMP = re.compile(r"^\[\w{3} \d{4}-\d\d-\d\d \d\d:\d\d [^\]]+\] ")
 
 
@@ -62,6 +64,7 @@ class Request:
     reply: Reply | None = None
     faults: list[str] = field(default_factory=list)
     repairs: list[str] = field(default_factory=list)
+    characters_per_token: float = CHARACTERS_PER_TOKEN
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -79,7 +82,12 @@ class Request:
     @property
     def prompt_tokens(self) -> int:
         sent = json.dumps([self.messages, self.body.get("tools") or []], ensure_ascii=False)
-        return len(sent) // CHARACTERS_PER_TOKEN
+        return int(len(sent) / self.characters_per_token)
+
+    @property
+    def answer_room_tokens(self) -> int:
+        """The most that the host lets the model answer."""
+        return int(self.body.get("max_completion_tokens") or self.body["max_tokens"])
 
 
 def text_of(message: Mapping[str, Any]) -> str:
@@ -138,7 +146,8 @@ def summary(request: Request) -> Reply:
 class ScriptedModel:
     """`reply` decides what a conversation is answered, `reply_to_host` what the host asks by itself; both run in a
     thread of the request and may wait. `delay_seconds` comes before every answer. All may be changed while it runs.
-    With `strict` a request with faults is refused as a provider would; they are kept either way (`faults()`)."""
+    With `strict` a request with faults is refused as a provider would; they are kept either way (`faults()`). So is one
+    that is longer than `window_tokens`, by `characters_per_token` (`refused()`)."""
 
     def __init__(
         self, reply: Callable[[Request], Reply] = echo, *, delay_seconds: float = 0.0, strict: bool = True
@@ -147,6 +156,8 @@ class ScriptedModel:
         self.reply_to_host: Callable[[Request], Reply] = summary
         self.delay_seconds = delay_seconds
         self.strict = strict
+        self.window_tokens: int | None = None
+        self.characters_per_token: float = CHARACTERS_PER_TOKEN
         self.requests: list[Request] = []
         self.errors: list[BaseException] = []
         self._numbers = itertools.count(1)
@@ -175,18 +186,25 @@ class ScriptedModel:
             f"request {number}, message {line}" for number, made in enumerate(self.requests) for line in made.repairs
         ]
 
+    def refused(self, since: int = 0) -> list[str]:
+        """Why, of every request that was answered with an error."""
+        return [made.reply.message for made in self.requests[since:] if isinstance(made.reply, Failure)]
+
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
 
     def answer(self, body: dict[str, Any]) -> Request:
-        request = Request(body, arrived_at=time.monotonic())
+        request = Request(body, arrived_at=time.monotonic(), characters_per_token=self.characters_per_token)
         request.faults, request.repairs = model_rules.faults(body), model_rules.repairs(body)
         self.requests.append(request)
         if self.delay_seconds:
             time.sleep(self.delay_seconds)
         if self.strict and request.faults:
             request.reply = Failure(400, "; ".join(request.faults))
+            return request
+        if self.window_tokens is not None and request.prompt_tokens > self.window_tokens:
+            request.reply = Failure(400, TOO_LONG.format(window=self.window_tokens, tokens=request.prompt_tokens))
             return request
         try:
             request.reply = self.reply(request) if request.is_turn else self.reply_to_host(request)

@@ -1,13 +1,16 @@
 """Proof 4: three hundred turns with tool calls through several swaps. No request that a strict provider would refuse, and
-what was said at the very beginning still comes to mind."""
+what was said at the very beginning still comes to mind. And in a small window each swap makes room."""
 
 from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pytest
 
+from tests.host.checks import session_status
 from tests.host.conftest import PLUGIN_DIR, UNHURRIED
 from tests.host.gateway import Gateway
 from tests.host.host_config import Setup
@@ -19,8 +22,11 @@ from tests.host.scripted_model import (
     ToolCall,
     ToolCalls,
     last_user_text,
+    system_text,
+    text_of,
     tool_results,
     user_texts,
+    whole_text,
 )
 from tests.host.transcripts import transcript
 
@@ -91,3 +97,92 @@ def test_three_hundred_turns(gateway: Gateway, model: ScriptedModel, provider: O
     entries = transcript(gateway, KEY)
     gateway.wait_until(lambda: len(provider.log(KEY)) >= len(entries), "all is stored")
     assert [line["message"]["id"] for line in provider.log(KEY)] == [entry.entry_id for entry in entries]
+
+
+# ── small windows: a swap that shrinks ──
+
+
+@dataclass(frozen=True)
+class Talk:
+    """What is said in a language, and how many of its characters the model counts as a token."""
+
+    characters_per_token: float
+    sentence: str
+    topics: Sequence[str]
+    answer: str
+    facts: Mapping[int, tuple[str, str]]
+    keywords: Mapping[int, str]
+
+    def said(self, turn: int, dice: random.Random) -> str:
+        said = [self.sentence.format(topic=dice.choice(self.topics), number=dice.randrange(10_000)) for _ in range(12)]
+        return f"{turn}. {' '.join(said)}"
+
+
+SMALL_WINDOW_TOKENS = 24_000
+SMALL_TURNS = 40
+LEAST_ROOM_TOKENS = 1_000
+HOST_MARGIN = 1.25
+"""What the host adds to a prompt of four characters a token, when it reckons how much room is left for the answer."""
+ENGLISH = Talk(
+    characters_per_token=4.0,
+    sentence="We went over {topic} again, and of the {number} parts on the list the last ones came without a label.",
+    topics=("the harbour wall", "the broken pump", "the apple trees", "the night train", "the council's letter"),
+    answer="I have thought about this for a while, and I would begin with the parts that nobody has asked for yet.",
+    facts={
+        2: ("The spare key of the boathouse hangs behind the barometer.", "Where is the spare key of the boathouse?"),
+        5: ("My sister Ottilie plays the viola in Tromsø.", "What does my sister Ottilie play?"),
+        9: ("We sell the old tractor in spring, not in autumn.", "When do we sell the old tractor?"),
+    },
+    keywords={2: "barometer", 5: "viola", 9: "spring"},
+)
+GERMAN = Talk(
+    characters_per_token=3.3,  # a fifth more tokens than anybody expects who divides by four
+    sentence="Wir haben noch einmal über {topic} gesprochen, und von den {number} Teilen auf der Liste fehlen die letzten.",
+    topics=("die Hafenmauer", "die kaputte Pumpe", "die Apfelbäume", "den Nachtzug", "das Schreiben der Gemeinde"),
+    answer="Darüber habe ich eine Weile nachgedacht, und ich würde mit den Teilen anfangen, nach denen niemand fragt.",
+    facts={
+        2: ("Der Schlüssel zum Bootshaus hängt hinter dem Barometer.", "Wo hängt der Schlüssel zum Bootshaus?"),
+        5: ("Meine Schwester Ottilie spielt Bratsche in Tromsø.", "Was spielt meine Schwester Ottilie?"),
+        9: ("Den alten Traktor verkaufen wir im Frühling.", "Wann verkaufen wir den alten Traktor?"),
+    },
+    keywords={2: "Barometer", 5: "Bratsche", 9: "Frühling"},
+)
+
+
+@pytest.mark.parametrize(("name", "talk"), [("english", ENGLISH), ("german", GERMAN)])
+def test_in_a_small_window_a_swap_makes_room(
+    gateway: Gateway, model: ScriptedModel, provider: OffbookProvider, setup: Setup, name: str, talk: Talk
+) -> None:
+    gateway.use(model, replace(setup, context_window_tokens=SMALL_WINDOW_TOKENS))
+    model.characters_per_token, model.window_tokens = talk.characters_per_token, SMALL_WINDOW_TOKENS
+    model.reply = lambda request: Text(" ".join([talk.answer] * 6))
+    session, since, dice = f"small-{name}", len(model.requests), random.Random(11)
+    key, generation = f"agent:main:{session}", 0
+    after_swaps: list[int] = []
+    for turn in range(SMALL_TURNS):
+        gateway.turn(session, talk.facts[turn][0] if turn in talk.facts else talk.said(turn, dice))
+        newest = session_status(provider, key)["generation"]
+        after_swaps += [model.requests[-1].prompt_tokens] * (newest - generation)
+        generation = newest
+    requests = model.turns(since)
+    overhead = overhead_tokens(requests[0])
+    said = sum(len(text_of(entry.message)) for entry in transcript(gateway, key))
+    swaps, room = len(after_swaps), min(request.answer_room_tokens for request in requests)
+    print(f"{name}: {swaps} swaps in {SMALL_TURNS} turns, least room {room}, overhead {overhead}, after {after_swaps}")
+    assert model.refused(since) == []
+    assert model.faults() == []
+    assert room >= LEAST_ROOM_TOKENS
+    # The host's own instructions leave little: half of what is left for the talk is said between two swaps.
+    growth = min(0.45 * SMALL_WINDOW_TOKENS, (0.85 * SMALL_WINDOW_TOKENS / HOST_MARGIN - overhead) / 2)
+    assert 1 <= swaps <= said / talk.characters_per_token / growth + 1
+    assert max(after_swaps) <= max(0.50 * SMALL_WINDOW_TOKENS, overhead + 0.25 * SMALL_WINDOW_TOKENS)
+    for turn, (_, question) in talk.facts.items():
+        before = len(model.requests)
+        gateway.turn(session, question)
+        assert talk.keywords[turn] in whole_text(model.turns(before)[0]), f"{question} brought nothing to mind"
+
+
+def overhead_tokens(request: Request) -> int:
+    """What the host sends with every prompt: instructions and tools."""
+    sent = json.dumps([system_text(request), request.body["tools"]], ensure_ascii=False)
+    return int(len(sent) / request.characters_per_token)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from offbook.models.calibration import UsagePoint, fitted, with_point
+from offbook.models.tokens import estimate_tokens
 from tests.host.building import PLUGIN, build
 from tests.host.installing import Host
+from tests.places import DATA
 
 OWN_TESTS_SECONDS = 400
 OWN_TESTS_AT_ONCE = 6  # files: most of their time they wait for pauses and deadlines
@@ -39,6 +43,38 @@ def test_the_plugins_own_tests(host: Host) -> None:
     )
     assert done.returncode == 0, done.stdout[-8_000:] + done.stderr[-2_000:]
     assert "\nℹ skipped 0\n" in done.stdout
+
+
+def test_both_sides_of_the_wire_count_alike(host: Host) -> None:
+    """The plugin's estimate and its calibration are those of the provider, written in TypeScript."""
+    texts = [one["text"] for one in json.loads((DATA / "token_counts.json").read_text("utf-8"))["texts"]]
+    texts += ["", "x", "Fällt’s — schön 😀 … ok?", "a\tB\r\n", "camelCaseWord", "\x00\x7f", "日本語, 한국어, русский"]
+    dice = random.Random(3)
+    talks = [[(dice.randrange(100_000), dice.randrange(100_000)) for _ in range(size)] for size in range(20)]
+    script = f"""
+      import {{ readFileSync }} from "node:fs";
+      import {{ estimateTokens }} from "{PLUGIN}/dist/tokens.js";
+      import {{ fitted, withPoint }} from "{PLUGIN}/dist/calibration.js";
+      const {{ texts, talks }} = JSON.parse(readFileSync(0, "utf8"));
+      const fits = talks.map((points) => fitted(
+        points.reduce((kept, [estimate, reported]) => withPoint(kept, {{ estimate, reported }}), []), 9_000));
+      console.log(JSON.stringify({{ tokens: texts.map(estimateTokens), fits: fits.map((fit) => [fit.overhead, fit.ratio]) }}));
+    """
+    done = subprocess.run(
+        [str(host.node), "--input-type=module", "-e", script],
+        input=json.dumps({"texts": texts, "talks": talks}),
+        capture_output=True,
+        text=True,
+        timeout=CLI_SECONDS,
+        check=True,
+    )
+    theirs = json.loads(done.stdout)
+    assert [theirs["tokens"][at] - estimate_tokens(text) for at, text in enumerate(texts)] == [0] * len(texts)
+    for talk, fit in zip(talks, theirs["fits"], strict=True):
+        kept: tuple[UsagePoint, ...] = ()
+        for point in talk:
+            kept = with_point(kept, UsagePoint(*point))
+        assert fit == pytest.approx(list(fitted(kept, 9_000)), rel=1e-9)
 
 
 def asked(host: Host, folder: Path, *arguments: str) -> str:

@@ -39,23 +39,10 @@ export function openSessions(folder, warn) {
         }
     }
     function write(state) {
-        const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow, leftAfterSwap, model } = state;
-        const committed = (state.committed = state.committed.slice(-TURNS_KEPT));
-        const file = path(sessionKey);
+        const { isWindowTold: _told, looks: _looks, used: _used, isColdStartDone: _cold, restUntil: _rest, hasAsked: _asked, ...body } = state;
+        state.committed = body.committed = state.committed.slice(-TURNS_KEPT);
+        const file = path(state.sessionKey);
         mkdirSync(folder, { recursive: true, mode: 0o700 });
-        const body = {
-            sessionKey,
-            hostSessionId,
-            handed,
-            window,
-            memory,
-            committed,
-            begunAnew,
-            contextWindow,
-            leftAfterSwap,
-            isSwapOwed: state.isSwapOwed,
-            model,
-        };
         writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
         renameSync(`${file}.new`, file);
     }
@@ -163,7 +150,7 @@ function forget(state) {
     delete state.window;
     delete state.handed;
     state.memory = "";
-    state.leftAfterSwap = 0;
+    state.talkAfterSwap = 0;
     state.isSwapOwed = false;
     state.used = 0;
 }
@@ -177,9 +164,14 @@ function fresh(sessionKey) {
         contextWindow: 0,
         isWindowTold: false,
         looks: 0,
-        overhead: 0,
         used: 0,
-        leftAfterSwap: 0,
+        talkAfterSwap: 0,
+        points: [],
+        pointAt: 0,
+        instructions: 0,
+        recalled: 0,
+        recalledThen: 0,
+        hasAsked: false,
         isSwapOwed: false,
         isColdStartDone: false,
         restUntil: 0,

@@ -15,6 +15,7 @@ export function settingsOf(config, environment = process.env) {
         command: textOf(given.command) ?? "offbook",
         turnDeadlineMs: number(given.turnDeadlineMs) ?? 600,
         callDeadlineMs: number(given.callDeadlineMs) ?? 1500,
+        answerTokens: number(given.answerTokens) ?? 0,
         outboxBytes: (number(given.outboxMegabytes) ?? 64) * 1024 * 1024,
         hostModel: given.hostModel === true,
     };

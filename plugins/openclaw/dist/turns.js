@@ -4,7 +4,8 @@ import { callerOf } from "./answers.js";
 import { isPrivate } from "./capture.js";
 import { ProviderError } from "./client.js";
 import { begin } from "./runs.js";
-import { estimatedTokens, reportedTokens } from "./window.js";
+import { estimateTokens } from "./tokens.js";
+import { estimatedTokens, reportedUsage } from "./window.js";
 const LONGEST_PROMPT_CHARS = 16_000;
 /** The provider answers with what it has by then; the rest is for the way. */
 const ON_THE_WAY_MS = 100;
@@ -20,14 +21,27 @@ export function registerTurns(api, running) {
             return undefined;
         const turn = await prepared(runtime, event, { ...context, sessionKey: context.sessionKey });
         const memory = remembered(runtime, context.sessionKey, context.sessionId, turn);
+        runtime.sessions.of(context.sessionKey, context.sessionId).recalled = estimateTokens(turn?.recall ?? "");
         const recall = turn?.recall.trim() ? { appendContext: turn.recall } : {};
         // The engine puts the memory before the conversation; without it the end of the system prompt is the only place that the
         // host has for what does not change.
         return runtime.settings.level === "hot-swap" || !memory.trim() ? recall : { ...recall, appendSystemContext: memory };
     });
     api.on("agent_end", (_event, context) => {
+        const runtime = running();
+        if (!runtime)
+            return;
         if (context.runId)
-            running()?.runs.delete(context.runId);
+            runtime.runs.delete(context.runId);
+        if (context.sessionKey)
+            runtime.sessions.of(context.sessionKey).hasAsked = false;
+    });
+    api.on("llm_input", (event, context) => {
+        const runtime = running();
+        if (!runtime || !context.sessionKey || runtime.settings.level !== "hot-swap")
+            return;
+        // Without the tools: those that are told here are more than the model is shown.
+        runtime.sessions.of(context.sessionKey).instructions = estimateTokens(event.systemPrompt ?? "");
     });
     api.on("llm_output", (event, context) => {
         const runtime = running();
@@ -35,7 +49,8 @@ export function registerTurns(api, running) {
             return;
         const state = runtime.sessions.of(context.sessionKey);
         if (event.lastAssistant)
-            state.used = reportedTokens([event.lastAssistant], 0) || state.used;
+            state.used = reportedUsage([event.lastAssistant], 0)[0]?.tokens ?? state.used;
+        state.recalledThen = state.recalled;
         state.contextWindow = event.contextTokenBudget;
         state.isWindowTold = true;
     });

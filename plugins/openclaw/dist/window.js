@@ -1,14 +1,17 @@
 import { plainText } from "./text.js";
+import { estimateTokens, hostTokens } from "./tokens.js";
 export const BOUNDARY = "(What came before this point is in your memory. You recall it:)";
 export const GOES_ON = "(The conversation goes on from here.)";
 /** What the log has in the place of what was forgotten for good. */
 export const FORGOTTEN = "[forgotten]";
 const SHORTENED_BELOW = 0.9;
 const WORTH_SHORTENING_CHARS = 4_000;
-const CHARS_PER_TOKEN = 4;
-const TOKENS_PER_MESSAGE = 8;
+/** What a provider counts for a message besides its text. */
+const TOKENS_PER_MESSAGE = 4;
 /** Of an image, as providers reckon a middling one. */
 const TOKENS_PER_IMAGE = 1_200;
+/** Of an image, as the host does. */
+const HOST_TOKENS_PER_IMAGE = 2_500;
 /** What tells a message apart where it comes without its id. */
 export function print(message) {
     return typeof message.timestamp === "number" ? `${message.role}|${message.timestamp}|${message.toolCallId ?? ""}` : "";
@@ -63,21 +66,24 @@ export function windowOf(swapped, messages, now) {
         swappedAt: now,
     };
 }
-/** About as many tokens as the messages take; the host's own usage is better, where it is there. */
+/** About as many tokens as the messages take, by the provider's own estimate. */
 export function estimatedTokens(messages) {
-    return messages.reduce((sum, message) => sum + Math.ceil(chars(message) / CHARS_PER_TOKEN) + TOKENS_PER_MESSAGE, 0);
+    const of = (message) => measured(message, estimateTokens, TOKENS_PER_IMAGE) + TOKENS_PER_MESSAGE;
+    return messages.reduce((sum, message) => sum + of(message), 0);
 }
-/** What the model last said it read and wrote, where it read the context in use; 0 where it said nothing yet. */
-export function reportedTokens(messages, since) {
-    for (const message of messages.toReversed()) {
+/** The same as the host reckons it where it decides how long an answer may be. */
+export function hostEstimatedTokens(messages) {
+    return messages.reduce((sum, message) => sum + measured(message, hostTokens, HOST_TOKENS_PER_IMAGE), 0);
+}
+/** What the model said it read and wrote, the newest first, where it read the context in use. */
+export function reportedUsage(messages, since) {
+    return messages.toReversed().flatMap((message) => {
         if (message.role !== "assistant" || !message.usage || (message.timestamp ?? 0) <= since)
-            continue;
+            return [];
         const { input = 0, output = 0, cacheRead = 0, cacheWrite = 0 } = message.usage;
-        const used = input + output + cacheRead + cacheWrite;
-        if (used > 0)
-            return used;
-    }
-    return 0;
+        const tokens = input + output + cacheRead + cacheWrite;
+        return tokens > 0 ? [{ message, tokens }] : [];
+    });
 }
 /** A message of the log as the host knows them. */
 export function hostMessage(wire) {
@@ -164,18 +170,18 @@ function shortenedAs(message, window) {
     return content === undefined ? message : { ...message, content };
 }
 function chars(message) {
-    if (message === undefined)
-        return 0;
-    if (typeof message.content === "string")
-        return message.content.length;
-    if (!Array.isArray(message.content))
-        return typeof message.summary === "string" ? message.summary.length : 0;
-    return message.content.reduce((sum, block) => sum + blockChars(block), 0);
+    return message === undefined ? 0 : measured(message, (text) => text.length, 0);
 }
-function blockChars(block) {
-    if (typeof block.text === "string")
-        return block.text.length;
-    if (block.type === "image")
-        return TOKENS_PER_IMAGE * CHARS_PER_TOKEN;
-    return JSON.stringify(block).length;
+/** The sum over all that a message has to say. */
+function measured({ content, summary }, measure, perImage) {
+    if (typeof content === "string")
+        return measure(content);
+    if (!Array.isArray(content))
+        return typeof summary === "string" ? measure(summary) : 0;
+    const of = (block) => {
+        if (typeof block.text === "string")
+            return measure(block.text);
+        return block.type === "image" ? perImage : measure(JSON.stringify(block));
+    };
+    return content.reduce((sum, block) => sum + of(block), 0);
 }

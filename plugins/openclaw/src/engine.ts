@@ -1,26 +1,24 @@
 /** The context engine of the level `hot-swap`. It owns compaction: at the threshold the context that Offbook keeps standing by
  * takes the place of the one in use, with no model call. It never throws, for the host puts an engine that does aside. */
+import { fitted, withPoint } from "./calibration.js";
 import { isPrivate } from "./capture.js";
-import { ProviderError } from "./client.js";
 import type { HostMessage } from "./host.js";
 import { VERSION } from "./report.js";
 import type { Running } from "./runtime.js";
 import type { SessionState } from "./sessions.js";
-import { assembled, estimatedTokens, reportedTokens, windowOf } from "./window.js";
+import { isDue, isJustDone, isWorthwhile, type Load, talkWindow, targetTokens } from "./sizes.js";
+import { estimateTokens, HOST_MARGIN, hostTokens } from "./tokens.js";
+import { assembled, estimatedTokens, hostEstimatedTokens, reportedUsage, windowOf } from "./window.js";
 
-const THRESHOLD = 0.85;
-/** The host compacts by itself where less than this is left: a quarter of the window, at most 20,000 tokens. Ours comes before. */
-const HOST_RESERVE = { share: 0.25, most: 20_000 };
-const BEFORE_THE_HOST = 0.97;
 const DEFAULT_WINDOW_TOKENS = 200_000;
 /** After a swap that came to nothing the next turns are not held up by asking again. */
 const REST_MS = 30_000;
-/** What a swap, or a cold start, may fill of what is left for the conversation: as the provider's `targetSize`. */
-const TARGET = 0.4;
-const MOST_OVERHEAD = 0.7;
-const LEAST_STEP = 0.1;
+/** What a cold start may fill of the window: as the provider's `targetSize`. */
+const COLD_START = 0.4;
 const CHARS_PER_TOKEN = 4;
 const RECOVERIES = new Set(["overflow", "timeout", "timeout_recovery"]);
+/** Reported at once, by a turn with many calls or a session that was not followed: the newest. */
+const MOST_NEW_POINTS = 8;
 const COMMIT_DEADLINE_MS = 400;
 const CATCHING_UP_MS = 250;
 
@@ -30,6 +28,7 @@ interface AssembleRequest {
   messages: HostMessage[];
   tokenBudget?: number;
   model?: string;
+  prompt?: string;
   runtimeSettings?: { limits?: { promptTokenBudget?: number | null } };
 }
 
@@ -75,22 +74,22 @@ async function assemble(
   runtime: Running | undefined,
   request: AssembleRequest,
 ): Promise<{ messages: HostMessage[]; estimatedTokens: number }> {
-  const untouched = { messages: request.messages, estimatedTokens: estimatedTokens(request.messages) };
   const sessionKey = request.sessionKey ?? request.sessionId;
-  if (!runtime || isPrivate(sessionKey)) return untouched;
+  if (!runtime || isPrivate(sessionKey)) return untouched(request);
   try {
     const state = runtime.sessions.of(sessionKey, request.sessionId);
     noteWindow(state, request);
     await coldStart(runtime, state, request.messages);
     lay(runtime, state, request.messages);
     let messages = assembled(request.messages, state.window, state.memory);
-    const reported = reportedTokens(request.messages, state.window?.swappedAt ?? 0);
-    if (reported > 0) state.overhead = Math.max(0, reported - estimatedTokens(messages));
-    const used = Math.max(reported, estimatedTokens(messages) + state.overhead) + pendingTokens(request);
-    state.used = used;
+    notePoints(state, messages);
+    const load = loadOf(runtime, state, messages, request);
+    state.used = usedOf(load);
     const isWindowKnown = state.isWindowTold || state.looks > 1;
-    const isWanted = state.isSwapOwed || (isWindowKnown && isDue(used, windowTokens(state), state.leftAfterSwap));
-    if (isWanted && (await swapped(runtime, state, used))) {
+    const isWanted = state.isSwapOwed || (isWindowKnown && !state.hasAsked && isDue(load, ratioOf(state) * state.talkAfterSwap));
+    const force = state.isSwapOwed || !isWorthwhile(load); // there has to be room for the answer, however little is freed
+    const isResting = Date.now() < state.restUntil;
+    if (isWanted && !isResting && typeof (await swapped(runtime, state, load, force)) === "object") {
       lay(runtime, state, request.messages);
       messages = assembled(request.messages, state.window, state.memory);
     }
@@ -103,29 +102,40 @@ async function assemble(
     return { messages, estimatedTokens: estimatedTokens(messages) };
   } catch (error) {
     runtime.report.problem("a context could not be put together", `${sessionKey}: ${String(error)}`);
-    return untouched;
+    return untouched(request);
   }
 }
 
+function untouched({ messages }: AssembleRequest): { messages: HostMessage[]; estimatedTokens: number } {
+  return { messages, estimatedTokens: estimatedTokens(messages) };
+}
+
 async function compact(runtime: Running | undefined, request: CompactRequest): Promise<object> {
-  if (!runtime) return hostsOwn(undefined, request);
+  if (!runtime || isPrivate(request.sessionKey)) return hostsOwn(runtime, request);
   const state = runtime.sessions.of(request.sessionKey, request.sessionId);
   if (!state.isWindowTold) state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
-  const before = request.currentTokenCount ?? state.used;
-  const conversation = Math.round(before - state.overhead);
-  const isSmall = before > 0 && conversation <= (windowTokens(state) - state.overhead) * TARGET;
-  const isJustDone = state.leftAfterSwap > 0 && before < state.leftAfterSwap + windowTokens(state) * LEAST_STEP;
-  // Where the model's provider has refused the prompt, no estimate of ours says otherwise.
-  const isRefused = RECOVERIES.has(request.runtimeContext?.trigger ?? "");
-  if (!isRefused && (isSmall || (isJustDone && before < windowTokens(state) * THRESHOLD))) {
-    // In words that the host knows: it asks again and again otherwise, and each swap costs the provider's cache.
-    const reason = isSmall ? "nothing to compact" : "already compacted";
-    return { ok: true, compacted: false, reason: `${reason}: the conversation takes about ${conversation} tokens` };
+  const trigger = request.runtimeContext?.trigger ?? "manual";
+  const isRefused = RECOVERIES.has(trigger);
+  const used = request.currentTokenCount ?? state.used;
+  // Where the model's provider has refused the prompt, no estimate of ours says otherwise; where nobody knows, it may be full.
+  const load = loadBefore(runtime, state, isRefused ? Math.max(used, windowTokens(state)) : used || windowTokens(state));
+  // In words that the host knows: where it is told of another reason it gives up the turn.
+  if (!isRefused) {
+    const talk = `the conversation takes about ${Math.round(load.talk)} of ${load.window} tokens`;
+    if (load.talk <= targetTokens(load)) return nothingDone(`nothing to compact: ${talk}`);
+    const left = ratioOf(state) * state.talkAfterSwap;
+    const isEarly = trigger === "manual" ? isJustDone(load, left) : state.hasAsked || !isDue(load, left);
+    if (isEarly) return nothingDone(`already compacted: ${talk}`);
   }
-  const answer = isPrivate(request.sessionKey) ? undefined : await swapped(runtime, state, before, true);
-  if (!answer) return hostsOwn(runtime, request);
+  const answer = await swapped(runtime, state, load, isRefused || trigger === "manual" || !isWorthwhile(load));
+  if (typeof answer === "string" && !isRefused) return nothingDone(`already compacted: ${answer}`);
+  if (typeof answer !== "object") return hostsOwn(runtime, request);
   const { summary, tokensBefore, tokensAfter, firstKeptEntryId } = answer;
   return { ok: true, compacted: true, result: { summary, tokensBefore, tokensAfter, ...(firstKeptEntryId ? { firstKeptEntryId } : {}) } };
+}
+
+function nothingDone(reason: string): object {
+  return { ok: true, compacted: false, reason };
 }
 
 /** Where Offbook cannot, the host summarises by itself: slower, and never not at all. */
@@ -156,6 +166,7 @@ async function commitTurn(runtime: Running | undefined, request: CommitRequest):
     await runtime.capture.settled(sessionKey, COMMIT_DEADLINE_MS);
     if (!(await runtime.courier.idle(COMMIT_DEADLINE_MS))) await runtime.outbox.flush();
     state.committed.push(request.advancementKey);
+    state.hasAsked = false;
     state.begunAnew = false;
     runtime.sessions.save(state);
     runtime.report.committed(sessionKey);
@@ -170,7 +181,7 @@ async function coldStart(runtime: Running, state: SessionState, messages: readon
   if (state.isColdStartDone) return;
   state.isColdStartDone = true;
   if (messages.length > 0 || state.window || state.handed || state.begunAnew) return;
-  const maxChars = Math.floor(windowTokens(state) * TARGET * CHARS_PER_TOKEN);
+  const maxChars = Math.floor(windowTokens(state) * COLD_START * CHARS_PER_TOKEN);
   const times = runtime.sessions.timesForgotten;
   try {
     const context = await runtime.provider.call("hooks/session-start", { sessionId: state.sessionKey, maxChars });
@@ -191,7 +202,7 @@ function lay(runtime: Running, state: SessionState, messages: readonly HostMessa
   if (!state.handed) return;
   state.window = windowOf(state.handed, messages, state.handed.at);
   delete state.handed;
-  state.leftAfterSwap = estimatedTokens(assembled(messages, state.window, state.memory)) + state.overhead;
+  state.talkAfterSwap = estimatedTokens(assembled(messages, state.window, state.memory));
   runtime.sessions.save(state);
 }
 
@@ -199,13 +210,61 @@ function lay(runtime: Running, state: SessionState, messages: readonly HostMessa
  * answer tells holds, also over a restart, until there is another model. */
 function noteWindow(state: SessionState, request: AssembleRequest): void {
   if (request.model && state.model && request.model !== state.model) {
-    [state.contextWindow, state.isWindowTold, state.looks] = [0, false, 0];
+    [state.contextWindow, state.isWindowTold, state.looks, state.points] = [0, false, 0, []];
   }
   state.model = request.model ?? state.model;
   state.looks += 1;
   if (state.isWindowTold) return;
   const budget = request.runtimeSettings?.limits?.promptTokenBudget ?? request.tokenBudget ?? 0;
   state.contextWindow = Math.max(state.contextWindow, budget);
+}
+
+/** Every usage that is reported corrects how we count: of the first turn, each call of a tool. */
+function notePoints(state: SessionState, messages: readonly HostMessage[]): void {
+  const news = reportedUsage(messages, Math.max(state.window?.swappedAt ?? 0, state.pointAt)).slice(0, MOST_NEW_POINTS);
+  for (const { message, tokens } of news.toReversed()) {
+    const read = messages.slice(0, messages.indexOf(message) + 1);
+    state.points = withPoint(state.points, { estimate: estimatedTokens(read) + state.recalledThen, reported: tokens });
+    state.pointAt = message.timestamp ?? 0;
+  }
+}
+
+function fitOf(state: SessionState): { overhead: number; ratio: number } {
+  return fitted(state.points, state.instructions);
+}
+
+function ratioOf(state: SessionState): number {
+  return fitOf(state).ratio;
+}
+
+function usedOf({ overhead, talk, pending }: Load): number {
+  return overhead + talk + pending;
+}
+
+function loadOf(runtime: Running, state: SessionState, messages: readonly HostMessage[], request: AssembleRequest): Load {
+  const { overhead, ratio } = fitOf(state);
+  const prompt = request.prompt ?? "";
+  const pending = Math.max(pendingTokens(request), estimateTokens(prompt) + state.recalled);
+  const reported = reportedUsage(messages, state.window?.swappedAt ?? 0)[0]?.tokens ?? 0;
+  return {
+    window: windowTokens(state),
+    overhead,
+    talk: Math.max(ratio * estimatedTokens(messages), reported - overhead - ratio * state.recalledThen),
+    pending: ratio * pending,
+    hostOverhead: HOST_MARGIN * overhead,
+    hostTalk: hostEstimatedTokens(messages),
+    hostPending: Math.max(HOST_MARGIN * pendingTokens(request), hostTokens(prompt) + HOST_MARGIN * state.recalled),
+    answerRoom: runtime.settings.answerTokens,
+  };
+}
+
+/** Where the host shows no messages: by what it says is in use. */
+function loadBefore(runtime: Running, state: SessionState, used: number): Load {
+  const { overhead, ratio } = fitOf(state);
+  const pending = Math.min(ratio * state.recalled, Math.max(0, used - overhead));
+  const talk = Math.max(0, used - overhead - pending);
+  const [hostOverhead, hostTalk, hostPending] = [HOST_MARGIN * overhead, HOST_MARGIN * talk, HOST_MARGIN * pending];
+  return { window: windowTokens(state), overhead, talk, pending, hostOverhead, hostTalk, hostPending, answerRoom: runtime.settings.answerTokens };
 }
 
 /** What the turn that runs has said and seen so far: the host takes it off the budget, and adds it behind our messages. */
@@ -221,69 +280,66 @@ interface Swapped {
   firstKeptEntryId?: string;
 }
 
-/** Take the context that stands by; undefined where it could not be had in time. */
-async function swapped(runtime: Running, state: SessionState, used: number, force = false): Promise<Swapped | undefined> {
-  if (!force && Date.now() < state.restUntil) return undefined;
+/** Take the context that stands by. Why not, where the provider would not swap; undefined where it could not be asked in time. */
+async function swapped(runtime: Running, state: SessionState, load: Load, force: boolean): Promise<Swapped | string | undefined> {
   const { settings, report, provider } = runtime;
-  // The conversation has what instructions, tools and memory leave of the window; else a swap would hardly make room.
-  const stable = Math.ceil(state.memory.length / CHARS_PER_TOKEN); // the next generation's is about as long
-  const overhead = Math.min(state.overhead + stable, windowTokens(state) * MOST_OVERHEAD);
+  const { ratio } = fitOf(state);
+  const isOwed = state.isSwapOwed;
+  const stable = Math.ceil(ratio * estimateTokens(state.memory)); // the next generation's is about as long
+  const contextWindow = Math.max(1, Math.round(talkWindow(load) - stable));
+  state.hasAsked = true;
   try {
     await runtime.capture.settled(state.sessionKey, CATCHING_UP_MS);
     await runtime.courier.idle(CATCHING_UP_MS); // what is said last belongs into it; what is late follows it anyway
     const times = runtime.sessions.timesForgotten;
+    const target = targetTokens(load);
     const answer = await provider.call(
       "swap",
       {
         sessionId: state.sessionKey,
-        usedTokens: Math.max(0, Math.round(used - overhead)),
-        contextWindow: Math.round(windowTokens(state) - overhead),
-        force: true,
+        // What holds something that was forgotten has to go, whatever its size.
+        usedTokens: isOwed ? contextWindow : Math.max(0, Math.round(load.talk - stable)),
+        contextWindow,
+        targetTokens: Math.max(1, Math.floor(Math.max(target - stable, target / 2))),
+        tokenRatio: Math.round(ratio * 100) / 100,
+        ...(force ? { force } : {}),
+        // One that was handed over, and whose answer came too late, is taken now.
+        ...(isOwed ? {} : { generation: state.window?.generation ?? 0 }),
       },
       settings.callDeadlineMs,
     );
     // Made before something was forgotten: it may still have it.
-    if (times !== runtime.sessions.timesForgotten) return await swapped(runtime, state, used, true);
+    if (times !== runtime.sessions.timesForgotten) return await swapped(runtime, state, load, true);
     if (!answer.swapped) {
       state.isSwapOwed = false; // there is nothing to stand for the host's own messages
       state.restUntil = Date.now() + REST_MS;
       report.problem("nothing was swapped", `${state.sessionKey}: ${answer.reason}`);
-      return undefined;
+      return answer.reason;
     }
     state.handed = { generation: answer.generation, messages: answer.messages, at: Date.now() };
     state.memory = ""; // the next turn brings that of the new generation
     state.isSwapOwed = false;
     state.restUntil = 0;
     runtime.sessions.save(state);
-    const reason = `${Math.round(used)} of ${windowTokens(state)} tokens were in use`;
-    report.swapped(state.sessionKey, answer.generation, reason);
+    const beside = load.overhead + load.pending + stable;
+    report.swapped(state.sessionKey, answer.generation, `${Math.round(usedOf(load))} of ${load.window} tokens were in use`);
     const firstKeptEntryId = answer.messages.find((message) => message.id)?.id ?? undefined;
     const summary = answer.messages.find((message) => !message.id)?.content;
     return {
       summary: typeof summary === "string" ? summary : "",
-      tokensBefore: Math.round(answer.tokensBefore + overhead),
-      tokensAfter: Math.round(answer.tokensAfter + overhead),
+      tokensBefore: Math.round(usedOf(load)),
+      tokensAfter: Math.round(answer.tokensAfter + beside),
       ...(firstKeptEntryId ? { firstKeptEntryId } : {}),
     };
   } catch (error) {
-    state.restUntil = Date.now() + REST_MS;
-    const why = error instanceof ProviderError ? error.detail : String(error);
-    report.problem("a swap failed", `${state.sessionKey}: ${why}`);
+    // By its fields: a plugin's module may be loaded twice. A late answer is asked for again in the next turn.
+    const { kind, detail } = error as { kind?: unknown; detail?: unknown };
+    if (kind !== "late") state.restUntil = Date.now() + REST_MS;
+    report.problem("a swap failed", `${state.sessionKey}: ${typeof detail === "string" ? detail : String(error)}`);
     return undefined;
   }
 }
 
 function windowTokens(state: SessionState): number {
   return state.contextWindow || DEFAULT_WINDOW_TOKENS;
-}
-
-/** Each swap costs the provider's cache: where the last one left little room, the next waits until it is worth something. */
-export function isDue(used: number, window: number, leftAfterSwap: number): boolean {
-  if (used < dueAt(window)) return false;
-  return leftAfterSwap === 0 || used >= Math.min(leftAfterSwap + window * LEAST_STEP, window * THRESHOLD);
-}
-
-export function dueAt(window: number): number {
-  const reserve = Math.min(window * HOST_RESERVE.share, HOST_RESERVE.most);
-  return Math.floor(Math.min(window * THRESHOLD, (window - reserve) * BEFORE_THE_HOST));
 }

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { UsagePoint } from "./calibration.js";
 import type { Window } from "./window.js";
 import type { Message } from "./wire.js";
 
@@ -22,8 +23,18 @@ export interface SessionState {
   /** The host began it anew on purpose: nothing of before is put back. */
   begunAnew: boolean;
   contextWindow: number;
-  /** Tokens in use right after the last swap; 0 where there was none. */
-  leftAfterSwap: number;
+  /** What the last swap left of the conversation, as we estimate it; 0 where there was none. */
+  talkAfterSwap: number;
+  /** Of this session and model: what was estimated, and what was reported. */
+  points: readonly UsagePoint[];
+  /** When the answer was given that the newest point is of. */
+  pointAt: number;
+  /** The system prompt, as we estimate it; 0 where it was not seen yet. */
+  instructions: number;
+  /** What came to mind in the newest turn, as we estimate it: it stands in the request, not in the transcript. */
+  recalled: number;
+  /** The same, of the turn whose usage was reported last. */
+  recalledThen: number;
   /** Its window was let go, because something of the agent's was forgotten: the next look makes another. */
   isSwapOwed: boolean;
   model?: string;
@@ -31,8 +42,8 @@ export interface SessionState {
   isWindowTold: boolean;
   /** How often a context was put together. */
   looks: number;
-  /** Tokens that the model reports beside the messages: instructions, tools, what comes to mind. */
-  overhead: number;
+  /** A swap was asked for in this turn: a second one in the same turn never is. */
+  hasAsked: boolean;
   /** Tokens in use at the last look. */
   used: number;
   isColdStartDone: boolean;
@@ -49,7 +60,12 @@ type Kept = Pick<
   | "committed"
   | "begunAnew"
   | "contextWindow"
-  | "leftAfterSwap"
+  | "talkAfterSwap"
+  | "points"
+  | "pointAt"
+  | "instructions"
+  | "recalled"
+  | "recalledThen"
   | "isSwapOwed"
   | "model"
 >;
@@ -101,24 +117,11 @@ export function openSessions(folder: string, warn: (text: string) => void): Sess
   }
 
   function write(state: SessionState): void {
-    const { sessionKey, hostSessionId, handed, window, memory, begunAnew, contextWindow, leftAfterSwap, model } = state;
-    const committed = (state.committed = state.committed.slice(-TURNS_KEPT));
-    const file = path(sessionKey);
+    const { isWindowTold: _told, looks: _looks, used: _used, isColdStartDone: _cold, restUntil: _rest, hasAsked: _asked, ...body } = state;
+    state.committed = body.committed = state.committed.slice(-TURNS_KEPT);
+    const file = path(state.sessionKey);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const body: Kept = {
-      sessionKey,
-      hostSessionId,
-      handed,
-      window,
-      memory,
-      committed,
-      begunAnew,
-      contextWindow,
-      leftAfterSwap,
-      isSwapOwed: state.isSwapOwed,
-      model,
-    };
-    writeFileSync(`${file}.new`, JSON.stringify(body), { mode: 0o600 });
+    writeFileSync(`${file}.new`, JSON.stringify(body satisfies Kept), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   }
 
@@ -229,7 +232,7 @@ function forget(state: SessionState): void {
   delete state.window;
   delete state.handed;
   state.memory = "";
-  state.leftAfterSwap = 0;
+  state.talkAfterSwap = 0;
   state.isSwapOwed = false;
   state.used = 0;
 }
@@ -244,9 +247,14 @@ function fresh(sessionKey: string): SessionState {
     contextWindow: 0,
     isWindowTold: false,
     looks: 0,
-    overhead: 0,
     used: 0,
-    leftAfterSwap: 0,
+    talkAfterSwap: 0,
+    points: [],
+    pointAt: 0,
+    instructions: 0,
+    recalled: 0,
+    recalledThen: 0,
+    hasAsked: false,
     isSwapOwed: false,
     isColdStartDone: false,
     restUntil: 0,

@@ -19,6 +19,8 @@ export interface Settings {
   readonly turnDeadlineMs: number;
   /** How long any other call may take. */
   readonly callDeadlineMs: number;
+  /** Tokens that are left for the answer; 0: 4,096, or 15 % of a small window. */
+  readonly answerTokens: number;
   readonly outboxBytes: number;
   readonly hostModel: boolean;
 }
@@ -35,6 +37,7 @@ export function settingsOf(config: Record<string, unknown> | undefined, environm
     command: textOf(given.command) ?? "offbook",
     turnDeadlineMs: number(given.turnDeadlineMs) ?? 600,
     callDeadlineMs: number(given.callDeadlineMs) ?? 1500,
+    answerTokens: number(given.answerTokens) ?? 0,
     outboxBytes: (number(given.outboxMegabytes) ?? 64) * 1024 * 1024,
     hostModel: given.hostModel === true,
   };

@@ -6,7 +6,8 @@ import { ProviderError } from "./client.js";
 import type { HostApi, HostMessage, TurnContext } from "./host.js";
 import { begin } from "./runs.js";
 import type { Running } from "./runtime.js";
-import { estimatedTokens, reportedTokens } from "./window.js";
+import { estimateTokens } from "./tokens.js";
+import { estimatedTokens, reportedUsage } from "./window.js";
 import type { PreparedTurn } from "./wire.js";
 
 const LONGEST_PROMPT_CHARS = 16_000;
@@ -17,6 +18,10 @@ const LEAST_MS = 20;
 interface PromptEvent {
   prompt?: string;
   messages?: HostMessage[];
+}
+
+interface InputEvent {
+  systemPrompt?: string;
 }
 
 interface OutputEvent {
@@ -38,19 +43,30 @@ export function registerTurns(api: HostApi, running: () => Running | undefined):
     if (!context.sessionKey || isPrivate(context.sessionKey)) return undefined;
     const turn = await prepared(runtime, event, { ...context, sessionKey: context.sessionKey });
     const memory = remembered(runtime, context.sessionKey, context.sessionId, turn);
+    runtime.sessions.of(context.sessionKey, context.sessionId).recalled = estimateTokens(turn?.recall ?? "");
     const recall = turn?.recall.trim() ? { appendContext: turn.recall } : {};
     // The engine puts the memory before the conversation; without it the end of the system prompt is the only place that the
     // host has for what does not change.
     return runtime.settings.level === "hot-swap" || !memory.trim() ? recall : { ...recall, appendSystemContext: memory };
   });
   api.on("agent_end", (_event: unknown, context: TurnContext): void => {
-    if (context.runId) running()?.runs.delete(context.runId);
+    const runtime = running();
+    if (!runtime) return;
+    if (context.runId) runtime.runs.delete(context.runId);
+    if (context.sessionKey) runtime.sessions.of(context.sessionKey).hasAsked = false;
+  });
+  api.on("llm_input", (event: InputEvent, context: TurnContext): void => {
+    const runtime = running();
+    if (!runtime || !context.sessionKey || runtime.settings.level !== "hot-swap") return;
+    // Without the tools: those that are told here are more than the model is shown.
+    runtime.sessions.of(context.sessionKey).instructions = estimateTokens(event.systemPrompt ?? "");
   });
   api.on("llm_output", (event: OutputEvent, context: TurnContext): void => {
     const runtime = running();
     if (!runtime || !context.sessionKey || !event.contextTokenBudget) return;
     const state = runtime.sessions.of(context.sessionKey);
-    if (event.lastAssistant) state.used = reportedTokens([event.lastAssistant], 0) || state.used;
+    if (event.lastAssistant) state.used = reportedUsage([event.lastAssistant], 0)[0]?.tokens ?? state.used;
+    state.recalledThen = state.recalled;
     state.contextWindow = event.contextTokenBudget;
     state.isWindowTold = true;
   });

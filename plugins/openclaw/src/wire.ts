@@ -220,7 +220,12 @@ export interface Part {
 
 /**
  * Replace the context in use by the compressed one that is kept ready, once `usedTokens` of `contextWindow` reach
- * the threshold, or at once with `force`. Without new messages, asking again gives the same answer.
+ * the threshold, or as soon as the host asks with `targetTokens`, which says what the new one may take. A swap frees
+ * at least a quarter of `contextWindow`, or it does not happen and `reason` says why; with `force` it happens wherever
+ * the new context is the smaller one. Without new messages, asking again gives the same answer.
+ *
+ * Tokens are those that the model's provider counts; `tokenRatio` says how many of them are one of our estimate. What
+ * instructions and tools take is left out of `usedTokens` and `contextWindow` by a host that knows it.
  */
 export interface TakeSwap {
   /** The host's stable session key, at most 512 bytes. */
@@ -231,8 +236,13 @@ export interface TakeSwap {
   usedTokens: number;
   /** Tokens the agent's model takes. */
   contextWindow: number;
-  /** Swap even if it is not due yet. Default: false. */
+  /** Swap even if it is not due yet, or frees less than a quarter. Default: false. */
   force?: boolean;
+  /** Tokens the new context may take. */
+  targetTokens?: number | null;
+  tokenRatio?: number | null;
+  /** Of the context in use. One that was handed over since, and not taken, is given again. */
+  generation?: number | null;
 }
 
 /** What became of a request to swap. Where nothing was swapped, `reason` says why and `messages` is empty. */

@@ -7,14 +7,14 @@ import { ProviderError } from "../dist/client.js";
 import { engine } from "../dist/engine.js";
 import { wireMessage } from "../dist/messages.js";
 import { openSessions } from "../dist/sessions.js";
-import { BOUNDARY } from "../dist/window.js";
+import { BOUNDARY, estimatedTokens } from "../dist/window.js";
 
 const KEY = "agent:main:chat";
 
 function conversation(turns, chars = 400) {
   const messages = [];
   for (let turn = 0; turn < turns; turn += 1) {
-    messages.push({ role: "user", content: `question ${turn} ${"x".repeat(chars)}`, timestamp: 1_000_000 + turn * 10 });
+    messages.push({ role: "user", content: `question ${turn} ${"word ".repeat(chars / 5)}`, timestamp: 1_000_000 + turn * 10 });
     messages.push({ role: "assistant", content: [{ type: "text", text: `answer ${turn}` }], timestamp: 1_000_005 + turn * 10 });
   }
   return messages;
@@ -30,6 +30,8 @@ function world(folder = mkdtempSync(join(tmpdir(), "offbook-engine-"))) {
     async call(verb, body) {
       asked.push({ verb, body });
       if (state.isAway) throw new ProviderError({ kind: "unreachable", detail: "nobody there", next: "start it", retryable: true });
+      if (verb === "swap" && state.isLate) throw new ProviderError({ kind: "late", detail: "no answer in time", next: "", retryable: true });
+      if (verb === "swap" && state.why) return { swapped: false, reason: state.why, generation: 0, messages: [], tokensBefore: body.usedTokens, tokensAfter: body.usedTokens };
       if (verb === "swap") {
         const kept = state.log.slice(-4).map((message, at) => wireMessage(`id-${state.log.length - 4 + at}`, message, "host"));
         const memory = { role: "assistant", content: `memory of ${state.log.length - 4} messages` };
@@ -74,6 +76,118 @@ test("at the threshold the context that stands by is taken, once, and stays unti
   const third = await engine.assemble(request(next));
   assert.deepEqual(third.messages.slice(0, 6), first.messages);
   assert.equal(asked.filter(({ verb }) => verb === "swap").length, 1);
+});
+
+const swaps = (asked) => asked.filter(({ verb }) => verb === "swap").map(({ body }) => body);
+const later = (messages) => messages.map((message) => ({ ...message, timestamp: message.timestamp + 1e6 }));
+
+test("a swap is asked for with its size, and forced only where it could not free a quarter otherwise", async () => {
+  const { engine, asked, state } = world();
+  state.log = conversation(300, 3_000);
+  await engine.assemble(request([], { tokenBudget: 200_000 }));
+  await engine.assemble(request(state.log, { tokenBudget: 200_000 }));
+  const [roomy] = swaps(asked);
+  assert.equal(roomy.force, undefined);
+  assert.equal(roomy.contextWindow, 200_000);
+  assert.equal(roomy.generation, 0);
+  assert.equal(roomy.tokenRatio, 1);
+  assert.ok(roomy.targetTokens >= 40_000 && roomy.targetTokens <= 80_000, `${roomy.targetTokens}`);
+  assert.ok(roomy.usedTokens - roomy.targetTokens >= 50_000);
+
+  const tight = world();
+  tight.state.log = conversation(12);
+  tight.state.log.at(-1).usage = { input: 9_000, output: 20 };
+  await tight.engine.assemble(request([], { tokenBudget: 12_000 }));
+  await tight.engine.assemble(request(tight.state.log, { tokenBudget: 12_000 }));
+  assert.equal(swaps(tight.asked)[0].force, true);
+});
+
+test("a second swap in one turn never is, also where the host asks for one; the next turn may", async () => {
+  const { engine, asked, state } = world();
+  state.log = conversation(60);
+  await engine.assemble(request([]));
+  await engine.assemble(request(state.log));
+  const grown = [...state.log, ...later(conversation(60))];
+  state.log = grown;
+  await engine.assemble(request(grown));
+  const budget = { sessionId: "host", sessionKey: KEY, currentTokenCount: 7_900, runtimeContext: { trigger: "budget" } };
+  const answer = await engine.compact(budget);
+  assert.deepEqual([answer.ok, answer.compacted], [true, false]);
+  assert.match(answer.reason, /^already compacted/);
+  assert.equal(swaps(asked).length, 1);
+  await engine.commitTurn({ advancementKey: "t", sessionId: "host", sessionKey: KEY });
+  await engine.assemble(request(grown));
+  assert.equal(swaps(asked).length, 2);
+});
+
+test("a swap whose answer was late is asked for again in the next turn, as one that is still on the generation before", async () => {
+  const { engine, asked, state } = world();
+  state.log = conversation(60);
+  await engine.assemble(request([]));
+  state.isLate = true;
+  assert.deepEqual((await engine.assemble(request(state.log))).messages, state.log);
+  await engine.assemble(request(state.log));
+  assert.equal(swaps(asked).length, 1);
+  state.isLate = false;
+  await engine.commitTurn({ advancementKey: "t", sessionId: "host", sessionKey: KEY });
+  const { messages } = await engine.assemble(request(state.log));
+  assert.equal(messages[0].content, BOUNDARY);
+  assert.deepEqual(swaps(asked).map(({ generation }) => generation), [0, 0]);
+});
+
+test("where nobody answers, the next turns do not wait for it either, however little room is left", async () => {
+  const { engine, asked, state } = world();
+  state.log = conversation(12);
+  state.log.at(-1).usage = { input: 9_000, output: 20 };
+  await engine.assemble(request([], { tokenBudget: 12_000 }));
+  state.isAway = true;
+  for (const turn of ["1", "2", "3"]) {
+    await engine.assemble(request(state.log, { tokenBudget: 12_000 }));
+    await engine.commitTurn({ advancementKey: turn, sessionId: "host", sessionKey: KEY });
+  }
+  assert.equal(swaps(asked).length, 1);
+});
+
+test("right after a swap, /compact has nothing to do; once something was said it has", async () => {
+  const { engine, asked, state } = world();
+  state.log = conversation(60);
+  await engine.assemble(request([]));
+  const { messages } = await engine.assemble(request(state.log));
+  const left = estimatedTokens(messages);
+  const manual = (currentTokenCount) => engine.compact({ sessionId: "host", sessionKey: KEY, currentTokenCount, runtimeContext: { trigger: "manual" } });
+  assert.match((await manual(left + 300)).reason, /nothing to compact|already compacted/);
+  assert.match((await manual(left + 700)).reason, /already compacted|nothing to compact/);
+  assert.equal(swaps(asked).length, 1);
+  assert.equal((await manual(6_000)).compacted, true);
+});
+
+test("where a swap is not worth it, the host is told so in its own words, and does not compact by itself", async () => {
+  const { engine, state } = world();
+  state.log = conversation(60);
+  await engine.assemble(request(state.log));
+  state.why = "the new context would have 7,000 tokens";
+  const answer = await engine.compact({ sessionId: "host", sessionKey: KEY, force: true, currentTokenCount: 7_900 });
+  assert.deepEqual([answer.ok, answer.compacted, answer.reason], [true, false, `already compacted: ${state.why}`]);
+  assert.equal(state.fellBack, undefined);
+});
+
+test("what the model counts corrects the estimate, and both are known after a restart", async () => {
+  const { engine, sessions, folder } = world();
+  const messages = conversation(30, 2_000);
+  for (const [at, message] of messages.entries()) {
+    if (message.role === "assistant") message.usage = { input: 5_000 + Math.round(1.4 * estimatedTokens(messages.slice(0, at + 1))), output: 0 };
+  }
+  for (const turn of [2, 4, 6]) {
+    await engine.assemble(request(messages.slice(0, turn), { tokenBudget: 200_000 }));
+    await engine.commitTurn({ advancementKey: `${turn}`, sessionId: "host", sessionKey: KEY });
+  }
+  const real = 5_000 + 1.4 * estimatedTokens(messages.slice(0, 8));
+  await engine.assemble(request(messages.slice(0, 8), { tokenBudget: 200_000 }));
+  assert.ok(Math.abs(sessions.of(KEY).used / real - 1) < 0.1, `${sessions.of(KEY).used} for ${real}`);
+  const after = world(folder);
+  const bare = messages.slice(0, 8).map(({ usage: _usage, ...message }) => message);
+  await after.engine.assemble(request(bare, { tokenBudget: 200_000 }));
+  assert.ok(Math.abs(after.sessions.of(KEY).used / real - 1) < 0.1, `${after.sessions.of(KEY).used} for ${real}`);
 });
 
 test("what instructions and tools take is not part of what a swap may fill", async () => {

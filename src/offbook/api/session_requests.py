@@ -27,6 +27,7 @@ from offbook.api.fields import (
 from offbook.model.errors import WrongShape
 from offbook.model.memory_entry import Reach
 from offbook.model.types import Message, MessageId, Moment, SessionId
+from offbook.models.calibration import LEAST_RATIO, MOST_RATIO
 
 
 class Ping(Request, frozen=True):
@@ -82,11 +83,22 @@ class GetCompressedContext(OfSession, frozen=True, kw_only=True):
 
 class TakeSwap(OfSession, frozen=True, kw_only=True):
     """Replace the context in use by the compressed one that is kept ready, once `usedTokens` of `contextWindow` reach
-    the threshold, or at once with `force`. Without new messages, asking again gives the same answer."""
+    the threshold, or as soon as the host asks with `targetTokens`, which says what the new one may take. A swap frees
+    at least a quarter of `contextWindow`, or it does not happen and `reason` says why; with `force` it happens wherever
+    the new context is the smaller one. Without new messages, asking again gives the same answer.
+
+    Tokens are those that the model's provider counts; `tokenRatio` says how many of them are one of our estimate. What
+    instructions and tools take is left out of `usedTokens` and `contextWindow` by a host that knows it.
+    """
 
     used_tokens: Annotated[Count, described("Tokens in use in the agent's context now.")]
     context_window: Annotated[Positive, described("Tokens the agent's model takes.")]
-    force: Annotated[bool, described("Swap even if it is not due yet.")] = False
+    force: Annotated[bool, described("Swap even if it is not due yet, or frees less than a quarter.")] = False
+    target_tokens: Annotated[Positive | None, described("Tokens the new context may take.")] = None
+    token_ratio: Annotated[float, Meta(ge=LEAST_RATIO, le=MOST_RATIO)] | None = None
+    generation: Annotated[
+        Count | None, described("Of the context in use. One that was handed over since, and not taken, is given again.")
+    ] = None
 
 
 class GetReplay(OfSession, frozen=True, kw_only=True):

@@ -145,7 +145,15 @@ To only look at a context: `offbook context`.
 @common_options
 @pass_invocation
 def swap_command(
-    invocation: Invocation, session: str, used_tokens: int, context_window: int, force: bool, full: bool
+    invocation: Invocation,
+    session: str,
+    used_tokens: int,
+    context_window: int,
+    force: bool,
+    target_tokens: int | None,
+    token_ratio: float | None,
+    generation: int | None,
+    full: bool,
 ) -> None:
     """Swap a session's context for the compressed one, where that is due, and show what is kept and left out."""
     from offbook.model.summary import Swap
@@ -158,6 +166,9 @@ def swap_command(
             usedTokens=used_tokens,
             contextWindow=context_window,
             force=force or None,
+            targetTokens=target_tokens,
+            tokenRatio=token_ratio,
+            generation=generation,
         )
     if invocation.is_json:
         print_json(document)

@@ -41,9 +41,23 @@ class ClientMethods(OnLoop):
         context_window: int,
         *,
         force: bool = False,
+        target_tokens: int | None = None,
+        token_ratio: float | None = None,
+        generation: int | None = None,
         agent_id: str | None = None,
     ) -> Swap:
-        return self._run(self._client.swap(session_id, used_tokens, context_window, force=force, agent_id=agent_id))
+        return self._run(
+            self._client.swap(
+                session_id,
+                used_tokens,
+                context_window,
+                force=force,
+                target_tokens=target_tokens,
+                token_ratio=token_ratio,
+                generation=generation,
+                agent_id=agent_id,
+            )
+        )
 
     def summaries(
         self,

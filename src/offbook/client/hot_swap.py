@@ -286,7 +286,10 @@ class HotSwapSession(SessionShapes):
         if self._awaits_start and not self._is_due:
             return self._questions.start(self._lost, self._target_tokens * CHARS_PER_TOKEN)
         is_forced = self._has_threshold or self._is_full or self._holds_forgotten
-        return self._questions.swap(self._lost, self.used_tokens, self.context_window, force=is_forced)
+        # What holds something that was forgotten has to go, whatever its size.
+        used_tokens = self.context_window if self._holds_forgotten else self.used_tokens
+        ratio = self._meter.ratio
+        return self._questions.swap(self._lost, used_tokens, self.context_window, token_ratio=ratio, force=is_forced)
 
     async def _wait_for(self, task: asyncio.Task[Any], until: float) -> None:
         started = time.monotonic()

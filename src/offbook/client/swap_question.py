@@ -17,6 +17,7 @@ from offbook.model.errors import OffbookError, ProviderRefused
 from offbook.model.summary import Ledger, Swap
 from offbook.model.turn import PreparedTurn
 from offbook.model.types import CompressedContext, Message
+from offbook.models.calibration import UsagePoint, fitted, with_point
 
 # ── What happened to a session's context, for whoever wants to see it ──
 
@@ -57,16 +58,14 @@ LEAST_OF_ESTIMATE = 0.5
 
 
 class Meter:
-    """How many tokens the next prompt has: what the model's provider last counted, and our estimate of what changed.
-
-    What it counted beyond our estimate is the host's own (instructions, tools) and stays; what it counted below it is a
-    tokenizer better than we think, and scales.
-    """
+    """How many tokens the next prompt has: what the model's provider last counted, and our estimate of what changed, by
+    as many of its tokens as one of ours has turned out to be (`calibration`)."""
 
     def __init__(self) -> None:
         self._given = 0
         self._beside = 0
-        self._reported: int | None = None
+        self._points: tuple[UsagePoint, ...] = ()
+        self._newest: UsagePoint | None = None
 
     def give(self, slot_tokens: int, beside: int = 0) -> None:
         """This much of slot A goes into the next prompt, and this much of memory beside it."""
@@ -76,15 +75,19 @@ class Meter:
     def report(self, prompt_tokens: int | None) -> None:
         """What that prompt took. No prompt takes nothing: then it was not counted."""
         if prompt_tokens is not None and prompt_tokens > 0:
-            self._reported, self._estimated = prompt_tokens, self._given
+            self._newest = UsagePoint(self._given, max(prompt_tokens, int(self._given * LEAST_OF_ESTIMATE)))
+            self._points = with_point(self._points, self._newest)
+
+    @property
+    def ratio(self) -> float:
+        """Tokens of the provider's for each that we estimate."""
+        return fitted(self._points).ratio
 
     def used(self, slot_tokens: int) -> int:
         total = slot_tokens + self._beside
-        if self._reported is None:
+        if self._newest is None:
             return total
-        if self._reported >= self._estimated:
-            return total + self._reported - self._estimated
-        return int(total * max(self._reported / self._estimated, LEAST_OF_ESTIMATE))
+        return max(0, int(self._newest.reported + self.ratio * (total - self._newest.estimate)))
 
 
 ANSWERED_SHARE = 0.8
@@ -150,8 +153,10 @@ class Questions:
         except Exception:  # noqa: BLE001
             return []
 
-    async def swap(self, lost_before: int, used_tokens: int, context_window: int, *, force: bool) -> Outcome:
-        asked = partial(self._memory.swap, force=force, agent_id=self._agent_id)
+    async def swap(
+        self, lost_before: int, used_tokens: int, context_window: int, *, token_ratio: float, force: bool
+    ) -> Outcome:
+        asked = partial(self._memory.swap, token_ratio=round(token_ratio, 2), force=force, agent_id=self._agent_id)
         return await self._ask(lambda: asked(self._session_id, used_tokens, context_window), lost_before)
 
     async def turn(self, prompt: str, used_tokens: int, context_window: int, seconds: float) -> PreparedTurn | Outcome:

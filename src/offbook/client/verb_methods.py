@@ -37,12 +37,31 @@ class VerbMethods(Asking):
         context_window: int,
         *,
         force: bool = False,
+        target_tokens: int | None = None,
+        token_ratio: float | None = None,
+        generation: int | None = None,
         agent_id: str | None = None,
     ) -> Swap:
         """Replace the context in use by the compressed one that is kept ready, once `used_tokens` of
-        `context_window` reach the threshold, or at once with `force`. Without new messages, asking again gives
-        the same answer."""
-        body = self._of(session_id, agent_id, usedTokens=used_tokens, contextWindow=context_window, force=force or None)
+        `context_window` reach the threshold, or as soon as the host asks with `target_tokens`, which says what
+        the new one may take. A swap frees at least a quarter of `context_window`, or it does not happen and
+        `reason` says why; with `force` it happens wherever the new context is the smaller one. Without new
+        messages, asking again gives the same answer.
+
+        Tokens are those that the model's provider counts; `token_ratio` says how many of them are one of our
+        estimate. What instructions and tools take is left out of `used_tokens` and `context_window` by a host
+        that knows it.
+        """
+        body = self._of(
+            session_id,
+            agent_id,
+            usedTokens=used_tokens,
+            contextWindow=context_window,
+            force=force or None,
+            targetTokens=target_tokens,
+            tokenRatio=token_ratio,
+            generation=generation,
+        )
         return await self._ask("swap", body, Swap)
 
     async def summaries(

@@ -52,6 +52,14 @@ class NewestMessages:
             self._before = page[-1].seq
         return self._before <= 1
 
+    async def cost_after(self, seq: int) -> int | None:
+        """What the messages after this one take; None where that is more than could be shown."""
+        while self._before > seq + 1:
+            if self._spent > self._max_chars:
+                return None
+            await self.read(self._spent)
+        return sum(piece.cost for piece in self.newest_first if piece.seq > seq)
+
     async def _page(self, limit: int) -> list[LoggedMessage]:
         page = await self._store.messages_before(self._scope, before_seq=self._before, limit=limit)
         if not page:

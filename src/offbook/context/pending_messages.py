@@ -36,6 +36,8 @@ MOST_SESSIONS = 64
 BLOCK_MESSAGES = 32
 ON_THE_SPOT_CHARS = 8_000
 """Read while somebody waits for a context: some milliseconds."""
+CATCHING_UP_CHARS = 200_000
+"""Read where more than a context holds was said since the background last looked: some tenths of a second."""
 HEAVY_CHARS = 4_000
 """From here on reading is done in a thread, so that it does not hold up the others."""
 LARGEST_READ_CHARS = 1_000_000
@@ -224,6 +226,11 @@ class PendingMessages:
                 if not await self._follow(scope, pending, session.last_seq, ON_THE_SPOT_CHARS):
                     self.when_behind(scope)
         return pending
+
+    async def catch_up(self, scope: Scope, session: Session) -> None:
+        """Where somebody waits for a context that would have a hole otherwise."""
+        async with self.following(scope, session, most_chars=CATCHING_UP_CHARS):
+            pass
 
     def forget(self, scope: Scope) -> None:
         """It is read anew when next asked for: something else has summarised of it, or its settings have changed."""

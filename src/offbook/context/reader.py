@@ -48,6 +48,8 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_REFINEMENTS = 3
 """Room that summaries and digests leave over goes to the newest messages, which leaves less to digest, and so on."""
 WORTH_REFINING, REFINED_SHARE = 0.05, 0.7
+WIDEST_TAIL = 0.8
+"""Of the context, where the digest lags: what is longer is read on the spot."""
 STATE_SHARE, MOST_STATE_CHARS = 0.08, 3_000
 PINNED_SHARE, MOST_PINNED_CHARS = 0.1, 6_000
 ANCHORS_SHARE, MOST_ANCHORS_CHARS = 0.04, 2_000
@@ -144,11 +146,18 @@ class SessionReader:
                 return self._composed(session, tail, Older(), max_chars, pieces.built_at)
         room = verbatim_room(max_chars, session.chars)
         budget = self._settings.for_agent(scope.agent_id).context_budget
-        for _ in range(MOST_REFINEMENTS):
+        for attempt in range(MOST_REFINEMENTS):
             await pieces.read(room, turns=budget.recent_turns_always_full)
             newest_first = pieces.newest_first
             tail = await aside(len(newest_first), partial(tail_of, newest_first, room, max_chars, budget, self._key))
             older = await self._older(scope, session, tail, max_chars)
+            if older.is_lagging and attempt == 0:  # what nobody has read yet is shown as it was said
+                unread = await pieces.cost_after(older.read_through)
+                if unread is not None and unread <= max_chars * WIDEST_TAIL:
+                    room = max(room, unread)
+                else:
+                    await self._pending_messages.catch_up(scope, session)
+                continue
             if older.plan.left_over < max_chars * WORTH_REFINING or not tail.pieces:
                 break
             room = max(room, tail.chars) + int(older.plan.left_over * REFINED_SHARE)
@@ -202,7 +211,7 @@ class SessionReader:
         shown = [node.id for node, size in zip(plan.nodes, plan.sizes, strict=True) if size > len(node.brief)]
         texts = await self._texts(scope, shown) if shown else {}
         outdated = await self.corrections.outdated(scope.agent_id)
-        return Older(plan, texts, read, kept, order, pending.through_seq < before - 1, outdated)
+        return Older(plan, texts, read, kept, order, outdated, pending.through_seq, pending.through_seq < before - 1)
 
     async def _texts(self, scope: Scope, ids: Sequence[str]) -> dict[str, SummaryText]:
         """Those shown before are kept in memory: the same are shown again and again."""
@@ -321,9 +330,10 @@ class Older(NamedTuple):
     digested: Sequence[Digested] = ()
     kept: Kept = Kept()
     order: Order | None = None
+    outdated: frozenset[str] = frozenset()
+    read_through: int = 0
     is_lagging: bool = False
     """Not everything before the tail had been read."""
-    outdated: frozenset[str] = frozenset()
 
 
 class Built(NamedTuple):

@@ -1,7 +1,7 @@
-"""What is noted of a session as it is followed: its working state, and what its turns are about.
+"""What is noted of a session as it is followed: its working state, what its turns are about, how large its swaps are.
 
-Notes are derived from the log. One that cannot be read is made anew. What is told of them leaves out what was replaced
-or taken back since: the links say that, whoever found them.
+Notes are derived from the log, but for the size, which a host says with each swap. One that cannot be read is made
+anew. What is told of them leaves out what was replaced or taken back since: the links say that, whoever found them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
+from math import isclose
 
 import msgspec
 
@@ -24,6 +25,8 @@ from offbook.statements.topics import TopicState
 
 STATE_NOTE = "workingState"
 THREAD_NOTE = "continuity"
+SWAP_SIZE_NOTE = "swapSize"
+SAME_SIZE = 0.05
 
 
 class Thread(Value, frozen=True):
@@ -44,6 +47,36 @@ class Thread(Value, frozen=True):
     @property
     def through_seq(self) -> int:
         return min(self.topics.through_seq, self.anchors.through_seq)
+
+
+class SwapSize(Value, frozen=True):
+    """When a swap is due and what it may leave, in the tokens of the model's provider."""
+
+    due_tokens: int
+    target_tokens: int
+    token_ratio: float = 1.0
+    """Tokens of the provider's for each that we estimate."""
+
+    @property
+    def estimated_target(self) -> int:
+        return max(1, int(self.target_tokens / self.token_ratio))
+
+    def is_near(self, other: SwapSize) -> bool:
+        """So near that a context made for the one does for the other."""
+        return isclose(self.due_tokens, other.due_tokens, rel_tol=SAME_SIZE) and isclose(
+            self.estimated_target, other.estimated_target, rel_tol=SAME_SIZE
+        )
+
+
+async def swap_size(store: Store, scope: Scope) -> SwapSize | None:
+    with suppress(msgspec.DecodeError, StoreCorrupt):
+        note = await store.session_note(scope, SWAP_SIZE_NOTE)
+        return msgspec.json.decode(note, type=SwapSize) if note else None
+    return None
+
+
+async def note_swap_size(store: Store, scope: Scope, size: SwapSize) -> None:
+    await store.set_session_note(scope, SWAP_SIZE_NOTE, msgspec.json.encode(size).decode())
 
 
 async def working_state(store: Store, scope: Scope) -> WorkingState:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from offbook.context.reader import Built, SessionReader
+from offbook.context.session_notes import SwapSize, note_swap_size, swap_size
 from offbook.context.tail import SEPARATOR
 from offbook.context.validity import faults
 from offbook.log.store import ChangeKind, Store
@@ -37,6 +38,9 @@ READY_AT = 0.7
 """Of the tokens at which a swap is due: from here on slot B is kept ready."""
 READY_SHARE = 0.9
 """Of the target, what slot B takes: the rest is for what arrives until the swap."""
+NEAR_TARGET = 0.75
+"""A slot B that was made for at least so much of the target, and fits into it, is as good as one made for it: what the
+host's instructions take, and with it the target, changes a little from turn to turn."""
 MOST_ADDED = 200
 """Messages added to a slot B; with more it is made anew."""
 MOST_READY = 16
@@ -69,10 +73,34 @@ class Slots:
         self._reader = reader
         self._ready: OrderedDict[Scope, Ready] = OrderedDict()
         self._windows: OrderedDict[Scope, int] = OrderedDict()
-        """Of the hosts that have asked: how large their models' windows are."""
+        """Of the hosts that have said no more: how large their models' windows are."""
+        self._sizes: OrderedDict[Scope, SwapSize | None] = OrderedDict()
+        """Of the hosts that have asked for a size: that, as it is noted of the session."""
 
     def note_window(self, scope: Scope, context_window: int) -> None:
         keep(self._windows, scope, context_window, MOST_READY)
+
+    async def note_size(self, scope: Scope, size: SwapSize) -> None:
+        """What slot B is made for from now on, also after a restart."""
+        noted = await self._noted_size(scope)
+        if noted is None or not size.is_near(noted):
+            await note_swap_size(self._store, scope, size)
+            keep(self._sizes, scope, size, MOST_READY)
+
+    async def _noted_size(self, scope: Scope) -> SwapSize | None:
+        if scope not in self._sizes:
+            keep(self._sizes, scope, await swap_size(self._store, scope), MOST_READY)
+        return self._sizes[scope]
+
+    async def _size(self, scope: Scope) -> SwapSize:
+        """By what a host has said of its window, or the settings say."""
+        noted = await self._noted_size(scope)
+        if noted is not None:
+            return noted
+        settings = self._settings.for_agent(scope.agent_id)
+        window = self._windows.get(scope) or settings.token_budget.context_window
+        compaction = settings.memory.compaction
+        return SwapSize(int(window * compaction.threshold), int(window * compaction.target_size))
 
     def taken(self, scope: Scope) -> None:
         """What stood by is in use now."""
@@ -92,7 +120,7 @@ class Slots:
         what a host has said of its window or the settings say."""
         await self._reader.prepare(scope, session)
         if await self.wants_slot_b(scope, session):
-            target_tokens = self._target_tokens(scope)
+            target_tokens = (await self._size(scope)).estimated_target
             keep(
                 self._ready,
                 scope,
@@ -101,23 +129,16 @@ class Slots:
             )
 
     async def wants_slot_b(self, scope: Scope, session: Session) -> bool:
-        ready = self._known(scope)
-        if ready is not None and ready.target_tokens == self._target_tokens(scope):
+        ready, size = self._known(scope), await self._size(scope)
+        if ready is not None and ready.target_tokens == size.estimated_target:
             added = session.last_seq - ready.last_seq
             if added <= MOST_ADDED // 2 and await self._reader.chars_after(scope, ready.last_seq) < ready.spare_chars:
                 return False  # what has come since fits behind it
-        near = self._window(scope) * self._settings.for_agent(scope.agent_id).memory.compaction.threshold * READY_AT
+        near = size.due_tokens / size.token_ratio * READY_AT
         if session.ended_at is not None or session.chars / CHARS_PER_TOKEN < near:
             return False  # it has never been that long
         handed = await self.handed(scope, session)
-        return handed is None or await self._tokens_since(scope, handed) >= near
-
-    def _window(self, scope: Scope) -> int:
-        return self._windows.get(scope) or self._settings.for_agent(scope.agent_id).token_budget.context_window
-
-    def _target_tokens(self, scope: Scope) -> int:
-        share = self._settings.for_agent(scope.agent_id).memory.compaction.target_size
-        return max(1, int(self._window(scope) * share))
+        return handed is None or await self._tokens_since(scope, handed, size.token_ratio) >= near
 
     def _known(self, scope: Scope) -> Ready | None:
         """What stands by, unless something has changed that it should show."""
@@ -137,8 +158,8 @@ class Slots:
 
     async def slot_b(self, scope: Scope, session: Session, target_tokens: int) -> Ready:
         ready = self._known(scope)
-        if ready is not None and ready.target_tokens == target_tokens:
-            extended = await self._extended(scope, session, ready)
+        if ready is not None and ready.target_tokens >= target_tokens * NEAR_TARGET and ready.tokens <= target_tokens:
+            extended = await self._extended(scope, session, ready._replace(target_tokens=target_tokens))
             if extended is not None:
                 return extended
         return await self._made(scope, session, target_tokens, target_tokens)
@@ -186,9 +207,9 @@ class Slots:
         ledger = msgspec.structs.replace(ready.ledger, verbatim=verbatim, state=await self._reader.state(scope))
         return ready._replace(context=context, ledger=ledger, tokens=tokens, last_seq=session.last_seq)
 
-    async def _tokens_since(self, scope: Scope, handed: HandedContext) -> float:
+    async def _tokens_since(self, scope: Scope, handed: HandedContext, token_ratio: float) -> float:
         chars = await self._reader.chars_after(scope, handed.last_seq)
-        return handed.tokens_after + chars / CHARS_PER_TOKEN
+        return handed.tokens_after / token_ratio + chars / CHARS_PER_TOKEN
 
 
 def tokens_of(messages: Sequence[Message]) -> int:

@@ -119,6 +119,7 @@ class FakeMemory:
         used_tokens: int,
         context_window: int,
         *,
+        token_ratio: float | None = None,
         force: bool = False,
         agent_id: str | None = None,
     ) -> Swap:

@@ -198,10 +198,19 @@ async def test_what_the_model_counted_is_believed() -> None:
     session.add(("assistant", WORDS))
     assert session.used_tokens == 2 * estimated + 1_000
     await session.messages()
-    session.report_usage(estimated)  # its tokens are larger than we think
-    assert session.used_tokens == estimated
-    session.add(("user", WORDS))
-    assert session.used_tokens == estimated + estimated // 2
+    session.report_usage(2 * estimated + 900)  # there are fewer instructions now
+    assert session.used_tokens == 2 * estimated + 900
+
+
+async def test_a_language_that_takes_more_tokens_than_we_think_is_known_after_three_turns() -> None:
+    session = session_of(FakeMemory(), context_window=100_000)
+    for number in range(3):
+        session.add(("user", f"{number} {WORDS * 50}"))
+        await session.messages()
+        session.report_usage(3_000 + int(1.35 * session._slot.tokens))
+    session.add(("user", f"3 {WORDS * 100}"))
+    assert session.used_tokens == pytest.approx(3_000 + 1.35 * session._slot.tokens, rel=0.1)
+    assert session._meter.ratio == pytest.approx(1.35, rel=0.1)
 
 
 async def test_a_count_that_cannot_be_is_not_believed() -> None:

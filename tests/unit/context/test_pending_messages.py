@@ -76,14 +76,47 @@ async def test_more_room_shows_more_word_for_word(long_talk: Memory) -> None:
     assert verbatim == sorted(verbatim)
 
 
-async def test_what_the_background_has_not_read_yet_is_counted_and_covered(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def lagging(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The background reads nothing, and whoever asks next to nothing."""
+
     async def nothing(self: Summaries, scope: Scope) -> bool:
         return True
 
     monkeypatch.setattr(Summaries, "_advance", nothing)
     monkeypatch.setattr("offbook.context.pending_messages.ON_THE_SPOT_CHARS", 500)
+    return monkeypatch
+
+
+@pytest.mark.usefixtures("lagging")
+async def test_where_the_digest_lags_the_tail_reaches_back_to_it(memory: Memory) -> None:
+    scope = await talk(memory, 100)
+    session = await memory._store.session(scope)
+    assert session is not None
+    async with memory._background.reader._pending_messages.following(scope, session, most_chars=14_000):
+        pass
+    context = await memory.get_compressed_context(scope, 10_000)
+    assert context_faults(context, scope, 200, 10_000) == []
+    assert "not shown" not in context.text
+    verbatim = [part for part in context.parts if part.kind == "verbatim"]
+    assert len(verbatim) == 1
+    assert verbatim[0].last_seq - verbatim[0].first_seq > 40
+    assert contents(context.messages[-2:]) == contents(exchange(99))
+
+
+@pytest.mark.usefixtures("lagging")
+async def test_where_the_digest_lags_by_more_than_can_be_shown_it_is_read_on_the_spot(memory: Memory) -> None:
+    scope = await talk(memory, 100)
+    context = await memory.get_compressed_context(scope, 3_000)
+    assert context_faults(context, scope, 200, 3_000) == []
+    assert "module_97.py" in context.text
+    newest = context.parts[-2]
+    assert (newest.kind, newest.chars > 0) == ("summary", True)
+    assert not context.text.partition("user: ")[0].rstrip().endswith("not shown here.)")
+
+
+async def test_what_nobody_could_read_yet_is_counted_and_covered(memory: Memory, lagging: pytest.MonkeyPatch) -> None:
+    lagging.setattr("offbook.context.pending_messages.CATCHING_UP_CHARS", 500)
     scope = await talk(memory, 100)
     context = await memory.get_compressed_context(scope, 3_000)
     assert context_faults(context, scope, 200, 3_000) == []

@@ -83,17 +83,73 @@ async def test_after_news_it_can_be_swapped_again(memory: Memory) -> None:
     assert contents(answer.messages[-2:]) == contents(exchange(69))
 
 
-async def test_what_would_not_be_smaller_is_not_swapped_unless_forced(memory: Memory) -> None:
-    scope = await talk(memory, 3)
-    answer = await memory.swap(scope, used_tokens=90, context_window=100)
-    assert not answer.swapped or answer.tokens_after < 90
+async def test_a_swap_frees_a_quarter_of_the_window_or_does_not_happen_and_says_why(memory: Memory) -> None:
+    scope = await talk(memory, 60)
     small = await memory.swap(scope, used_tokens=1, context_window=1)
     assert not small.swapped
     assert "no room" in small.reason
-    forced = await memory.swap(scope, used_tokens=10, context_window=WINDOW, force=True)
+    kept = await memory.swap(scope, used_tokens=3_400, context_window=WINDOW, target_tokens=2_800)
+    assert (kept.swapped, kept.generation, kept.messages) == (False, 0, [])
+    assert "and 3,400 are in use; a swap is worth it where it frees 1,000, a quarter of the window" in kept.reason
+    forced = await memory.swap(scope, used_tokens=3_400, context_window=WINDOW, target_tokens=2_800, force=True)
     assert forced.swapped
-    assert forced.reason == "forced"
+    assert 2_400 < forced.tokens_after <= 2_800
+
+
+async def test_not_even_force_hands_over_what_is_not_smaller(memory: Memory) -> None:
+    scope = await talk(memory, 3)
+    forced = await memory.swap(scope, used_tokens=500, context_window=WINDOW, force=True)
+    assert (forced.swapped, forced.reason) == (True, "forced")
     assert contents(forced.messages) == contents([message for number in range(3) for message in exchange(number)])
+    await talk(memory, 1, first=3)
+    kept = await memory.swap(scope, used_tokens=forced.tokens_after, context_window=WINDOW, force=True)
+    assert (kept.swapped, kept.generation) == (False, 1)
+    assert kept.reason.endswith(f"and {forced.tokens_after:,} are in use")
+
+
+async def test_a_host_says_what_the_new_context_may_take_in_the_tokens_of_its_model(memory: Memory) -> None:
+    scope = await talk(memory, 60)
+    asked = {"used_tokens": 2_000, "context_window": WINDOW, "target_tokens": 900, "token_ratio": 1.5}
+    answer = await memory.swap(scope, **asked)
+    assert answer.swapped, "the host knows when it is due"
+    assert tokens_of(answer.messages) <= 600
+    assert answer.tokens_after == pytest.approx(1.5 * tokens_of(answer.messages), abs=1)
+    assert 0.7 * 900 <= answer.tokens_after <= 900
+
+
+async def test_what_a_host_asked_for_is_made_ready_for_it_also_after_a_restart(tmp_path: Path) -> None:
+    await talked(tmp_path, 80)
+    size = {"context_window": WINDOW, "target_tokens": 900, "token_ratio": 1.5}
+    async with small_memory(tmp_path) as memory:
+        answer = await memory.swap(memory.scope("chat"), used_tokens=2_000, **size)
+        assert answer.swapped
+        await talk(memory, 40, first=80)
+    async with small_memory(tmp_path) as memory:
+        scope, slots = memory.scope("chat"), memory._background.slots
+        session = await memory._store.session(scope)
+        assert session is not None
+        await slots.prepare(scope, session)
+        ready = slots._ready[scope]
+        assert (ready.target_tokens, ready.tokens <= 600) == (600, True)
+        size["target_tokens"] = 870  # the host's instructions have grown a little
+        answer = await memory.swap(scope, used_tokens=2_100, **size)
+        assert answer.messages == ready.context.messages
+
+
+async def test_a_swap_whose_answer_was_lost_is_taken_up_by_the_next_question(memory: Memory) -> None:
+    scope = await talk(memory, 60)
+    lost = await memory.swap(scope, used_tokens=3_500, context_window=WINDOW, generation=0)
+    await talk(memory, 2, first=60)
+    taken = await memory.swap(scope, used_tokens=3_600, context_window=WINDOW, generation=0)
+    assert (taken.swapped, taken.generation, taken.messages) == (True, lost.generation, lost.messages)
+    await talk(memory, 20, first=62)
+    again = await memory.swap(scope, used_tokens=3_500, context_window=WINDOW, generation=1)
+    assert (again.swapped, again.generation) == (True, 2), "that one is in use, and full"
+    late = await memory.swap(scope, used_tokens=3_500, context_window=WINDOW, generation=1)
+    assert (late.generation, late.messages) == (2, again.messages)
+    await talk(memory, 60, first=82)
+    other = await memory.swap(scope, used_tokens=3_500, context_window=WINDOW, generation=1)
+    assert other.generation == 3, "too much has come since"
 
 
 async def test_a_session_nobody_knows_has_nothing_to_hand_over(memory: Memory) -> None:

@@ -38,6 +38,9 @@ WRONG_IN_A_SWAP: dict[str, tuple[Any, ...]] = {
     "usedTokens": (*NOT_A_COUNT, None),
     "contextWindow": (*NOT_A_COUNT, None, 0),
     "force": NOT_A_BOOLEAN,
+    "targetTokens": (*NOT_A_COUNT, 0),
+    "tokenRatio": ("1", [], True, 0, -1, 100),
+    "generation": NOT_A_COUNT,
 }
 
 
