@@ -92,7 +92,7 @@ def main() -> None:
 class Network:
     """The embedding model with a head that tells the relation, in torch.
 
-    Its matrices and vectors are `tuned`. Its tables are not: `offbook.models.bert` adds nothing to them.
+    Its matrices, its vectors and what marks the later text (`types`) are `tuned`; words and positions are not.
     """
 
     def __init__(self, tables: dict[str, Any], tuned: dict[str, Any]) -> None:
@@ -120,7 +120,7 @@ class Network:
             for name, value in tuned.items():
                 tuned[name] = value + (added[name] if name in added else added[f"{name}.a"] @ added[f"{name}.b"])
             tuned |= {name: added[name] for name in ("relation.weight", "relation.bias")}
-        return cls(tensors({"words": words, "positions": base.positions, "types": base.types}), tensors(tuned))
+        return cls(tensors({"words": words, "positions": base.positions}), tensors(tuned))
 
     def with_tuned(self, tuned: dict[str, Any]) -> Network:
         return Network(self._tables, tuned)
@@ -170,7 +170,7 @@ class Network:
         mask = padded([[1] * len(one.pieces) for one in texts]).float()
         count, width = pieces.shape
         tables = self._tables
-        rows = tables["words"][pieces] + tables["positions"][:width] + tables["types"][types]
+        rows = tables["words"][pieces] + tables["positions"][:width] + self.tuned["types"][types]
         rows = self._dropped(self._norm(rows, "embeddings.LayerNorm"))
         hidden = ((1 - mask)[:, None, None, :] * -1e4).expand(count, HEADS, width, width)
         for at in range(LAYERS):
@@ -210,9 +210,9 @@ class Network:
 
 
 def base_values(base: BertWeights) -> dict[str, NDArray[np.float32]]:
-    """The matrices (`0.query`) and the vectors of the base, by name."""
+    """What is tuned of the base, by name: its matrices (`0.query`), its vectors, and `types`."""
     matrices = {f"{at}.{name}": layer[name] for at, layer in enumerate(base.matrices) for name in MATRICES}
-    return matrices | base.vectors
+    return {**matrices, **base.vectors, "types": base.types}
 
 
 def _both(example: Example) -> Pieces:
@@ -287,7 +287,7 @@ def kept_additions(network: Network, base: BertWeights) -> dict[str, Any]:
     found = {name: tuned.pop(name) for name in ("relation.weight", "relation.bias")}
     for name, value in base_values(base).items():
         moved = tuned[name] - value
-        if moved.ndim == 1:
+        if name == "types" or moved.ndim == 1:
             found[name] = moved
             continue
         left, sizes, right = np.linalg.svd(moved, full_matrices=False)

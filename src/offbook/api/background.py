@@ -95,7 +95,7 @@ class Background:
 
         # ── search ──
         self.embedders = Embedders(settings.embedding, models)
-        self._relations = RelationModel(models)
+        self._relations = RelationModel(models, is_wanted=settings.embedding.model != NO_MODEL)
         self.indexes = Indexes(
             store, blobs, indexes, silence=lambda agent_id: settings.for_agent(agent_id).session.interrupted_gap
         )

@@ -17,6 +17,9 @@ import click
 from offbook.cli.options import Invocation, common_options
 from offbook.model.errors import OffbookError, ProviderRefused, ProviderUnavailable
 
+# Before numpy is loaded: models that read in the background leave the other cores to whoever is served.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 EXIT_FAILED = 1
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130

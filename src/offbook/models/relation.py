@@ -38,9 +38,10 @@ class _Loaded(NamedTuple):
 class RelationModel:
     """Loaded when it is first asked; threads share it."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` keeps the weights of local models."""
+    def __init__(self, folder: Path, *, is_wanted: bool = True) -> None:
+        """`folder` keeps the weights of local models. Not wanted: where embeddings are switched off."""
         self._folder = folder
+        self._is_wanted = is_wanted
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
@@ -67,6 +68,8 @@ class RelationModel:
         return found
 
     def _ready(self) -> _Loaded:
+        if not self._is_wanted:
+            raise ModelUnavailable("embeddings are switched off")
         with self._lock:
             if self._loaded is None:
                 self._loaded = self._load()

@@ -72,7 +72,9 @@ def _concerned(lessons: Sequence[Lesson], placed: Sequence[PlacedMessage], link:
         return len(words & set(terms(text)))
 
     most = max((shared(one.text) for one in sentences(texts.get(link.old_place, ""))), default=0)
-    return [one for one in lessons if shared(one.text) >= most > 0]
+    if most == 0:  # in other words: which of several is meant, nobody can tell
+        return list(lessons) if len(lessons) == 1 else []
+    return [one for one in lessons if shared(one.text) >= most]
 
 
 async def _retire(store: Store, agent_id: str, lesson: Lesson, link: Supersession) -> bool:

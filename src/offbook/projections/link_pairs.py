@@ -32,8 +32,9 @@ OF_AGENT = 1.5
 """Off the gate's log odds where the earlier is the agent's: mostly it says again what the user said, who is compared,
 too."""
 LEAST_KEEP = 0.05
-"""How likely the earlier is to be kept: what nobody would remember need not be replaced."""
-RESTATED, SURELY_RESTATED, AGREED = 0.8, 0.95, 0.5
+"""How likely the earlier is to be kept: what nobody would remember need not be replaced. A question, which is never
+kept, tells something too ("how do I clean my …"): it must share a telling word."""
+RESTATED, SURELY_RESTATED, AGREED = 0.94, 0.96, 0.5
 """The least probability where a sentence is said again with another value: by itself, and where the model agrees."""
 LEAST_FRAME, LONGEST_FRAME = 3, 24
 SAME_SHARE = 0.6
@@ -115,9 +116,9 @@ def pairs_worth_judging(one: Spoken, others: Iterable[tuple[Spoken, float | None
         first, second = compared(earlier.read.sentences, later.read.statements)
         if first.lower().split() == second.lower().split():  # said once more, it holds as before
             continue
-        by_words = relation_gate.LEAST + len(_telling(first) & _telling(second)) - 1
-        worth = (by_words if gate is None else gate) - OF_AGENT * (earlier.role != "user")
-        is_kept = earlier.role != "user" or earlier.read.keep >= LEAST_KEEP
+        shared = len(_telling(first) & _telling(second))
+        worth = (relation_gate.LEAST + shared - 1 if gate is None else gate) - OF_AGENT * (earlier.role != "user")
+        is_kept = earlier.role != "user" or earlier.read.keep >= LEAST_KEEP or shared > 0
         if (worth >= relation_gate.LEAST and is_kept) or restated(first, second) == "value":
             found.append((worth, Pair(earlier, later, first, second)))
     found.sort(key=lambda each: -each[0])

@@ -47,11 +47,11 @@ TURNS_BACK = 4
 """Of the session: "make that eu-west-1 instead" shares no word with what it corrects."""
 LONG_REPLACES, MANY_STATEMENTS = 0.95, 3
 """Where one of the two says much, it must be surer: of two long messages some sentences are always alike."""
-REPLACES, MAY_REPLACE = 0.95, 0.92
+REPLACES, MAY_REPLACE = 0.955, 0.935
 """How likely it must be by the model. Between the two, the earlier is told as what was said earlier, not as wrong."""
-MOST_ALIKE = 8
+MOST_ALIKE = 10
 """Of what people said before, by meaning and by words in turns."""
-NEAR = 0.2
+NEAR = 0.12
 """The least likeness of two that share no word."""
 CORRECTION = "correction"
 LINKER = "offbook"
@@ -161,7 +161,7 @@ class Links:
         try:
             scores = self._judge.replaces([(pair.first, pair.second) for pair in pairs]) if pairs else []
         except ModelUnavailable:
-            return []
+            scores = [0.0] * len(pairs)  # what is said again with another value is told by its form
         found: list[Supersession] = []
         for pair, score in zip(pairs, scores, strict=True):
             how_likely = probability(pair, score)
