@@ -34,7 +34,8 @@ class Labelled(NamedTuple):
     at: int
     is_user: bool
     language: str
-    kind: StatementKind
+    kind: StatementKind | None
+    """None where it was read for its voice and for keeping only."""
     is_own: bool
     is_kept: bool
     group: str
@@ -74,10 +75,12 @@ def fitted(examples: Sequence[Labelled]) -> NDArray[np.float32]:
     used, used_starts = np.unique(columns[by_column], return_index=True)
 
     wanted = np.zeros((len(rows), COLUMNS), np.float32)
-    wanted[np.arange(len(rows)), [KINDS.index(one.kind) for one in examples]] = 1
+    with_kind = [at for at, one in enumerate(examples) if one.kind is not None]
+    wanted[with_kind, [KINDS.index(one.kind) for one in examples if one.kind is not None]] = 1
     wanted[:, -2] = [one.is_own for one in examples]
     wanted[:, -1] = [one.is_kept for one in examples]
-    weight = np.array([one.weight for one in examples], np.float32)[:, None] / len(rows)
+    weight = np.repeat(np.array([one.weight for one in examples], np.float32)[:, None] / len(rows), COLUMNS, axis=1)
+    weight[[one.kind is None for one in examples], :-2] = 0
 
     table = np.zeros((SIZE, COLUMNS), np.float32)
     first = np.zeros((len(used), COLUMNS), np.float32)

@@ -28,7 +28,7 @@ MOST_SENTENCES = 40
 STATED = 0.4
 """How likely a sentence must be a statement to be compared."""
 REPLACING: tuple[StatementKind, ...] = ("fact", "decision", "outcome", "order", "constraint", "preference")
-OF_AGENT = 1.5
+OF_AGENT = 1.0
 """Off the gate's log odds where the earlier is the agent's: mostly it says again what the user said, who is compared,
 too."""
 LEAST_KEEP = 0.05
@@ -102,8 +102,9 @@ def read_as(text: str, *, is_user: bool = True) -> Read:
 
 
 def pairs_worth_judging(one: Spoken, others: Iterable[tuple[Spoken, float | None]]) -> list[Pair]:
-    """Of one message with what is near it, and what the gate says of each (None where a vector is missing: then they
-    must share a telling word): the few that are worth the model, the likeliest first."""
+    """Of one message with what is near it, and what the gate says of each: the few that are worth the model, the
+    likeliest first. Where a vector is missing it says None, and they must share a telling word; or the least that
+    passes, of the turns just before."""
     others = list(others)
     shapes = Counter(shape for other, _ in others for shape in set(map(_shape, other.read.sentences)))
     if any(shapes[shape] > 1 for shape in map(_shape, one.read.statements)):
@@ -117,7 +118,10 @@ def pairs_worth_judging(one: Spoken, others: Iterable[tuple[Spoken, float | None
         if first.lower().split() == second.lower().split():  # said once more, it holds as before
             continue
         shared = len(_telling(first) & _telling(second))
-        worth = (relation_gate.LEAST + shared - 1 if gate is None else gate) - OF_AGENT * (earlier.role != "user")
+        if gate is None or gate == relation_gate.LEAST:
+            worth = relation_gate.LEAST + max(shared - 1, -1 if gate is None else 0)
+        else:
+            worth = gate - OF_AGENT * (earlier.role != "user")
         is_kept = earlier.role != "user" or earlier.read.keep >= LEAST_KEEP or shared > 0
         if (worth >= relation_gate.LEAST and is_kept) or restated(first, second) == "value":
             found.append((worth, Pair(earlier, later, first, second)))

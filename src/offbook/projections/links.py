@@ -207,17 +207,20 @@ async def relinked(store: Store, lesson: Lesson, by: Caller, written: Sequence[i
 def _near(index: AgentIndex, model: str | None, spoken: Sequence[Spoken]) -> dict[int, dict[int, float | None]]:
     """For each, the places of what may be about the same, and what the gate says of each: what means or says nearly the
     same, in turns, and the last turns before it."""
-    found: dict[int, dict[int, float | None]] = {}
+    found: dict[int, dict[int, float | None]] = {one.place: {} for one in spoken}
     for one in spoken:
         row = int(index.rows.find([one.place])[0])
         if row < 0:
-            found[one.place] = {}
             continue
         by_meaning, by_words = _alike(index, model, row), _in_other_turns(index, row, " ".join(one.read.sentences))
         mixed = dict.fromkeys(row for both in zip_longest(by_meaning, by_words) for row in both if row is not None)
-        rows = dict.fromkeys([*_last_turns(index, row), *list(mixed)[:MOST_ALIKE]])
-        places = [int(index.rows.view()["place"][other]) for other in rows]
-        found[one.place] = dict(zip(places, _gates(index, model, row, list(rows)), strict=True))
+        last_turns = _last_turns(index, row)
+        rows = list(dict.fromkeys([*last_turns, *list(mixed)[:MOST_ALIKE]]))
+        gates = _gates(index, model, row, rows)
+        for other, gate in zip(rows, gates, strict=True):
+            # Without vectors: "no, it's 9111" shares no word with the turn before.
+            passes = relation_gate.LEAST if gate is None and other in last_turns else gate
+            found[one.place][int(index.rows.view()["place"][other])] = passes
     return found
 
 

@@ -16,9 +16,9 @@ from tests.unit.api.test_turn_builder import PATIENT
 from tests.unit.small_memory import assistant, caught_up, small_memory, talk, user
 
 TABS, SPACES = "I prefer tabs over spaces in all my code.", "Now I prefer spaces over tabs in all my code."
-KIDS = "I live in Vienna with my two kids."
+KIDS = "The kids and I cycle on Sundays."
 """Learnt, but less sure."""
-SURE = Lessons(min_confidence=0.75)
+SURE = Lessons(min_confidence=0.79)
 
 
 async def learn(memory: Memory) -> None:

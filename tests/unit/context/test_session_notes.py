@@ -21,7 +21,7 @@ STATE = advanced(
     WorkingState(),
     turns(
         ("user", "Please write a letter to the landlord about the broken heating."),
-        ("assistant", "I'll send the letter to Ravindra for a second look tomorrow."),
+        ("assistant", "I'll check it with Ravindra tomorrow."),
         ("user", "Forget the letter."),
     ),
 )

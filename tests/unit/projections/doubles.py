@@ -68,7 +68,7 @@ class WordsJudge:
 def _replaces(earlier: str, later: str) -> float:
     words = set(terms(later))
     shared = (words & set(terms(earlier))) - {"now", "perhaps"}
-    return 0.0 if "now" not in words or not shared else 0.4 if "perhaps" in words else 0.99
+    return 0.0 if "now" not in words or not shared else 0.94 if "perhaps" in words else 0.99
 
 
 class Shelf:

