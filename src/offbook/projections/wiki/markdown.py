@@ -18,9 +18,7 @@ _SIGNS = (
     | {0x7F: 0x2421, 0x85: 0x0A, 0x2028: 0x0A, 0x2029: 0x0A, 0x09: 0x09, 0x0A: 0x0A}
 )
 """Control characters have pictures of their own in Unicode."""
-_LINE_END = re.compile(r"\r\n?")
 _BACKTICKS = re.compile(r"`+")
-_BLANKS = re.compile(r"\s+")
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 _ANYWHERE = re.compile(
@@ -46,7 +44,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """With one kind of line end, and nothing that cannot be seen or written."""
-    return _LINE_END.sub("\n", text).translate(_SIGNS)
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_SIGNS)
 
 
 def fenced(text: str, info: str = "text") -> str:
@@ -75,7 +73,7 @@ def unescaped(text: str) -> str:
 
 def one_line(text: str, max_chars: int) -> str:
     """In one line, escaped: for titles and lists. Never empty, since an empty link cannot be seen."""
-    line = _BLANKS.sub(" ", clean(text)).strip()
+    line = " ".join(clean(text).split())
     shown = line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
     return _escaped_line(shown) or "(blank)"
 
