@@ -142,7 +142,7 @@ def probability(pair: Pair, score: float) -> float:
     """That the later takes the earlier's place, by what the model says and by its form."""
     is_said_again = pair.later.read.is_replacing and pair.earlier.role == "user"
     value = restated(pair.first, pair.second) if is_said_again else ""
-    if value and score >= AGREED:
+    if value and (score >= AGREED or set(_tokens(pair.first)) <= set(_tokens(pair.second))):  # "… SQLite, not …"
         return max(score, SURELY_RESTATED)
     return max(score, RESTATED) if value == "value" else score
 

@@ -182,7 +182,7 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
         await memory.session_start(chat, parent_session_id="another")
         await memory.on_message(chat, [said, Message(role="user", content="password: tulip-Harbour-42, " + "x" * 99)])
         await memory.on_message(chat, [said, Message(role="user", content="[OpenClaw heartbeat poll]")])
-        await memory.on_message(chat, [msgspec.structs.replace(said, content="My cat is called Eve.")])
+        await memory.on_message(chat, [msgspec.structs.replace(said, content="It rains here.")])
         await memory.pre_compaction(chat, [said])
         await memory.post_compaction(chat, "a summary")
         await memory.get_compressed_context(chat, 1_000)
