@@ -29,6 +29,8 @@ async def the_large_part(database: Path, blobs: Path) -> int:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("UPDATE messages SET content = '\"\"', blobs = NULL, erased = 1 WHERE blobs IS NOT NULL")
     connection.execute("UPDATE messages SET content = '\"gone\"' WHERE content LIKE '%大象%'")
+    for derived in ("session_notes", "agent_notes"):  # the background may have read it by now
+        connection.execute(f"DELETE FROM {derived}")
     connection.close()
     files = [path for path in blobs.rglob("*") if path.is_file()]
     for path in files:
