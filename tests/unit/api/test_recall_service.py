@@ -30,7 +30,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
-    async with open_memory(tmp_path, environ={}) as opened:
+    async with open_memory(tmp_path, environ={"OFFBOOK_SEARCH_DEADLINE": "20s"}) as opened:
         yield opened
 
 
