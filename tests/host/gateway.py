@@ -35,6 +35,8 @@ LINE_CHARACTERS = 300  # the host logs whole answers of the model
 # What the host logs when a new configuration holds. A change that it restarts for is refused here: no test wants it.
 RELOADED = re.compile(r"config hot reload applied|config change applied \(dynamic reads")
 RESTARTS = re.compile(r"config change requires gateway restart[^\n]*")
+# What it logs when a plugin was still at work. It keeps the old configuration until the file is written again.
+NOT_RELOADED = re.compile(r"config reload failed: [^\n]*retry after the work finishes")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -221,10 +223,15 @@ class Gateway:
             return
 
         def holds() -> bool:
-            news = self.log_text()[seen:]
-            if refused := RESTARTS.search(news):
+            nonlocal seen
+            log = self.log_text()
+            if refused := RESTARTS.search(log, seen):
                 raise HostFailed(refused[0])
-            return bool(RELOADED.search(news))
+            if NOT_RELOADED.search(log, seen):
+                seen = len(log)
+                time.sleep(1)
+                self._write_config()
+            return bool(RELOADED.search(log, seen))
 
         self.wait_until(holds, "running with the changed configuration")
 

@@ -240,6 +240,7 @@ export interface TakeSwap {
   force?: boolean;
   /** Tokens the new context may take. */
   targetTokens?: number | null;
+  /** Tokens of the model's provider for each that we estimate. */
   tokenRatio?: number | null;
   /** Of the context in use. One that was handed over since, and not taken, is given again. */
   generation?: number | null;

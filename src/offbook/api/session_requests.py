@@ -95,7 +95,10 @@ class TakeSwap(OfSession, frozen=True, kw_only=True):
     context_window: Annotated[Positive, described("Tokens the agent's model takes.")]
     force: Annotated[bool, described("Swap even if it is not due yet, or frees less than a quarter.")] = False
     target_tokens: Annotated[Positive | None, described("Tokens the new context may take.")] = None
-    token_ratio: Annotated[float, Meta(ge=LEAST_RATIO, le=MOST_RATIO)] | None = None
+    token_ratio: Annotated[
+        Annotated[float, Meta(ge=LEAST_RATIO, le=MOST_RATIO)] | None,
+        described("Tokens of the model's provider for each that we estimate."),
+    ] = None
     generation: Annotated[
         Count | None, described("Of the context in use. One that was handed over since, and not taken, is given again.")
     ] = None

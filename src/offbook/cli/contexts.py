@@ -183,7 +183,7 @@ def _show_swap(swap: Swap, *, is_forced: bool) -> None:
     if not swap.swapped:
         click.echo(printable(f"not swapped: {swap.reason}"))
         if not is_forced:
-            click.echo("--force swaps all the same", err=True)
+            click.echo("--force swaps wherever the new context is the smaller one", err=True)
         return
     share = 100 * swap.tokens_after / max(1, swap.tokens_before)
     click.secho(

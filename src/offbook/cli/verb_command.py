@@ -128,11 +128,12 @@ def _attributes(hint: Any) -> Fields:
             "metavar": "WHEN",
             "help": (help_text or "").partition(":")[0] + ":" + A_TIME,
         }
-    if kind is int:
+    if kind in (int, float):
         least = next((meta.ge for meta in metas if meta.ge is not None), None)
         most = next((meta.le for meta in metas if meta.le is not None), None)
         most = None if most == LARGEST_INTEGER else most
-        return {"type": click.IntRange(least, most), "metavar": "N", "help": help_text}
+        number = click.IntRange(least, most) if kind is int else click.FloatRange(least, most)
+        return {"type": number, "metavar": "N", "help": help_text}
     return {"type": UTF8, "help": help_text}
 
 

@@ -32,8 +32,8 @@ OF_AGENT = 1.0
 """Off the gate's log odds where the earlier is the agent's: mostly it says again what the user said, who is compared,
 too."""
 LEAST_KEEP = 0.05
-"""How likely the earlier is to be kept: what nobody would remember need not be replaced. A question, which is never
-kept, tells something too ("how do I clean my …"): it must share a telling word."""
+"""How likely the earlier is to be kept: what nobody would remember need not be replaced, unless both share a telling
+word. A question tells something too ("how do I clean my …")."""
 RESTATED, SURELY_RESTATED, AGREED = 0.94, 0.96, 0.5
 """The least probability where a sentence is said again with another value: by itself, and where the model agrees."""
 LEAST_FRAME, LONGEST_FRAME = 3, 24
@@ -91,12 +91,13 @@ def spoken_in(messages: Iterable[PlacedMessage]) -> list[Spoken]:
 
 def read_as(text: str, *, is_user: bool = True) -> Read:
     read = read_sentences(text, is_user=is_user)
-    kept = [one for one in read if one.states >= STATED and one.own >= STATED and not is_question(one.text)]
+    own = [one for one in read if one.states >= STATED and one.own >= STATED]
+    kept = [one for one in own if not is_question(one.text)]
     return Read(
         _joined([one.text for one in read]),
         _joined([one.text for one in kept]),
         stated=len(kept),
-        keep=max((one.keep for one in kept), default=0.0),
+        keep=max((one.keep for one in own), default=0.0),
         is_replacing=any(one.kind in REPLACING for one in kept),
     )
 

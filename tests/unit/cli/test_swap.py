@@ -81,10 +81,13 @@ def test_what_was_not_swapped_says_why_and_what_to_do(run: Run, provider: Answer
     provider.with_answers("swap", swap(**kept))
     result = run("swap", "chat", *SIZES)
     assert (result.exit_code, result.stdout) == (0, "not swapped: it is due at 160,000\n")
-    assert result.stderr == "--force swaps all the same\n"
+    assert result.stderr == "--force swaps wherever the new context is the smaller one\n"
     assert run("swap", "chat", *SIZES, "--force", "--agent", "x").stderr == ""
     assert provider.bodies("swap")[1]["force"] is True
     assert provider.bodies("swap")[1]["agentId"] == "x"
+    assert run("swap", "chat", *SIZES, "--token-ratio", "1.2").exit_code == 0
+    assert provider.bodies("swap")[2]["tokenRatio"] == 1.2
+    assert "not in the range" in run("swap", "chat", *SIZES, "--token-ratio", "9").stderr
 
 
 def test_of_much_that_is_left_out_the_newest_is_shown(run: Run, provider: Answering) -> None:
