@@ -18,6 +18,7 @@ MODEL = "scripted-1"
 # Four characters of JSON a token, tools and messages alike: rough, and the same for every request, so that the host's
 # thresholds are crossed when and because the context grows.
 CHARACTERS_PER_TOKEN = 4
+FIRST_CHINESE, TOKENS_PER_CHINESE = "\u2e80", 0.8
 # The host ends every request with a user message of its own, and begins every user's text with a stamp.
 INTERNAL_CONTEXT = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
 SUMMARY_SECTIONS = ("Decisions", "Open TODOs", "Constraints/Rules", "Pending user asks", "Exact identifiers")
@@ -82,12 +83,18 @@ class Request:
     @property
     def prompt_tokens(self) -> int:
         sent = json.dumps([self.messages, self.body.get("tools") or []], ensure_ascii=False)
-        return int(len(sent) / self.characters_per_token)
+        return tokens_of(sent, self.characters_per_token)
 
     @property
     def answer_room_tokens(self) -> int:
         """The most that the host lets the model answer."""
         return int(self.body.get("max_completion_tokens") or self.body["max_tokens"])
+
+
+def tokens_of(text: str, characters_per_token: float) -> int:
+    """Chinese characters count one by one, whatever the rest is."""
+    chinese = sum(character >= FIRST_CHINESE for character in text)
+    return int((len(text) - chinese) / characters_per_token + chinese * TOKENS_PER_CHINESE)
 
 
 def text_of(message: Mapping[str, Any]) -> str:

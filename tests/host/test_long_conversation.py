@@ -1,9 +1,12 @@
-"""Proof 4: three hundred turns with tool calls through several swaps. No request that a strict provider would refuse, and
-what was said at the very beginning still comes to mind. And in a small window each swap makes room."""
+"""Proof 4: a long conversation with tool calls through several swaps. No request that a strict provider would refuse, and
+what was said at the very beginning still comes to mind. And in a small window each swap makes room.
+
+With PROVE_TURNS, as in `make prove`, so many turns, and every window in every language."""
 
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,15 +27,20 @@ from tests.host.scripted_model import (
     last_user_text,
     system_text,
     text_of,
+    tokens_of,
     tool_results,
     user_texts,
     whole_text,
 )
 from tests.host.transcripts import transcript
 
-TURNS = 300
+IS_CAMPAIGN = "PROVE_TURNS" in os.environ
+TURNS = int(os.environ.get("PROVE_TURNS", "90"))
+SENTENCES = 12 if IS_CAMPAIGN else 36
+"""Of a turn: a short conversation says as much as a long one."""
 WINDOW_TOKENS = 32_000
-KEY = "agent:main:three-hundred"
+SESSION = "long"
+KEY = f"agent:main:{SESSION}"
 FACTS = {
     3: (
         "The spare key of the boathouse hangs behind the barometer.",
@@ -65,16 +73,18 @@ def reply(request: Request) -> Text | ToolCalls:
 
 
 def sentence(turn: int, dice: random.Random) -> str:
-    words = " ".join(f"We spoke of {dice.choice(TOPICS)} and of item {dice.randrange(10_000)}." for _ in range(12))
+    words = " ".join(
+        f"We spoke of {dice.choice(TOPICS)} and of item {dice.randrange(10_000)}." for _ in range(SENTENCES)
+    )
     return f"Turn {turn}. {'Please check the folder. ' if turn % 5 == 0 else ''}{words}"
 
 
-def test_three_hundred_turns(gateway: Gateway, model: ScriptedModel, provider: OffbookProvider) -> None:
+def test_a_long_conversation(gateway: Gateway, model: ScriptedModel, provider: OffbookProvider) -> None:
     model.reply = reply
     dice = random.Random(7)
     for turn in range(TURNS):
         text = FACTS[turn][0] if turn in FACTS else sentence(turn, dice)
-        gateway.turn("three-hundred", text)
+        gateway.turn(SESSION, text)
     assert model.faults() == []
     assert model.repairs() == []
     report = gateway.plugin_state / "report.json"  # written once a second
@@ -89,7 +99,7 @@ def test_three_hundred_turns(gateway: Gateway, model: ScriptedModel, provider: O
     # The facts are long out of what is shown word for word; asked for, they are there.
     for turn, (fact, question) in FACTS.items():
         since = len(model.requests)
-        gateway.turn("three-hundred", question)
+        gateway.turn(SESSION, question)
         request = model.turns(since)[0]
         assert not any(fact in text for text in user_texts(request)[:-1])
         assert KEYWORDS[turn] in last_user_text(request), f"{question} brought nothing to mind"
@@ -113,13 +123,18 @@ class Talk:
     facts: Mapping[int, tuple[str, str]]
     keywords: Mapping[int, str]
 
-    def said(self, turn: int, dice: random.Random) -> str:
-        said = [self.sentence.format(topic=dice.choice(self.topics), number=dice.randrange(10_000)) for _ in range(12)]
+    def said(self, turn: int, window: int, dice: random.Random) -> str:
+        """More in a larger window, so that it is filled, too."""
+        said = [
+            self.sentence.format(topic=dice.choice(self.topics), number=dice.randrange(10_000))
+            for _ in range(max(SENTENCES, window // TOKENS_A_SENTENCE))
+        ]
         return f"{turn}. {' '.join(said)}"
 
 
 SMALL_WINDOW_TOKENS = 24_000
-SMALL_TURNS = 40
+TOKENS_A_SENTENCE = 2_000
+SMALL_TURNS = TURNS if IS_CAMPAIGN else 24
 LEAST_ROOM_TOKENS = 1_000
 HOST_MARGIN = 1.25
 """What the host adds to a prompt of four characters a token, when it reckons how much room is left for the answer."""
@@ -148,34 +163,54 @@ GERMAN = Talk(
     keywords={2: "Barometer", 5: "Bratsche", 9: "Frühling"},
 )
 
+CHINESE = Talk(
+    characters_per_token=4.0,
+    sentence="我们又讨论了一遍{topic}，清单上的{number}个零件里，最后几个到货时没有贴标签。",
+    topics=("港口的围墙", "坏掉的水泵", "那些苹果树", "夜班火车", "镇政府的来信"),
+    answer="这件事我想了一会儿，我会先从还没有人问起的那些零件开始。",
+    facts={
+        2: ("船屋的备用钥匙挂在气压计后面。", "船屋的备用钥匙在哪里？"),
+        5: ("我妹妹奥蒂莉在特罗姆瑟拉中提琴。", "我妹妹奥蒂莉演奏什么乐器？"),
+        9: ("那台旧拖拉机我们春天卖掉。", "那台旧拖拉机什么时候卖？"),
+    },
+    keywords={2: "气压计", 5: "中提琴", 9: "春天"},
+)
+LANGUAGES = {"english": ENGLISH, "german": GERMAN, "chinese": CHINESE}
+SMALL = [(SMALL_WINDOW_TOKENS, "english"), (SMALL_WINDOW_TOKENS, "german")]
+EVERY = [(window, name) for window in (16_000, 24_000, 64_000, 200_000) for name in LANGUAGES]
 
-@pytest.mark.parametrize(("name", "talk"), [("english", ENGLISH), ("german", GERMAN)])
+
+@pytest.mark.parametrize(("window", "name"), EVERY if IS_CAMPAIGN else SMALL)
 def test_in_a_small_window_a_swap_makes_room(
-    gateway: Gateway, model: ScriptedModel, provider: OffbookProvider, setup: Setup, name: str, talk: Talk
+    gateway: Gateway, model: ScriptedModel, provider: OffbookProvider, setup: Setup, window: int, name: str
 ) -> None:
-    gateway.use(model, replace(setup, context_window_tokens=SMALL_WINDOW_TOKENS))
-    model.characters_per_token, model.window_tokens = talk.characters_per_token, SMALL_WINDOW_TOKENS
+    talk = LANGUAGES[name]
+    gateway.use(model, replace(setup, context_window_tokens=window))
+    model.characters_per_token, model.window_tokens = talk.characters_per_token, window
     model.reply = lambda request: Text(" ".join([talk.answer] * 6))
-    session, since, dice = f"small-{name}", len(model.requests), random.Random(11)
+    session, since, dice = f"{window}-{name}", len(model.requests), random.Random(11)
     key, generation = f"agent:main:{session}", 0
     after_swaps: list[int] = []
     for turn in range(SMALL_TURNS):
-        gateway.turn(session, talk.facts[turn][0] if turn in talk.facts else talk.said(turn, dice))
+        gateway.turn(session, talk.facts[turn][0] if turn in talk.facts else talk.said(turn, window, dice))
         newest = session_status(provider, key)["generation"]
         after_swaps += [model.requests[-1].prompt_tokens] * (newest - generation)
         generation = newest
     requests = model.turns(since)
     overhead = overhead_tokens(requests[0])
-    said = sum(len(text_of(entry.message)) for entry in transcript(gateway, key))
+    said = sum(tokens_of(text_of(one.message), talk.characters_per_token) for one in transcript(gateway, key))
     swaps, room = len(after_swaps), min(request.answer_room_tokens for request in requests)
-    print(f"{name}: {swaps} swaps in {SMALL_TURNS} turns, least room {room}, overhead {overhead}, after {after_swaps}")
+    print(
+        f"{name}, {window}: {swaps} swaps in {SMALL_TURNS} turns, least room {room}, overhead {overhead}, after {after_swaps}"
+    )
     assert model.refused(since) == []
     assert model.faults() == []
     assert room >= LEAST_ROOM_TOKENS
     # The host's own instructions leave little: half of what is left for the talk is said between two swaps.
-    growth = min(0.45 * SMALL_WINDOW_TOKENS, (0.85 * SMALL_WINDOW_TOKENS / HOST_MARGIN - overhead) / 2)
-    assert 1 <= swaps <= said / talk.characters_per_token / growth + 1
-    assert max(after_swaps) <= max(0.50 * SMALL_WINDOW_TOKENS, overhead + 0.25 * SMALL_WINDOW_TOKENS)
+    least = int(overhead + said > 0.85 * window)
+    growth = min(0.45 * window, (0.85 * window / HOST_MARGIN - overhead) / 2)
+    assert least <= swaps <= said / growth + 1
+    assert max(after_swaps, default=0) <= max(0.50 * window, overhead + 0.25 * window)
     gateway.turn(session, "?")
     for turn, (_, question) in talk.facts.items():
         found = [one["text"] for one in provider.ask("recall", sessionId=key, query=question)["entries"]]
@@ -186,4 +221,4 @@ def test_in_a_small_window_a_swap_makes_room(
 def overhead_tokens(request: Request) -> int:
     """What the host sends with every prompt: instructions and tools."""
     sent = json.dumps([system_text(request), request.body["tools"]], ensure_ascii=False)
-    return int(len(sent) / request.characters_per_token)
+    return tokens_of(sent, request.characters_per_token)

@@ -29,6 +29,10 @@ export class ProviderError extends Error {
         this.next = given.next;
     }
 }
+/** By its name: after a reload, an error may come from another copy of this module. */
+export function isProviderError(error) {
+    return error instanceof Error && error.name === "ProviderError";
+}
 export function provider(settings) {
     const place = placeOf(settings.endpoint);
     const agent = new (place?.isSecure ? TlsAgent : Agent)({

@@ -3,7 +3,7 @@
  * Where the provider cannot be reached everything waits, and nothing overtakes. A message it will never take is set
  * aside, so that those behind it arrive.
  */
-import { ProviderError } from "./client.js";
+import { isProviderError } from "./client.js";
 import { within } from "./within.js";
 const BATCH_MESSAGES = 100;
 const BATCH_BYTES = 1024 * 1024;
@@ -129,7 +129,7 @@ export function courier(outbox, provider, report) {
         }
     }
     async function failed(error, batch) {
-        if (!(error instanceof ProviderError) || !batch) {
+        if (!isProviderError(error) || !batch) {
             report.problem("the outbox cannot be read", String(error));
             return false;
         }

@@ -2,7 +2,7 @@
  * the context. The system prompt is not rewritten from turn to turn. */
 import { callerOf } from "./answers.js";
 import { isPrivate } from "./capture.js";
-import { ProviderError } from "./client.js";
+import { isProviderError } from "./client.js";
 import { begin } from "./runs.js";
 import { estimateTokens } from "./tokens.js";
 import { estimatedTokens, reportedUsage } from "./window.js";
@@ -89,7 +89,7 @@ async function prepared(runtime, event, context) {
         return turn;
     }
     catch (error) {
-        const why = error instanceof ProviderError ? `${error.kind}: ${error.detail}` : String(error);
+        const why = isProviderError(error) ? `${error.kind}: ${error.detail}` : String(error);
         report.turn({ ...about, recallChars: 0, memoryChars: 0, tookMs: tookMs(), error: why });
         return undefined;
     }

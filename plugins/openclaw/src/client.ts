@@ -37,6 +37,11 @@ export class ProviderError extends Error {
   }
 }
 
+/** By its name: after a reload, an error may come from another copy of this module. */
+export function isProviderError(error: unknown): error is ProviderError {
+  return error instanceof Error && error.name === "ProviderError";
+}
+
 export interface Provider {
   /** For people, as in `unix:/home/ada/.offbook/offbook.sock`. */
   readonly endpoint: string;

@@ -3,7 +3,7 @@
  * Where the provider cannot be reached everything waits, and nothing overtakes. A message it will never take is set
  * aside, so that those behind it arrive.
  */
-import { ProviderError, type Provider } from "./client.js";
+import { isProviderError, type Provider, type ProviderError } from "./client.js";
 import type { Outbox, Waiting } from "./outbox.js";
 import type { Report } from "./report.js";
 import type { Answers, OnMessage, Requests } from "./wire.js";
@@ -147,7 +147,7 @@ export function courier(outbox: Outbox, provider: Provider, report: Report): Cou
   }
 
   async function failed(error: unknown, batch: Batch | undefined): Promise<boolean> {
-    if (!(error instanceof ProviderError) || !batch) {
+    if (!isProviderError(error) || !batch) {
       report.problem("the outbox cannot be read", String(error));
       return false;
     }

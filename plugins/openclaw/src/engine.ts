@@ -121,17 +121,23 @@ async function compact(runtime: Running | undefined, request: CompactRequest): P
   const load = loadBefore(runtime, state, isRefused ? Math.max(used, windowTokens(state)) : used || windowTokens(state));
   // In words that the host knows: where it is told of another reason it gives up the turn.
   if (!isRefused) {
-    const talk = `the conversation takes about ${Math.round(load.talk)} of ${load.window} tokens`;
-    if (load.talk <= targetTokens(load)) return nothingDone(`nothing to compact: ${talk}`);
+    if (load.talk <= targetTokens(load)) return nothingDone(`nothing to compact: ${shares(load)}`);
     const left = ratioOf(state) * state.talkAfterSwap;
     const isEarly = trigger === "manual" ? isJustDone(load, left) : state.hasAsked || !isDue(load, left);
-    if (isEarly) return nothingDone(`already compacted: ${talk}`);
+    if (isEarly) return nothingDone(`already compacted: ${shares(load)}`);
   }
   const answer = await swapped(runtime, state, load, isRefused || trigger === "manual" || !isWorthwhile(load));
   if (typeof answer === "string" && !isRefused) return nothingDone(`already compacted: ${answer}`);
   if (typeof answer !== "object") return hostsOwn(runtime, request);
   const { summary, tokensBefore, tokensAfter, firstKeptEntryId } = answer;
   return { ok: true, compacted: true, result: { summary, tokensBefore, tokensAfter, ...(firstKeptEntryId ? { firstKeptEntryId } : {}) } };
+}
+
+/** What takes the window, for people. */
+function shares(load: Load): string {
+  const [used, overhead, talk, window] = [usedOf(load), load.overhead, load.talk, load.window]
+    .map((tokens) => Math.round(tokens).toLocaleString("en"));
+  return `of ${window} tokens about ${used} are in use, ${overhead} by instructions and tools and ${talk} by the conversation`;
 }
 
 function nothingDone(reason: string): object {

@@ -2,7 +2,7 @@
  * the context. The system prompt is not rewritten from turn to turn. */
 import { callerOf } from "./answers.js";
 import { isPrivate } from "./capture.js";
-import { ProviderError } from "./client.js";
+import { isProviderError } from "./client.js";
 import type { HostApi, HostMessage, TurnContext } from "./host.js";
 import { begin } from "./runs.js";
 import type { Running } from "./runtime.js";
@@ -105,7 +105,7 @@ async function prepared(runtime: Running, event: PromptEvent, context: Turn): Pr
     report.turn({ ...about, recallChars: turn.recall.length, memoryChars: turn.memory.length, tookMs: tookMs(), error: null });
     return turn;
   } catch (error) {
-    const why = error instanceof ProviderError ? `${error.kind}: ${error.detail}` : String(error);
+    const why = isProviderError(error) ? `${error.kind}: ${error.detail}` : String(error);
     report.turn({ ...about, recallChars: 0, memoryChars: 0, tookMs: tookMs(), error: why });
     return undefined;
   }
