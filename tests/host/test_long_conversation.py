@@ -127,7 +127,7 @@ class Talk:
         """More in a larger window, so that it is filled, too."""
         said = [
             self.sentence.format(topic=dice.choice(self.topics), number=dice.randrange(10_000))
-            for _ in range(max(SENTENCES, window // TOKENS_A_SENTENCE))
+            for _ in range(max(SMALL_SENTENCES, window // TOKENS_A_SENTENCE))
         ]
         return f"{turn}. {' '.join(said)}"
 
@@ -135,6 +135,7 @@ class Talk:
 SMALL_WINDOW_TOKENS = 24_000
 TOKENS_A_SENTENCE = 2_000
 SMALL_TURNS = TURNS if IS_CAMPAIGN else 24
+SMALL_SENTENCES = 12 if IS_CAMPAIGN else 20
 LEAST_ROOM_TOKENS = 1_000
 HOST_MARGIN = 1.25
 """What the host adds to a prompt of four characters a token, when it reckons how much room is left for the answer."""

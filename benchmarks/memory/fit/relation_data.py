@@ -3,22 +3,26 @@
 Written one by one: alone (`pairs.jsonl.gz`), and several for one statement, which differ in little and say the opposite
 (`cases.jsonl.gz`). Put together from sentences with gaps: `frames.jsonl.gz`. And out of ordinary conversations, where
 nearly nothing is replaced: each message with the earlier ones of its speaker that share most rare words with it.
+
+    python -m benchmarks.memory.fit.relation_data ../shared/data PAIRS        writes what `relation` reads
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
+import pickle
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
+from benchmarks.memory.fit.examples import RELATIONS, Example, Examples, Relation
 from benchmarks.quality.data import Conversation, Turn, load
 from benchmarks.run import Skipped
 from offbook.models.minilm import MAX_PIECES, WordPiece
@@ -26,9 +30,6 @@ from offbook.models.relation import MOST_PIECES
 from offbook.projections.link_pairs import Read, compared, read_as
 from offbook.search.words import STOP_WORDS, terms
 
-Relation = Literal["replaces", "repeats", "other"]
-RELATIONS: tuple[Relation, ...] = ("replaces", "repeats", "other")
-REPLACES, OTHER = RELATIONS.index("replaces"), RELATIONS.index("other")
 RELATION_SHARES = (0.46, 0.1, 0.44)
 """Of the pairs that are made from a frame."""
 PAIRS_OF_FRAME = 150
@@ -41,33 +42,11 @@ STRANGER_SHARE = 0.3
 FIRST_LATER, FIRST_WITH_STRANGER = 3, 6
 """A message is compared once so many were said before it; and with one of them, whichever it is, once so many were."""
 
-BATCH, BATCHES_SORTED = 96, 40
-"""So many batches together are sorted by length: then little is padded."""
-
 
 class Pair(NamedTuple):
     earlier: str
     later: str
     relation: Relation
-
-
-class Example(NamedTuple):
-    """A pair in pieces, without the start and the ends that the model reads around them."""
-
-    earlier: list[int]
-    later: list[int]
-    relation: int
-    """Its place in `RELATIONS`."""
-    weight: float = 1.0
-
-
-class Examples(NamedTuple):
-    pairs: list[Example]
-    cases: list[Example]
-    frames: list[Example]
-    ordinary: list[Example]
-    held_out: list[Example]
-    """Of the cases."""
 
 
 class Said(NamedTuple):
@@ -88,6 +67,19 @@ class OwnConversation(msgspec.Struct, frozen=True):
     sessions: list[OwnSession]
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="the folder of the ordinary conversations")
+    parser.add_argument("out", type=Path, help="the file to write")
+    parser.add_argument("--hold-out", action="store_true", help="leave out every eighth case, to judge by")
+    given = parser.parse_args()
+    examples = read_examples(given.data, hold_out=given.hold_out)
+    given.out.write_bytes(
+        pickle.dumps({name: [tuple(one) for one in some] for name, some in examples._asdict().items()})
+    )
+    print(", ".join(f"{len(some)} {name}" for name, some in examples._asdict().items()))
+
+
 def read_examples(data: Path, *, hold_out: bool) -> Examples:
     """`data`: the folder of the ordinary conversations. `hold_out`: leave out every eighth case."""
     wordpiece = WordPiece(MAX_PIECES)
@@ -105,33 +97,6 @@ def read_examples(data: Path, *, hold_out: bool) -> Examples:
         ordinary=examples(ordinary_pairs(data, random.Random(1))),
         held_out=examples(case_pairs(held_out)),
     )
-
-
-def strangers(examples: Sequence[Example], share: float) -> list[Example]:
-    """Messages that have nothing to do with each other."""
-    some = random.sample(examples, int(share * len(examples)))
-    return [Example(random.choice(examples).earlier, one.later, OTHER) for one in some]
-
-
-def shuffled_batches(examples: list[Example]) -> list[list[Example]]:
-    random.shuffle(examples)
-    found: list[list[Example]] = []
-    for start in range(0, len(examples), BATCH * BATCHES_SORTED):
-        some = sorted(
-            examples[start : start + BATCH * BATCHES_SORTED], key=lambda one: len(one.earlier) + len(one.later)
-        )
-        batches = [some[at : at + BATCH] for at in range(0, len(some), BATCH)]
-        random.shuffle(batches)
-        found += batches
-    return found
-
-
-def auc(scores: Sequence[float], examples: Sequence[Example]) -> float:
-    """How often a pair that replaces scores higher than one that does not."""
-    replaces = np.array([one.relation == REPLACES for one in examples])
-    ranks = np.argsort(np.argsort(scores)) + 1
-    hits, misses = int(replaces.sum()), int((~replaces).sum())
-    return float((ranks[replaces].sum() - hits * (hits + 1) / 2) / (hits * misses))
 
 
 def case_pairs(cases: Sequence[dict[str, Any]]) -> list[Pair]:
@@ -161,7 +126,7 @@ def frame_pairs(frames: Sequence[dict[str, Any]], rng: random.Random) -> list[Pa
 
 def ordinary_pairs(data: Path, rng: random.Random) -> list[Pair]:
     """What people say, with what they said before."""
-    own, locomo, realmem = _own(data), load(data, "LoCoMo"), load(data, "RealMem")
+    own, locomo, realmem = own_conversations(data), load(data, "LoCoMo"), load(data, "RealMem")
     found: list[Pair] = []
     for conversations, most_messages, most_pairs in (
         ([_turns(one) for one in own], 300, 3_000),
@@ -213,9 +178,13 @@ def _of_user(turns: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in turns if turn.speaker == "user"]
 
 
-def _own(data: Path) -> list[OwnConversation]:
+def own_conversations(data: Path) -> list[OwnConversation]:
     path = data / OWN
     if not path.exists():
         raise Skipped(f"the development data is not here: no {path}")
     with gzip.open(path) as file:
         return msgspec.json.decode(file.read(), type=list[OwnConversation])
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
 
 const THRESHOLD = 0.85;
 const TARGET = 0.4;
-/** Where instructions and tools take much of the window, the conversation is still left this much of it. */
+/** Where instructions and tools take much of the window, the conversation and the running turn are still left this much of it. */
 const LEAST_TARGET = 0.2;
 /** Of the window: what is said between two swaps, where instructions leave room for it. */
 const GROWTH = THRESHOLD - TARGET;
@@ -68,9 +68,10 @@ export function isJustDone(load: Load, talkAfterSwap: number): boolean {
 
 /** What a swap may leave of the conversation: so much that it frees a quarter, or half of it where there is less to free. */
 export function targetTokens(load: Load): number {
-  const { window, overhead } = load;
+  const { window, overhead, pending } = load;
   const limit = dueAt(load);
-  const wanted = Math.max(Math.min(window * TARGET, overhead + limit - window * GROWTH) - overhead, window * LEAST_TARGET);
+  const least = window * LEAST_TARGET - pending;
+  const wanted = Math.max(Math.min(window * TARGET, overhead + limit - window * GROWTH) - overhead, least);
   const worthwhile = Math.max(limit - talkWindow(load) * LEAST_FREED, limit / 2);
   return Math.max(1, Math.floor(Math.max(Math.min(wanted, worthwhile), window * SMALLEST)));
 }

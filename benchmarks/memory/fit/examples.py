@@ -1,0 +1,36 @@
+"""Pairs of messages in pieces, and how they are drawn. Needs no library, so that another machine can fit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+Relation = Literal["replaces", "repeats", "other"]
+RELATIONS: tuple[Relation, ...] = ("replaces", "repeats", "other")
+REPLACES, OTHER = RELATIONS.index("replaces"), RELATIONS.index("other")
+
+
+class Example(NamedTuple):
+    """A pair in pieces, without the start and the ends that the model reads around them."""
+
+    earlier: list[int]
+    later: list[int]
+    relation: int
+    """Its place in `RELATIONS`."""
+    weight: float = 1.0
+
+
+class Examples(NamedTuple):
+    pairs: list[Example]
+    cases: list[Example]
+    frames: list[Example]
+    ordinary: list[Example]
+    held_out: list[Example]
+    """Of the cases."""
+
+
+def strangers(examples: Sequence[Example], share: float) -> list[Example]:
+    """Messages that have nothing to do with each other."""
+    some = random.sample(examples, int(share * len(examples)))
+    return [Example(random.choice(examples).earlier, one.later, OTHER) for one in some]
