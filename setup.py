@@ -12,7 +12,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 PLUGIN = Path("plugins", "openclaw")
-SHIPPED = ("openclaw.plugin.json", "package.json", "README.md", "dist/*.js", "memory-slot/*.js*")
+SHIPPED = ("openclaw.plugin.json", "package.json", "README.md", "LICENSE", "dist/*.js", "memory-slot/*.js*")
 """As `files` of its package.json. What it is built from and its tests stay behind."""
 NEEDED = ("openclaw.plugin.json", "dist/index.js", "memory-slot/openclaw.plugin.json")
 """Without one of them a host would refuse its whole configuration."""

@@ -14,7 +14,7 @@ import pytest
 from offbook.models.calibration import UsagePoint, fitted, with_point
 from offbook.models.tokens import estimate_tokens
 from tests.host.building import PLUGIN, build
-from tests.host.installing import Host
+from tests.host.installing import HOST_VERSION, REPOSITORY, Host
 from tests.places import DATA
 
 OWN_TESTS_SECONDS = 400
@@ -108,21 +108,67 @@ def packed(host: Host, folder: Path) -> Path:
     )
     entry: dict[str, Any] = json.loads(done.stdout)[0]
     names = {file["path"] for file in entry["files"]}
-    assert {"dist/index.js", "openclaw.plugin.json", "memory-slot/index.js", "README.md"} <= names
+    assert {"dist/index.js", "openclaw.plugin.json", "memory-slot/index.js", "README.md", "LICENSE"} <= names
     assert not any(name.startswith(("src/", "test/")) for name in names)
     return folder / entry["filename"]
 
 
-@pytest.mark.parametrize("way", ["link", "package"])
-def test_the_host_installs_it(host: Host, tmp_path: Path, way: str) -> None:
-    (tmp_path / "openclaw.json").write_text('{"gateway": {"mode": "local"}}')
-    what = [str(PLUGIN), "--link"] if way == "link" else [str(packed(host, tmp_path))]
-    asked(host, tmp_path, "plugins", "install", *what, "--force", "--accept-capabilities")
-    inspected = json.loads(asked(host, tmp_path, "plugins", "inspect", "offbook", "--runtime", "--json"))
+def test_the_package_says_what_it_is_made_for(host: Host) -> None:
+    """The pinned host, its Node, and for each setting how the host's Control UI shows it."""
+    needs = json.loads((host.package / "package.json").read_text())["engines"]
+    for folder in (PLUGIN, PLUGIN / "memory-slot"):
+        package, manifest = (
+            json.loads((folder / name).read_text()) for name in ("package.json", "openclaw.plugin.json")
+        )
+        told = package["openclaw"]
+        assert package["engines"] == needs
+        assert package["peerDependencies"] == {"openclaw": f">={HOST_VERSION}"}
+        assert told["compat"] == {"pluginApi": f">={HOST_VERSION}", "minGatewayVersion": HOST_VERSION}
+        assert told["build"] == {"openclawVersion": HOST_VERSION, "pluginSdkVersion": HOST_VERSION}
+        assert told["install"] == {"minHostVersion": f">={HOST_VERSION}"}
+        assert package["version"] == manifest["version"]
+        assert package["license"] == "Apache-2.0"
+        assert len(manifest["categories"]) == 1
+        settings = sorted(manifest["configSchema"]["properties"])
+        assert sorted(manifest["uiHints"]) == settings
+        assert all(hint["label"] and hint["help"] for hint in manifest["uiHints"].values())
+        groups = manifest.get("configGroups", [{"properties": settings}])
+        assert sorted(name for group in groups for name in group["properties"]) == settings
+        assert set(manifest["toolMetadata"]) == set(manifest["contracts"]["tools"])
+    assert HOST_VERSION in (PLUGIN / "README.md").read_text()
+    assert (PLUGIN / "LICENSE").read_bytes() == (REPOSITORY / "LICENSE").read_bytes()
+
+
+def installed_by(host: Host, folder: Path, *what: str) -> dict[str, Any]:
+    """What the host says of the plugin, installed into a state folder of its own."""
+    (folder / "openclaw.json").write_text('{"gateway": {"mode": "local"}}')
+    asked(host, folder, "plugins", "install", *what, "--force", "--accept-capabilities")
+    inspected: dict[str, Any] = json.loads(asked(host, folder, "plugins", "inspect", "offbook", "--runtime", "--json"))
     plugin = inspected["plugin"]
     assert plugin["status"] == "loaded", inspected
     assert plugin["enabled"] is True
-    # B11: what is installed changes nothing yet. Commands and methods are there, no tool and no engine.
+    assert inspected["diagnostics"] == inspected["compatibility"] == []
+    # B11: what is installed changes nothing yet. Commands and methods are there, no tool, no engine and no page.
     assert "swap-status" in json.dumps(inspected)
     assert "memory_recall" not in plugin.get("toolNames", [])
     assert not plugin.get("contextEngineIds")
+    assert inspected["httpRouteCount"] == 0
+    return inspected
+
+
+def test_the_host_links_its_folder(host: Host, tmp_path: Path) -> None:
+    installed_by(host, tmp_path, str(PLUGIN), "--link")
+
+
+def test_the_host_installs_its_package(host: Host, tmp_path: Path) -> None:
+    inspected = installed_by(host, tmp_path, str(packed(host, tmp_path)))
+    assert inspected["install"]["source"] == "archive"
+    assert Path(inspected["plugin"]["rootDir"]).is_relative_to(tmp_path / "state")
+    declared = json.loads((PLUGIN / "openclaw.plugin.json").read_text())
+    assert sorted(inspected["commands"]) == sorted(alias["name"] for alias in declared["commandAliases"])
+    assert inspected["cliCommands"] == [command["name"] for command in declared["cliCommands"]]
+    listed = json.loads(asked(host, tmp_path, "plugins", "list", "--json"))
+    assert listed["diagnostics"] == listed["registry"]["diagnostics"] == []
+    (ours,) = [plugin for plugin in listed["plugins"] if plugin["id"] == "offbook"]
+    assert (ours["enabled"], ours["status"], ours["version"]) == (True, "loaded", declared["version"])
+    assert "checks passed" in asked(host, tmp_path, "plugins", "doctor")

@@ -3,6 +3,7 @@ needs by itself; numbers are compared with what the provider says it has."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 from typing import Any
@@ -11,9 +12,9 @@ import pytest
 
 from tests.host.conftest import PLUGIN_DIR, UNHURRIED
 from tests.host.gateway import Gateway
-from tests.host.host_config import Setup
+from tests.host.host_config import TOKEN, Setup
 from tests.host.providers import OffbookProvider
-from tests.host.rpc import CallRefused, Rpc
+from tests.host.rpc import CALL_SECONDS, CallRefused, Rpc
 from tests.host.scripted_model import (
     Reply,
     Request,
@@ -358,6 +359,42 @@ def test_a_wrong_parameter_is_refused_with_words(rpc: Rpc, method: str, given: d
         rpc.call(f"continuity.{method}", given)
     assert refused.value.error["code"] == "INVALID_REQUEST"
     assert message in refused.value.error["message"]
+
+
+# ── the page in the Control UI ──
+
+
+def test_the_page_shows_the_status_to_those_who_may_read(gateway: Gateway, rpc: Rpc, provider: OffbookProvider) -> None:
+    """As the Control UI does it: a tab in the greeting, a cookie from its configuration, the page in a frame."""
+    (tab,) = [tab for tab in rpc.hello["controlUiTabs"] if tab["pluginId"] == "offbook"]
+    assert (tab["label"], tab["requiresGatewayAuth"]) == ("Offbook", True)
+    refused, _, _ = fetched(gateway, tab["path"])
+    assert refused == 401
+    status, cookie, _ = fetched(gateway, "/control-ui-config.json", authorization=f"Bearer {TOKEN}")
+    assert status == 200
+    assert cookie
+    status, _, page = fetched(gateway, tab["path"], cookie=cookie)
+    assert status == 200
+    messages = f"{provider.status()['counts']['messages']:,} messages in "
+    shown = re.findall(r"<pre>(.*?)</pre>", page, re.S)
+    assert [text.split(" · ")[0] for text in shown] == ["Agent main", "Agent bob"]
+    assert messages in shown[0]
+    assert OF_STATUS in shown[1]
+    assert "Level: hot-swap." in page
+    assert TOKEN not in page
+    assert str(provider.home) not in page
+
+
+def fetched(gateway: Gateway, path: str, **headers: str) -> tuple[int, str, str]:
+    """Status, the cookies that are set, and the text."""
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=CALL_SECONDS)
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        cookies = [value.split(";")[0] for value in response.headers.get_all("set-cookie", [])]
+        return response.status, "; ".join(cookies), response.read().decode()
+    finally:
+        connection.close()
 
 
 # ── the host's command line ──

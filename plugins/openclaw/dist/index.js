@@ -9,6 +9,7 @@ import { registerLifecycle } from "./lifecycle.js";
 import { registerMethods } from "./methods.js";
 import { registerRuntime, running } from "./runtime.js";
 import { settingsOf } from "./settings.js";
+import { registerStatusPage } from "./status-page.js";
 import { registerTools } from "./tools.js";
 import { registerTurns } from "./turns.js";
 export default {
@@ -27,6 +28,7 @@ export default {
             return;
         registerRuntime(api, settings, agents);
         registerLifecycle(api, running);
+        registerStatusPage(api, memory, agents, settings.level);
         if (settings.level === "capture")
             return;
         registerTools(api, memory, agents);

@@ -140,6 +140,16 @@ export interface HostApi {
   registerContextEngine(id: string, factory: (context: object) => unknown): void;
   registerAgentToolResultMiddleware?(handler: (...values: never[]) => unknown, options?: object): void;
   registerMemoryCapability?(capability: object): void;
+  registerHttpRoute?(route: HttpRoute): void;
+  session?: { controls?: { registerControlUiDescriptor?(descriptor: object): void } };
+}
+
+export interface HttpRoute {
+  path: string;
+  auth: "gateway" | "plugin";
+  match?: "exact" | "prefix";
+  /** True: the request is answered. */
+  handler(request: import("node:http").IncomingMessage, response: import("node:http").ServerResponse): Promise<boolean>;
 }
 
 export interface GatewayRequest {

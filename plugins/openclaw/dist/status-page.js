@@ -1,0 +1,70 @@
+import { everyStatus, trouble } from "./answers.js";
+import { statusLines } from "./dashboard.js";
+const PATH = "/plugins/offbook/status";
+const MOST_AGENTS = 20;
+const HEADERS = {
+    "content-type": "text/html; charset=utf-8",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+};
+const STYLE = ":root{color-scheme:light dark}body{font:14px/1.5 system-ui,sans-serif;margin:1.5rem}pre{overflow-x:auto;line-height:1.4}";
+/** Whoever may read the host's state sees the page: the host checks that, for the tab and for the request. */
+export function registerStatusPage(api, memory, agents, level) {
+    const controls = api.session?.controls;
+    if (!api.registerHttpRoute || !controls?.registerControlUiDescriptor)
+        return;
+    api.registerHttpRoute({
+        path: PATH,
+        auth: "gateway",
+        match: "exact",
+        handler: (request, response) => answered(request, response, memory, agents, level),
+    });
+    controls.registerControlUiDescriptor({
+        surface: "tab",
+        id: "status",
+        label: "Offbook",
+        description: "How your agents' memory stands.",
+        icon: "brain",
+        group: "agent",
+        path: PATH,
+        requiredScopes: ["operator.read"],
+    });
+}
+async function answered(request, response, memory, agents, level) {
+    if (request.method !== "GET" && request.method !== "HEAD") {
+        response.writeHead(405, { allow: "GET, HEAD" }).end();
+        return true;
+    }
+    const sections = request.method === "GET" ? await sectionsOf(memory(), agents()).catch((error) => [trouble(error)]) : [];
+    response.writeHead(200, HEADERS).end(request.method === "GET" ? page(level, sections) : undefined);
+    return true;
+}
+async function sectionsOf(memory, agents) {
+    const { statuses, notes } = await everyStatus(memory, agents);
+    const now = new Date();
+    const left = statuses.length - MOST_AGENTS;
+    return [
+        ...statuses.slice(0, MOST_AGENTS).map((status) => statusLines(status, now)),
+        ...(left > 0 ? [`… and ${left} more: openclaw offbook status`] : []),
+        ...notes,
+    ];
+}
+/** Every text in it is escaped: names of agents and words of errors are not ours. */
+export function page(level, sections) {
+    const body = sections.map((text) => `<pre>${escaped(text)}</pre>`).join("\n");
+    return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Offbook</title><style>${STYLE}</style></head>
+<body>
+<h1>Offbook</h1>
+<p>Level: ${escaped(level)}. <a href="${PATH}">Refresh</a></p>
+${body}
+</body>
+</html>
+`;
+}
+function escaped(text) {
+    return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}
