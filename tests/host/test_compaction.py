@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.host.checks import long_text
+from tests.host.checks import long_text, session_status
 from tests.host.conftest import PLUGIN_DIR
 from tests.host.gateway import Gateway
 from tests.host.host_config import Setup
@@ -18,7 +18,8 @@ from tests.host.transcripts import events, transcript
 
 MODEL_SECONDS = 5.0
 FILLED_TOKENS = 16_400
-SLOW_TURNS = 5
+BEFORE_A_SWAP_TOKENS = 13_000
+SLOW_TURNS, MOST_TURNS = 5, 40
 LINES = 32
 table: dict[str, list[float]] = {}
 
@@ -28,13 +29,14 @@ def setup(provider: OffbookProvider) -> Setup:
     return Setup(plugin_dir=PLUGIN_DIR, plugin_config={"home": str(provider.home)})
 
 
-def fill(gateway: Gateway, model: ScriptedModel, session: str) -> int:
+def fill(gateway: Gateway, model: ScriptedModel, session: str, tokens: int) -> int:
     """Speak quickly until the window is nearly full: in how many turns."""
     model.reply = lambda request: Text(f"Noted, request {len(model.requests)}.")
     turn = 0
-    while turn == 0 or model.requests[-1].prompt_tokens < FILLED_TOKENS:
+    while turn == 0 or model.requests[-1].prompt_tokens < tokens:
         gateway.turn(session, long_text(turn, LINES))
         turn += 1
+        assert turn < MOST_TURNS
     return turn
 
 
@@ -55,7 +57,7 @@ def compactions(gateway: Gateway, key: str) -> int:
 def test_the_hosts_own_compaction_holds_a_turn_up(gateway: Gateway, model: ScriptedModel, level: str) -> None:
     gateway.set_level(level)
     session = f"filled-{level}"
-    turn = fill(gateway, model, session)
+    turn = fill(gateway, model, session, FILLED_TOKENS)
     table[level] = []
     for slow in range(SLOW_TURNS):
         table[level].append(timed(gateway, model, session, turn + slow))
@@ -70,9 +72,12 @@ def test_a_hot_swap_holds_no_turn_up_and_what_is_shown_is_an_exact_cover(
 ) -> None:
     gateway.set_level("hot-swap")
     since = len(model.requests)
-    turn = fill(gateway, model, "filled-hot-swap")
-    table["hot-swap"] = [timed(gateway, model, "filled-hot-swap", turn + slow) for slow in range(SLOW_TURNS)]
+    turn = fill(gateway, model, "filled-hot-swap", BEFORE_A_SWAP_TOKENS)
     key = "agent:main:filled-hot-swap"
+    seconds = table["hot-swap"] = []
+    while len(seconds) < SLOW_TURNS or session_status(provider, key)["generation"] < 1:
+        seconds.append(timed(gateway, model, "filled-hot-swap", turn + len(seconds)))
+        assert len(seconds) < MOST_TURNS
     # One model call a turn: none of them was for a summary.
     assert all(request.is_turn for request in model.requests[since:])
     users = sum(entry.message["role"] == "user" for entry in transcript(gateway, key))
@@ -96,8 +101,8 @@ def test_a_hot_swap_holds_no_turn_up_and_what_is_shown_is_an_exact_cover(
     # A turn that waits for a summary takes two model calls and more. The machine may be busy: the others say how busy.
     if {"off", "capture"} <= table.keys():
         assert max(table["hot-swap"]) < min(max(table["off"]), max(table["capture"]))
-    for name, seconds in table.items():
-        print(f"{name:>9}: " + "  ".join(f"{one:5.1f}" for one in seconds))
+    for name, each in table.items():
+        print(f"{name:>9}: " + "  ".join(f"{one:5.1f}" for one in each))
 
 
 def assert_shown_from(request: Request, memory: str, entries: list, first_seq: int) -> None:

@@ -15,7 +15,6 @@ from offbook.models.bert_weights import HEADS, MATRICES, BertWeights
 
 LENGTHS = (12, 16, 24, 32, 48, 64, 80, 96, 132, 192, 288)
 """Texts are padded to one of these, so that few shapes have to be compiled."""
-UNKNOWN, FIRST_PIECE = 100, 104
 DROPOUT, WARM_UP = 0.1, 0.06
 
 Weights = dict[str, Any]
@@ -30,7 +29,7 @@ class Training(NamedTuple):
     seed: int = 1
 
 
-def hidden(weights: Weights, pieces: Any, types: Any, key: Any, words_dropped: float = 0.0) -> Any:
+def hidden(weights: Weights, pieces: Any, types: Any, key: Any) -> Any:
     """A row for each piece of each text. `key` is None where nothing is trained."""
     import jax
     import jax.numpy as jnp
@@ -49,9 +48,6 @@ def hidden(weights: Weights, pieces: Any, types: Any, key: Any, words_dropped: f
     count, length = pieces.shape
     width = weights["words"].shape[1]
     is_there = (pieces > 0)[:, None, None, :]
-    if key is not None and words_dropped:
-        is_lost = jax.random.bernoulli(jax.random.fold_in(key, 99), words_dropped, pieces.shape)
-        pieces = jnp.where(is_lost & (pieces >= FIRST_PIECE), UNKNOWN, pieces)
     rows = weights["words"][pieces] + weights["positions"][:length] + weights["types"][types]
     rows = dropped(norm(rows, "embeddings.LayerNorm"), 0)
     for at in range(layers_of(weights)):
@@ -74,8 +70,10 @@ def hidden(weights: Weights, pieces: Any, types: Any, key: Any, words_dropped: f
 
 def mean(rows: Any, pieces: Any) -> Any:
     """Of the rows of each text, without what it is padded with."""
+    import jax.numpy as jnp
+
     is_there = (pieces > 0)[..., None]
-    return (rows * is_there).sum(1) / is_there.sum(1)
+    return (rows * is_there).sum(1) / jnp.maximum(1, is_there.sum(1))
 
 
 def layers_of(weights: Weights) -> int:

@@ -37,7 +37,7 @@ OF_ORDINARY = 0.6
 """Weight of a pair of an ordinary conversation: a few of them do replace."""
 FRAMES_MIXED_IN = 3_000
 ON_FRAMES, ON_PAIRS, GOING_ON = Training(1, 1.5e-4), Training(5, 1.5e-4), Training(1, 4e-5)
-NEWEST_CASES, OF_THE_REST = 4_800, 0.25
+NEWEST_CASES, OF_THE_REST = 4_100, 0.12
 """What one epoch of `--from` reads: the pairs of the newest cases, and a share of all that was read before."""
 FIXED = ("words", "positions")
 NAMES = {"head.weight": "relation.weight", "head.bias": "relation.bias"}

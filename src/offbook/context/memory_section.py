@@ -43,7 +43,7 @@ WHO, HOLDS, STORY = "Who they are:", "What holds:", "The story so far, oldest fi
 PINNED_CHARS, STATE_CHARS, LESSON_CHARS, BEFORE_CHARS = 500, 1_200, 400, 200
 NAME_CHARS = 60
 OWN_SPEAKER = "I"
-STATED, OWN, LEAST_KEEP, LEAST_KEEP_OF_EVENTS = 0.5, 0.6, 0.4, 0.25
+STATED, OWN, LEAST_KEEP, LEAST_KEEP_OF_EVENTS = 0.5, 0.8, 0.65, 0.4
 """How likely a sentence must be stated, in the speaker's own voice, and worth keeping, to be told in the story."""
 TOLD: tuple[StatementKind, ...] = ("fact", "preference", "constraint", "feeling")
 HAPPENED: tuple[StatementKind, ...] = ("outcome", "decision")

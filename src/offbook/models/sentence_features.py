@@ -11,7 +11,7 @@ from zlib import crc32
 
 from offbook.model.sentences import Sentence
 
-SIZE = 1 << 15
+SIZE = 1 << 17
 """Of the table of weights: features are hashed into it."""
 MOST_WORDS = 60
 """Read of a sentence."""

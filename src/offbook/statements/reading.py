@@ -17,10 +17,10 @@ from offbook.search.words import terms
 
 NOTES_FROM = "memory:"
 """How the origin of a note begins that was taken over from another memory: a person or an agent chose to keep it."""
-KEPT = 0.55
+KEPT = 0.65
 """How likely a sentence must matter in another conversation to be learnt at all; `lessons.minConfidence` says from
 where on it is told."""
-OWN = 0.5
+OWN = 0.76
 FEWEST_TERMS = 2
 LONGEST_CHARS = 400
 SHORT_TERMS = 4

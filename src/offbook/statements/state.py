@@ -106,8 +106,8 @@ def advanced(state: WorkingState, turns: Sequence[Turn]) -> WorkingState:
 
 
 def _is_trifle(goal: Kept) -> bool:
-    """Not come back to, and only stated, or asked in a few words and answered."""
-    return goal.turns < 2 and (goal.sort == "stated" or (goal.is_answered and len(goal.words) < TRIFLE_WORDS))
+    """Only stated; or asked in a few words, answered and not come back to."""
+    return goal.sort == "stated" or (goal.turns < 2 and goal.is_answered and len(goal.words) < TRIFLE_WORDS)
 
 
 def _record(kind: StateKind, text: str, turn: Turn, first_seq: int | None = None) -> StateRecord:

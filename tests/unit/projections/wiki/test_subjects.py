@@ -26,7 +26,7 @@ def house(store: SqliteStore, blobs: BlobFiles, tmp_path: Path) -> House:
 
 async def talk(store: SqliteStore) -> None:
     await add(store, on_day("I hired Oksana and her husband Danylo last week."), scope=FIRST)
-    await add(store, on_day("Yesterday Oksana said she wants to bake kumquat cakes.", 1), scope=SECOND)
+    await add(store, on_day("Oksana bakes kumquat cakes for the shop, our best ones.", 1), scope=SECOND)
     await add(store, on_day("I gave Oksana a raise and paid Danylo for the van.", 2), scope=SECOND)
 
 
@@ -46,7 +46,7 @@ async def test_people_have_pages_that_lead_to_where_it_was_said_and_to_each_othe
         text.startswith("I hired Oksana and her husband Danylo last week: session first") for text in index.texts
     )
     day = read(house.log("2026-03-03").read_text())
-    assert day.headings[1].startswith("Session second: Yesterday Oksana said")
+    assert day.headings[1].startswith("Session second: Oksana bakes kumquat cakes")
     assert broken_links(house.folder) == []
     before = house.stamps()
     assert await house.settle(wiki) == {}
