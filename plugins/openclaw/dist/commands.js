@@ -13,9 +13,12 @@ const HELP = `Offbook, the agent's memory:
 /offbook recall <words>   what was said about it
 /offbook topics           what this agent's conversations are about
 /offbook state            goals, open matters and what stays in mind, here
+/offbook dashboard        a picture of every agent's memory
+/offbook pin <keyword|session:KEY>     keep it from ageing; /offbook unpin <…> takes it back
+/offbook cross on|off     search across agents
 /offbook level            off, capture, recall or hot-swap, and how to change it
-/swap-status  /swap-dashboard  /swap-promote <keyword|session:KEY>  /swap-cross on|off`;
-const SAY_WHAT_TO_PIN = "Say what to pin: /swap-promote <keyword>, or /swap-promote session:KEY.";
+The same by other names: /swap-status  /swap-dashboard  /swap-promote  /swap-cross`;
+const SAY_WHAT_TO_PIN = "Say what to pin: /offbook pin <keyword>, or /offbook pin session:KEY.";
 const LEVELS_TOLD = `off: nothing is recorded
 capture: every message is recorded
 recall: and comes to mind before each turn
@@ -37,18 +40,31 @@ export function registerCommands(api, memory, agents, report) {
         return fenced(statusLines(found, new Date()));
     };
     register("swap-status", "How this agent's memory stands", false, status);
-    register("swap-dashboard", "A picture of every agent's memory", false, () => dashboardText(memory(), agents()));
-    register("swap-promote", "Pin: /swap-promote <keyword|session:KEY>; undo: unpin <…>", true, async (words, caller) => words ? promote(memory(), caller, pinned(words)) : SAY_WHAT_TO_PIN);
-    register("swap-cross", "Search across agents: /swap-cross on|off", true, (words, caller) => cross(memory(), caller, words.toLowerCase() || "status"));
-    register("offbook", "Memory: status, doctor, recall, topics, state, level, help", true, (words, caller) => offbook(words, caller, memory(), status, report()));
+    const dashboard = () => dashboardText(memory(), agents());
+    const pin = async (words, caller) => (words ? promote(memory(), caller, pinned(words)) : SAY_WHAT_TO_PIN);
+    const crossing = (words, caller) => cross(memory(), caller, words.toLowerCase() || "status");
+    register("swap-dashboard", "A picture of every agent's memory", false, dashboard);
+    register("swap-promote", "Pin: /swap-promote <keyword|session:KEY>; undo: unpin <…>", true, pin);
+    register("swap-cross", "Search across agents: /swap-cross on|off", true, crossing);
+    const shared = {
+        "": status,
+        status,
+        dashboard,
+        pin,
+        unpin: (words, caller) => pin(words && `unpin ${words}`, caller),
+        cross: crossing,
+    };
+    register("offbook", "Memory: status, doctor, recall, topics, state, dashboard, pin, cross, level, help", true, (words, caller) => offbook(words, caller, memory(), shared, report()));
 }
-async function offbook(words, caller, memory, status, told) {
-    const [verb = "", rest = ""] = words.split(/\s+(.*)/s);
+async function offbook(words, caller, memory, shared, told) {
+    const [said = "", rest = ""] = words.split(/\s+(.*)/s);
+    const verb = said.toLowerCase();
     const { agentId } = caller;
-    switch (verb.toLowerCase()) {
+    const answer = Object.hasOwn(shared, verb) ? await shared[verb](rest, caller) : undefined;
+    switch (verb) {
         case "":
         case "status":
-            return `${await status("", caller)}\nLevel: ${told.level ?? "unknown"}. /offbook help lists what else there is.`;
+            return `${answer}\nLevel: ${told.level ?? "unknown"}. /offbook help lists what else there is.`;
         case "doctor":
             return doctor(told, await memory.call("ping", {}, ASK_DEADLINE_MS).then(() => null, trouble), memory.endpoint);
         case "recall":
@@ -64,7 +80,7 @@ async function offbook(words, caller, memory, status, told) {
         case "help":
             return HELP;
         default:
-            return `There is no /offbook ${quoted(verb, 40)}.\n${HELP}`;
+            return answer ?? `There is no /offbook ${quoted(said, 40)}.\n${HELP}`;
     }
 }
 /** `session:KEY`, else a keyword; `unpin …` before either takes it back. */

@@ -16,8 +16,9 @@ const HOST_TOKENS_PER_IMAGE = 2_500;
 export function print(message) {
     return typeof message.timestamp === "number" ? `${message.role}|${message.timestamp}|${message.toolCallId ?? ""}` : "";
 }
-/** The messages to show: the section of memory that stays between swaps, what the last swap left, and the host's messages. */
-export function assembled(messages, window, memory) {
+/** The messages to show: the section of memory that stays between swaps, what the last swap left, and the host's messages. Where
+ * nothing was said yet, the memory is of this moment. */
+export function assembled(messages, window, memory, now = Date.now()) {
     const theirs = withoutOurs(messages);
     const from = window === undefined ? -1 : firstShown(theirs, window);
     const isWindowed = window !== undefined && from >= 0;
@@ -27,9 +28,11 @@ export function assembled(messages, window, memory) {
     const rest = [...restored, ...(isWindowed ? shown.map((message) => shortenedAs(message, window)) : shown)];
     if (own === "")
         return rest;
-    const leading = [said("user", BOUNDARY, rest[0]), said("assistant", own, rest[0])];
+    const before = theirs === messages ? undefined : messages[0]?.timestamp;
+    const at = rest[0]?.timestamp === undefined ? before ?? window?.swappedAt ?? now : rest[0].timestamp - 1;
+    const leading = [said("user", BOUNDARY, at), said("assistant", own, at)];
     // Providers want the user to speak after the assistant.
-    return rest.length > 0 && rest[0]?.role !== "user" ? [...leading, said("user", GOES_ON, rest[0]), ...rest] : [...leading, ...rest];
+    return rest.length > 0 && rest[0]?.role !== "user" ? [...leading, said("user", GOES_ON, at), ...rest] : [...leading, ...rest];
 }
 /** What a swap's answer means for the host's messages: where they go on, and what stands for those before. */
 export function windowOf(swapped, messages, now) {
@@ -131,8 +134,7 @@ function isBefore(first) {
     return (message) => from === undefined || (message.timestamp ?? 0) < from;
 }
 /** Words of ours. They bear the time of what they stand before: the same bytes whenever they are built. */
-function said(role, text, before) {
-    const timestamp = (before?.timestamp ?? 1) - 1;
+function said(role, text, timestamp) {
     if (role === "user")
         return { role, content: text, timestamp };
     return { role, content: [{ type: "text", text }], timestamp, stopReason: "stop", usage: NO_USAGE, api: "offbook", provider: "offbook", model: "offbook" };

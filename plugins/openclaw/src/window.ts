@@ -43,8 +43,11 @@ export function print(message: HostMessage): string {
   return typeof message.timestamp === "number" ? `${message.role}|${message.timestamp}|${message.toolCallId ?? ""}` : "";
 }
 
-/** The messages to show: the section of memory that stays between swaps, what the last swap left, and the host's messages. */
-export function assembled(messages: readonly HostMessage[], window: Window | undefined, memory: string): HostMessage[] {
+/** The messages to show: the section of memory that stays between swaps, what the last swap left, and the host's messages. Where
+ * nothing was said yet, the memory is of this moment. */
+export function assembled(
+  messages: readonly HostMessage[], window: Window | undefined, memory: string, now = Date.now(),
+): HostMessage[] {
   const theirs = withoutOurs(messages);
   const from = window === undefined ? -1 : firstShown(theirs, window);
   const isWindowed = window !== undefined && from >= 0;
@@ -53,9 +56,11 @@ export function assembled(messages: readonly HostMessage[], window: Window | und
   const restored = isWindowed ? window.restored : [];
   const rest = [...restored, ...(isWindowed ? shown.map((message) => shortenedAs(message, window)) : shown)];
   if (own === "") return rest;
-  const leading = [said("user", BOUNDARY, rest[0]), said("assistant", own, rest[0])];
+  const before = theirs === messages ? undefined : messages[0]?.timestamp;
+  const at = rest[0]?.timestamp === undefined ? before ?? window?.swappedAt ?? now : rest[0].timestamp - 1;
+  const leading = [said("user", BOUNDARY, at), said("assistant", own, at)];
   // Providers want the user to speak after the assistant.
-  return rest.length > 0 && rest[0]?.role !== "user" ? [...leading, said("user", GOES_ON, rest[0]), ...rest] : [...leading, ...rest];
+  return rest.length > 0 && rest[0]?.role !== "user" ? [...leading, said("user", GOES_ON, at), ...rest] : [...leading, ...rest];
 }
 
 /** What a swap's answer means for the host's messages: where they go on, and what stands for those before. */
@@ -167,8 +172,7 @@ function isBefore(first: HostMessage | undefined): (message: HostMessage) => boo
 }
 
 /** Words of ours. They bear the time of what they stand before: the same bytes whenever they are built. */
-function said(role: "user" | "assistant", text: string, before: HostMessage | undefined): HostMessage {
-  const timestamp = (before?.timestamp ?? 1) - 1;
+function said(role: "user" | "assistant", text: string, timestamp: number): HostMessage {
   if (role === "user") return { role, content: text, timestamp };
   return { role, content: [{ type: "text", text }], timestamp, stopReason: "stop", usage: NO_USAGE, api: "offbook", provider: "offbook", model: "offbook" };
 }

@@ -122,6 +122,21 @@ test("pins by keyword, by session, and back", async () => {
   ]);
 });
 
+test("the same under one name", async () => {
+  const { say, memory } = world({
+    pin: { changed: 2, entryIds: ["m1", "m2"] },
+    unpin: { changed: 1, entryIds: ["m1"] },
+    cross: { enabled: true, agents: ["ops"] },
+  });
+  assert.match(await say("/offbook pin gateway port"), /Pinned 2 messages/);
+  assert.match(await say("/offbook Unpin session:agent:main:main"), /Unpinned 1 message/);
+  for (const words of ["pin", "unpin"]) assert.match(await say(`/offbook ${words}`), /Say what to pin: \/offbook pin/);
+  assert.match(await say("/offbook cross on"), /is on for main/);
+  assert.equal(await say("/offbook dashboard"), await say("/swap-dashboard"));
+  assert.match(await say("/offbook constructor"), /There is no \/offbook/);
+  assert.deepEqual(memory.calls.filter(([verb]) => verb !== "status").map(([verb]) => verb), ["pin", "unpin", "cross"]);
+});
+
 test("cross search on, off, and how it is", async () => {
   const { memory, say } = world({
     cross: ({ enabled }) => ({ enabled: enabled ?? true, agents: enabled === false ? [] : ["ops"] }),

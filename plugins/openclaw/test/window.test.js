@@ -39,6 +39,12 @@ test("without a swap and without memory the messages are the host's own", () => 
   assert.deepEqual(assembled(messages, undefined, ""), messages);
 });
 
+test("where nothing was said yet, the memory bears the time of its making, and keeps it", () => {
+  const once = assembled([], undefined, "stable", 1_700_000_000_000);
+  assert.deepEqual(once.map((message) => message.timestamp), [1_700_000_000_000, 1_700_000_000_000]);
+  assert.deepEqual(assembled(once, undefined, "stable", 1_800_000_000_000), once);
+});
+
 test("every message is shown once: in memory before the cut, as the host has it from there on", () => {
   for (let seed = 1; seed <= 200; seed += 1) {
     const pick = random(seed);
