@@ -88,6 +88,7 @@ def shared_gateway(host: Host) -> Iterator[Gateway]:
 
 @pytest.fixture(scope="module")
 def gateway(shared_gateway: Gateway, model: ScriptedModel, setup: Setup) -> Iterator[Gateway]:
+    shared_gateway.clear()
     shared_gateway.use(model, setup)
     yield shared_gateway
     shared_gateway.retire()

@@ -104,12 +104,15 @@ class Gateway:
             self.start()
 
     def retire(self) -> None:
-        """What was used is over: the plugin lets go of all it kept, and the sessions spoken in are taken."""
+        """What was used is over: the plugin lets go, and the sessions spoken in are taken."""
         if self._running():
             self.set_level("off")
-        shutil.rmtree(self.plugin_state, ignore_errors=True)
         self._of_earlier_files |= self._spoken_in
         self._spoken_in = set()
+
+    def clear(self) -> None:
+        """The plugin kept nothing. Not when it is retired: it still writes where it was when it has let go."""
+        shutil.rmtree(self.plugin_state, ignore_errors=True)
 
     def start(self) -> float:
         """Starts it and waits until it is ready: how many seconds that took."""
