@@ -111,7 +111,10 @@ class Gateway:
         self._spoken_in = set()
 
     def clear(self) -> None:
-        """The plugin kept nothing. Not when it is retired: it still writes where it was when it has let go."""
+        """The plugin kept nothing. Not when it is retired: it still writes where it was, until it gives up its lock."""
+        deadline = time.monotonic() + STOP_SECONDS
+        while self._running() and (self.plugin_state / "lock").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
         shutil.rmtree(self.plugin_state, ignore_errors=True)
 
     def start(self) -> float:
@@ -230,11 +233,13 @@ class Gateway:
             log = self.log_text()
             if refused := RESTARTS.search(log, seen):
                 raise HostFailed(refused[0])
-            if NOT_RELOADED.search(log, seen):
-                seen = len(log)
+            if RELOADED.search(log, seen):
+                return True
+            if failed := NOT_RELOADED.search(log, seen):
+                seen = failed.end()
                 time.sleep(1)
                 self._write_config()
-            return bool(RELOADED.search(log, seen))
+            return False
 
         self.wait_until(holds, "running with the changed configuration")
 

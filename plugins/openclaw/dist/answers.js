@@ -21,7 +21,7 @@ export function callerOf(context, agents) {
 }
 /** How memory stands for every agent of the host and every other the provider knows, and who could not be asked.
  * Rejects only where nobody could. */
-export async function everyStatus(memory, agents) {
+export async function everyStatus(memory, agents, most = MOST_ASKED) {
     const statuses = [];
     const notes = [];
     let failure;
@@ -38,7 +38,7 @@ export async function everyStatus(memory, agents) {
     await ask(own.slice(0, 1)); // tells of the others
     if (statuses.length === 0)
         throw failure;
-    const others = [...new Set([...own, ...statuses[0].agents])].slice(1, MOST_ASKED);
+    const others = [...new Set([...own, ...statuses[0].agents])].slice(1, most);
     for (let from = 0; from < others.length; from += ASKED_AT_ONCE)
         await ask(others.slice(from, from + ASKED_AT_ONCE));
     return { statuses, notes: notes.slice(0, 3) };

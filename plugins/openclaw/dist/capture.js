@@ -137,6 +137,7 @@ export function capture(outbox, wake, provider, readTranscript, cursors, report)
         if (isIn) {
             ahead.add(id);
             report.captured(place.sessionKey, id);
+            report.outbox(outbox);
         }
         else {
             fullBytes = outbox.bytes;

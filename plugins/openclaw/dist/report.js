@@ -78,12 +78,10 @@ export function openReport(folder, about, now = () => new Date()) {
     return {
         captured: noted((sessionKey, entryId) => {
             data.capture.messages += 1;
-            data.capture.waiting += 1;
             Object.assign(data.capture, { lastAt: at(), lastEntryId: entryId, lastSessionKey: sessionKey });
         }),
         delivered: noted((messages) => {
             data.capture.delivered += messages;
-            data.capture.waiting = Math.max(0, data.capture.waiting - messages);
             data.capture.lastDeliveredAt = at();
         }),
         refused: noted(() => {

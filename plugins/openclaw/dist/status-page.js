@@ -10,7 +10,7 @@ const HEADERS = {
     "x-content-type-options": "nosniff",
 };
 const STYLE = ":root{color-scheme:light dark}body{font:14px/1.5 system-ui,sans-serif;margin:1.5rem}pre{overflow-x:auto;line-height:1.4}";
-/** Whoever may read the host's state sees the page: the host checks that, for the tab and for the request. */
+/** The tab is for whoever may read the host's state; the page answers whoever the gateway lets in. */
 export function registerStatusPage(api, memory, agents, level) {
     const controls = api.session?.controls;
     if (!api.registerHttpRoute || !controls?.registerControlUiDescriptor)
@@ -42,11 +42,11 @@ async function answered(request, response, memory, agents, level) {
     return true;
 }
 async function sectionsOf(memory, agents) {
-    const { statuses, notes } = await everyStatus(memory, agents);
+    const { statuses, notes } = await everyStatus(memory, agents, MOST_AGENTS);
     const now = new Date();
-    const left = statuses.length - MOST_AGENTS;
+    const left = new Set([...agents, ...(statuses[0]?.agents ?? [])]).size - MOST_AGENTS;
     return [
-        ...statuses.slice(0, MOST_AGENTS).map((status) => statusLines(status, now)),
+        ...statuses.map((status) => statusLines(status, now)),
         ...(left > 0 ? [`… and ${left} more: openclaw offbook status`] : []),
         ...notes,
     ];

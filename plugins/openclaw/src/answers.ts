@@ -42,7 +42,7 @@ export interface Statuses {
 
 /** How memory stands for every agent of the host and every other the provider knows, and who could not be asked.
  * Rejects only where nobody could. */
-export async function everyStatus(memory: Provider, agents: readonly string[]): Promise<Statuses> {
+export async function everyStatus(memory: Provider, agents: readonly string[], most = MOST_ASKED): Promise<Statuses> {
   const statuses: Status[] = [];
   const notes: string[] = [];
   let failure: unknown;
@@ -56,7 +56,7 @@ export async function everyStatus(memory: Provider, agents: readonly string[]): 
   const own = agents.length ? [...new Set(agents)] : ["main"];
   await ask(own.slice(0, 1)); // tells of the others
   if (statuses.length === 0) throw failure;
-  const others = [...new Set([...own, ...statuses[0]!.agents])].slice(1, MOST_ASKED);
+  const others = [...new Set([...own, ...statuses[0]!.agents])].slice(1, most);
   for (let from = 0; from < others.length; from += ASKED_AT_ONCE) await ask(others.slice(from, from + ASKED_AT_ONCE));
   return { statuses, notes: notes.slice(0, 3) };
 }

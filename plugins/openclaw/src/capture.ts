@@ -203,6 +203,7 @@ export function capture(
     if (isIn) {
       ahead.add(id);
       report.captured(place.sessionKey, id);
+      report.outbox(outbox);
     } else {
       fullBytes = outbox.bytes;
       report.problem("the outbox is full", `messages of ${place.sessionKey} stay in the host's transcript until there is room`);

@@ -42,7 +42,7 @@ const HELP = `Offbook, the agent's memory:
 /offbook level            off, capture, recall or hot-swap, and how to change it
 The same by other names: /swap-status  /swap-dashboard  /swap-promote  /swap-cross`;
 
-const SAY_WHAT_TO_PIN = "Say what to pin: /offbook pin <keyword>, or /offbook pin session:KEY.";
+const SAY_WHAT_TO_PIN = "Say what to pin or unpin: /offbook pin <keyword>, or /offbook pin session:KEY.";
 
 const LEVELS_TOLD = `off: nothing is recorded
 capture: every message is recorded

@@ -179,12 +179,10 @@ export function openReport(folder: string, about: About, now: () => Date = () =>
   return {
     captured: noted((sessionKey: string, entryId: string) => {
       data.capture.messages += 1;
-      data.capture.waiting += 1;
       Object.assign(data.capture, { lastAt: at(), lastEntryId: entryId, lastSessionKey: sessionKey });
     }),
     delivered: noted((messages: number) => {
       data.capture.delivered += messages;
-      data.capture.waiting = Math.max(0, data.capture.waiting - messages);
       data.capture.lastDeliveredAt = at();
     }),
     refused: noted(() => {

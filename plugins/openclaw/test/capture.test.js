@@ -59,7 +59,7 @@ function world({ written = 0, stored = [], room = Infinity, isAway = false, path
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
-  const report = { captured() {}, problem: (what) => problems.push(what) };
+  const report = { captured() {}, outbox() {}, problem: (what) => problems.push(what) };
   const cursors = openCursors(path, "here", async () => {}, () => {});
   const taken = capture(outbox, () => {}, provider, readTranscript, cursors, report);
   return { taken, sent, problems, transcript, write, state, cursors };

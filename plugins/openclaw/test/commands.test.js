@@ -130,7 +130,7 @@ test("the same under one name", async () => {
   });
   assert.match(await say("/offbook pin gateway port"), /Pinned 2 messages/);
   assert.match(await say("/offbook Unpin session:agent:main:main"), /Unpinned 1 message/);
-  for (const words of ["pin", "unpin"]) assert.match(await say(`/offbook ${words}`), /Say what to pin: \/offbook pin/);
+  for (const words of ["pin", "unpin"]) assert.match(await say(`/offbook ${words}`), /Say what to pin or unpin: \/offbook pin/);
   assert.match(await say("/offbook cross on"), /is on for main/);
   assert.equal(await say("/offbook dashboard"), await say("/swap-dashboard"));
   assert.match(await say("/offbook constructor"), /There is no \/offbook/);

@@ -42,6 +42,15 @@ def test_a_new_goal_of_substance_takes_the_place_of_the_old_and_small_talk_does_
     assert told(state, "goal") == [second]
 
 
+def test_what_was_only_stated_is_no_goal_though_they_come_back_to_it() -> None:
+    said = turns(
+        ("user", "My favourite restaurant is Kyoto Garden."),
+        ("assistant", "Good to know."),
+        ("user", "My favourite restaurant is Trattoria Sole."),
+    )
+    assert told(after(*said), "goal") == []
+
+
 def test_an_answered_trifle_is_no_goal_and_an_open_question_is_open() -> None:
     question = "What is another word for diligent?"
     asked = after(*turns(("user", question)))
