@@ -33,6 +33,11 @@ class LoopThread:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._running_loop())
         try:
             return future.result()
+        except RuntimeError as error:
+            # Python's own: an interrupt while the wait begins leaves its lock released, and the release fails.
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise error.__context__ from None
+            raise
         finally:
             future.cancel()  # for the caller who was interrupted; one that is done takes no notice
 
