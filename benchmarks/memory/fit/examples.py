@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 Relation = Literal["replaces", "repeats", "other"]
@@ -28,6 +30,16 @@ class Examples(NamedTuple):
     ordinary: list[Example]
     held_out: list[Example]
     """Of the cases."""
+
+
+def save_examples(examples: Examples, path: Path) -> None:
+    path.write_bytes(pickle.dumps({name: [tuple(one) for one in some] for name, some in examples._asdict().items()}))
+
+
+def load_examples(path: Path) -> Examples:
+    """What `save_examples` wrote, and nothing else: it is trusted."""
+    kept = pickle.loads(path.read_bytes())
+    return Examples(**{name: [Example(*one) for one in some] for name, some in kept.items()})
 
 
 def strangers(examples: Sequence[Example], share: float) -> list[Example]:

@@ -12,7 +12,6 @@ product of two thin matrices is kept for each of its matrices. Writes OUT/relati
 from __future__ import annotations
 
 import argparse
-import pickle
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.memory.fit.examples import RELATIONS, REPLACES, Example, Examples, strangers
+from benchmarks.memory.fit.examples import RELATIONS, REPLACES, Example, Examples, load_examples, strangers
 from benchmarks.memory.fit.network import Training, Weights, auc, hidden, length_of, mean, trained, values_of
 from offbook.models.bert_weights import read_weights
 
@@ -59,8 +58,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="the folder to write to")
     parser.add_argument("--from", dest="before", type=Path, help="weights to go on from")
     given = parser.parse_args()
-    kept = pickle.loads(given.pairs.read_bytes())
-    examples = Examples(**{name: [Example(*one) for one in some] for name, some in kept.items()})
+    examples = load_examples(given.pairs)
     base = values_of(read_weights(given.model))
     given.out.mkdir(parents=True, exist_ok=True)
     random.seed(1)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import pickle
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from benchmarks.memory.fit.examples import RELATIONS, Example, Examples, Relation
+from benchmarks.memory.fit.examples import RELATIONS, Example, Examples, Relation, save_examples
 from benchmarks.quality.data import Conversation, Turn, load
 from benchmarks.run import Skipped
 from offbook.models.minilm import MAX_PIECES, WordPiece
@@ -74,9 +73,7 @@ def main() -> None:
     parser.add_argument("--hold-out", action="store_true", help="leave out every eighth case, to judge by")
     given = parser.parse_args()
     examples = read_examples(given.data, hold_out=given.hold_out)
-    given.out.write_bytes(
-        pickle.dumps({name: [tuple(one) for one in some] for name, some in examples._asdict().items()})
-    )
+    save_examples(examples, given.out)
     print(", ".join(f"{len(some)} {name}" for name, some in examples._asdict().items()))
 
 

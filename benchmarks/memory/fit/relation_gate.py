@@ -10,14 +10,13 @@ OUT/relation-gate.npz.
 from __future__ import annotations
 
 import argparse
-import pickle
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.memory.fit.examples import REPLACES, Example, Examples
+from benchmarks.memory.fit.examples import REPLACES, load_examples
 from benchmarks.memory.fit.network import Training, Weights, auc, hidden, length_of, mean, trained, values_of
 from offbook.models import relation_gate
 from offbook.models.bert_weights import read_weights
@@ -45,8 +44,7 @@ def main() -> None:
     parser.add_argument("pairs", type=Path, help="what relation_data wrote")
     parser.add_argument("out", type=Path, help="the folder to write to")
     given = parser.parse_args()
-    kept = pickle.loads(given.pairs.read_bytes())
-    examples = Examples(**{name: [Example(*one) for one in some] for name, some in kept.items()})
+    examples = load_examples(given.pairs)
     base = values_of(read_weights(given.model))
     fitted = [*examples.cases, *examples.pairs, *examples.ordinary]
     written = len(examples.cases) + len(examples.pairs)

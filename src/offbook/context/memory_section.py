@@ -28,6 +28,7 @@ from offbook.model.turn import PartKind, SessionState, TurnMemory, TurnPart
 from offbook.model.types import Message
 from offbook.models.sentence_kinds import read_sentences
 from offbook.models.tokens import estimate_tokens
+from offbook.statements.reading import KEPT
 from offbook.statements.state_text import HEADING as DOING
 from offbook.statements.state_text import rendered
 
@@ -43,8 +44,9 @@ WHO, HOLDS, STORY = "Who they are:", "What holds:", "The story so far, oldest fi
 PINNED_CHARS, STATE_CHARS, LESSON_CHARS, BEFORE_CHARS = 500, 1_200, 400, 200
 NAME_CHARS = 60
 OWN_SPEAKER = "I"
-STATED, OWN, LEAST_KEEP, LEAST_KEEP_OF_EVENTS = 0.5, 0.8, 0.65, 0.4
-"""How likely a sentence must be stated, in the speaker's own voice, and worth keeping, to be told in the story."""
+STATED, OWN, LEAST_KEEP_OF_EVENTS = 0.5, 0.8, 0.4
+"""How likely a sentence must be stated, in the speaker's own voice, to be told in the story; and worth keeping, where
+it tells what happened. Anything else is told where it would be kept as a lesson, too (`KEPT`)."""
 TOLD: tuple[StatementKind, ...] = ("fact", "preference", "constraint", "feeling")
 HAPPENED: tuple[StatementKind, ...] = ("outcome", "decision")
 INTRODUCTION = (
@@ -203,7 +205,7 @@ def _is_told(one: ReadSentence, speaker: str) -> bool:
         return False
     if one.kind in HAPPENED:
         return one.keep >= (0.0 if speaker == OWN_SPEAKER else LEAST_KEEP_OF_EVENTS)
-    return speaker != OWN_SPEAKER and one.kind in TOLD and one.keep >= LEAST_KEEP
+    return speaker != OWN_SPEAKER and one.kind in TOLD and one.keep >= KEPT
 
 
 def _state_part(states: Sequence[SessionState], session_id: str, most_tokens: int) -> TurnPart | None:
