@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
 
 from offbook.context.cover import due, least_rest, left_over, next_merge
 from offbook.context.pending_messages import PendingMessages, warmed
@@ -30,6 +31,14 @@ LEFT_OVER_LOOKED_AT = 300
 RESTORE = "`offbook restore` from a backup made before: the messages they were made of are untouched"
 
 
+class _Stage(NamedTuple):
+    """What there is to do in a session depends on it."""
+
+    last_seq: int
+    is_over: bool
+    is_past: bool
+
+
 class Summaries:
     name = "summaries"
 
@@ -47,7 +56,7 @@ class Summaries:
         self._writer = writer
         self._drafting = drafting
         self._rewriting = SummaryRewriter(store, pending_messages, writer, drafting)
-        self._settled: dict[Scope, tuple[int, bool, bool]] = {}
+        self._settled: dict[Scope, _Stage] = {}
         """Of the sessions with nothing left to do, at which stage that was."""
 
     # ── as a projection ──
@@ -155,9 +164,9 @@ class Summaries:
         async for session in self._sessions(agent_id, session_id):
             through = await self._store.summarised_through(Scope(agent_id=agent_id, session_id=session.session_id))
             tokens = await self._unsummarised_tokens(session, through)
-            boundary = 0 if self._is_over(session) else settings.pruning_boundary_tokens
-            due_tokens = tokens - boundary
-            least = self._least_rest(session, through) if self._is_over(session) else settings.chunk_tokens
+            stage = self._stage(session)
+            due_tokens = tokens - (0 if stage.is_over else settings.pruning_boundary_tokens)
+            least = self._least_rest(session, stage, through) if stage.is_over else settings.chunk_tokens
             if due_tokens >= least:
                 sessions += 1
                 source_tokens += due_tokens
@@ -203,12 +212,13 @@ class Summaries:
         session = await self._store.session(scope)
         if session is None or not session.last_seq:
             return True
-        is_over = self._is_over(session)
+        # Looked at once: one that falls silent meanwhile is looked at again.
+        stage = self._stage(session)
         async with self._pending_messages.following(scope, session, most_chars=PIECE_CHARS) as (pending, has_all):
-            if has_all and is_over:
-                pending.end(self._least_rest(session, pending.summarised_through))
+            if has_all and stage.is_over:
+                pending.end(self._least_rest(session, stage, pending.summarised_through))
             finished = pending.finished
-            boundary = 0 if is_over else self._settings.for_agent(scope.agent_id).pruning_boundary_tokens
+            boundary = 0 if stage.is_over else self._settings.for_agent(scope.agent_id).pruning_boundary_tokens
             rest = pending.rest_tokens
             # So that whoever asks for a context finds the digests made.
             message_spans = pending.message_spans()
@@ -224,30 +234,27 @@ class Summaries:
                 self._pending_messages.forget(scope)  # what it knows may be out of date: the next try reads it anew
                 raise
         merged = await self._merge(scope.agent_id, scope.session_id)
-        if has_all and is_over and len(ready) <= 1 and not merged:
+        if has_all and stage.is_over and len(ready) <= 1 and not merged:
             merged = await self._merge_left_over(scope.agent_id)
         is_done = has_all and len(ready) <= 1 and not merged
         if is_done:
-            self._settled[scope] = self._stage(session)
+            self._settled[scope] = stage
         return is_done
 
     def _has_changed(self, session: Session) -> bool:
         scope = Scope(agent_id=session.agent_id, session_id=session.session_id)
         return self._settled.get(scope) != self._stage(session)
 
-    def _stage(self, session: Session) -> tuple[int, bool, bool]:
-        """What there is to do depends on: how long it is, whether it is over, whether it is past."""
-        return session.last_seq, self._is_over(session), self._is_past(session)
-
-    def _is_over(self, session: Session) -> bool:
-        return session.ended_at is not None or self._is_past(session)
+    def _stage(self, session: Session) -> _Stage:
+        is_past = self._is_past(session)
+        return _Stage(session.last_seq, is_over=is_past or session.ended_at is not None, is_past=is_past)
 
     def _is_past(self, session: Session) -> bool:
         return now() - session.last_at >= self._settings.for_agent(session.agent_id).session.new_session_gap
 
-    def _least_rest(self, session: Session, summarised_through: int) -> int:
+    def _least_rest(self, session: Session, stage: _Stage, summarised_through: int) -> int:
         chunk_tokens = self._settings.for_agent(session.agent_id).chunk_tokens
-        return least_rest(chunk_tokens, is_past=self._is_past(session), has_summaries=summarised_through > 0)
+        return least_rest(chunk_tokens, is_past=stage.is_past, has_summaries=summarised_through > 0)
 
     # ── merging ──
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import apsw
 import pytest
 
 from offbook.api.embedded import open_memory
@@ -13,6 +14,15 @@ from offbook.model.types import Message
 WITHOUT_MODEL = Settings(embedding=Embedding(model="none"))
 """It would be put into the folder meanwhile."""
 LARGE = "a large part " * 10_000
+
+
+def erase_derived(connection: apsw.Connection) -> None:
+    """Whatever the background may have made of the secret and the large part by now."""
+    for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        for _, column, *_ in connection.execute(f"PRAGMA table_info({table})").fetchall():
+            if table not in ("messages", "audit"):
+                said = f"CAST({column} AS TEXT)"
+                connection.execute(f"DELETE FROM {table} WHERE instr({said}, '大象') OR instr({said}, 'large part')")
 
 
 @pytest.fixture

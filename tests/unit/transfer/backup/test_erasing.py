@@ -10,7 +10,7 @@ import pytest
 
 from offbook.model.home import Home
 from offbook.transfer.backup import BackupDamaged, check_archive, erase_in_backup, read_manifest, restore, write_backup
-from tests.unit.transfer.backup.conftest import LARGE
+from tests.unit.transfer.backup.conftest import LARGE, erase_derived
 
 
 @pytest.fixture
@@ -29,8 +29,7 @@ async def the_large_part(database: Path, blobs: Path) -> int:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("UPDATE messages SET content = '\"\"', blobs = NULL, erased = 1 WHERE blobs IS NOT NULL")
     connection.execute("UPDATE messages SET content = '\"gone\"' WHERE content LIKE '%大象%'")
-    for derived in ("session_notes", "agent_notes"):  # the background may have read it by now
-        connection.execute(f"DELETE FROM {derived}")
+    erase_derived(connection)
     connection.close()
     files = [path for path in blobs.rglob("*") if path.is_file()]
     for path in files:

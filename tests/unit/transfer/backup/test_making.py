@@ -13,7 +13,7 @@ import pytest
 from offbook.model.errors import OffbookError, StoreBusy
 from offbook.model.home import Home
 from offbook.transfer.backup import making, write_backup
-from tests.unit.transfer.backup.conftest import LARGE
+from tests.unit.transfer.backup.conftest import LARGE, erase_derived
 
 
 def forget(home: Home) -> None:
@@ -21,8 +21,7 @@ def forget(home: Home) -> None:
     connection = apsw.Connection(str(home.database))
     connection.execute("UPDATE messages SET content = '\"gone\"' WHERE content LIKE '%大象%'")
     connection.execute("UPDATE messages SET content = '\"gone\"', blobs = NULL WHERE blobs IS NOT NULL")
-    for derived in ("session_notes", "agent_notes", "summary_texts"):
-        connection.execute(f"DELETE FROM {derived}")
+    erase_derived(connection)
     connection.execute("INSERT INTO erasures (agent, at, receipt) VALUES (1, 1, '{}')")
     connection.execute("VACUUM")
     connection.close()
