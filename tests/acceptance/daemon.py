@@ -47,7 +47,7 @@ class Reply:
 
 class _SocketConnection(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=30)
+        super().__init__("localhost", timeout=120)
         self._path = path
 
     def connect(self) -> None:
@@ -82,7 +82,7 @@ class Daemon:
     def connection(self, *, over_socket: bool) -> http.client.HTTPConnection:
         if over_socket:
             return _SocketConnection(self.socket)
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
 
     def send(
         self,

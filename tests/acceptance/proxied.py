@@ -93,7 +93,7 @@ def proxied(daemon: Daemon, api: Api, *options: str) -> Iterator[Setup]:
         line = process.stdout.readline()
         yield Setup(daemon, api, next(word for word in line.split() if word.startswith("http")))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
     finally:
         process.kill()
         process.wait()

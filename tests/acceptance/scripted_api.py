@@ -96,7 +96,7 @@ class Api:
 
         self._thread = threading.Thread(target=run, daemon=True, name="scripted API")
         self._thread.start()
-        assert started.wait(10)
+        assert started.wait(120)
 
     @property
     def url(self) -> str:
@@ -104,7 +104,7 @@ class Api:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(120)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -91,7 +91,7 @@ def start() -> Iterator[Start]:
 
 def stop(process: subprocess.Popen[str], name: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
     process.send_signal(name)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=120)
     return process.returncode, output, errors
 
 
@@ -548,7 +548,7 @@ def test_a_backup_that_is_told_to_end_leaves_nothing_behind(folder: Path, start:
     output_of(home, "record", "large", "--jsonl", "-", stdin="\n".join(lines))
     stop(process)
     backup = Offbook("backup", str(place), env=environ(home), stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not list(place.glob(".offbook-backup-*/*.tar.gz")) and time.monotonic() < deadline:
         time.sleep(0.001)
     assert stop(backup)[0] == 143

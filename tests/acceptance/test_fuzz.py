@@ -70,7 +70,7 @@ def daemon() -> Iterator[Daemon]:
             {"role": "tool", "toolCallId": "c", "content": "Nothing there."},
         ]
         assert started.ask("onMessage", sessionId=KNOWN_SESSION, messages=talk).status == 200
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while "L2" not in started.ask("status").json()["summaries"]["counts"]:
             assert time.monotonic() < deadline, "no summaries were made"
             time.sleep(0.05)

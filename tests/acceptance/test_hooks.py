@@ -124,7 +124,7 @@ def stored(daemon: Daemon, key: str) -> list[dict[str, Any]]:
 
 
 def wait_for(daemon: Daemon, key: str, count: int) -> list[dict[str, Any]]:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while len(found := stored(daemon, key)) < count and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(found) == count

@@ -273,7 +273,7 @@ def test_interrupted_it_ends_at_once(daemon: Daemon) -> None:
         process.stdin.flush()
         assert "offbook" in process.stdout.readline()  # it waits for its client now
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == -signal.SIGINT
+        assert process.wait(120) == -signal.SIGINT
 
 
 def test_at_a_terminal_it_says_what_it_waits_for(daemon: Daemon) -> None:
@@ -283,7 +283,7 @@ def test_at_a_terminal_it_says_what_it_waits_for(daemon: Daemon) -> None:
         assert process.stderr is not None
         assert process.stderr.readline() == f"{BY_HAND}\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == -signal.SIGINT
+        assert process.wait(120) == -signal.SIGINT
     os.close(ours)
     os.close(theirs)
 

@@ -203,7 +203,7 @@ async def test_stopped_and_gone_the_agent_goes_on_and_what_it_said_arrives(own_d
             longest_seconds = max(longest_seconds, time.monotonic() - started)
             assert messages[-1].content == line(number)
             assert session.used_tokens < 2_000
-        assert longest_seconds < 4.0  # a deadline of a quarter of a second; what is recorded may take five to arrive
+        assert longest_seconds < 30  # of 200: each waits for a quarter of a second, and none for the daemon
         assert session.stats.compactions >= 2
         assert session.stats.fallbacks["slow"] >= 1
         os.kill(own_daemon.process.pid, signal.SIGCONT)

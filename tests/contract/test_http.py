@@ -607,7 +607,7 @@ def test_hosts_that_wait_for_jobs_hold_up_nobody() -> None:
         assert daemon.stop() == 0
         assert time.monotonic() - started < 20
         for thread in waiting:
-            thread.join(10)
+            thread.join(120)
         assert [reply.json() for reply in replies] == [{"job": None}] * len(waiting)
 
 

@@ -79,7 +79,7 @@ async def whole_answer(reader: asyncio.StreamReader) -> bytes:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not holds():
             await asyncio.sleep(0.01)
 

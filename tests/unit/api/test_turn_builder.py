@@ -411,14 +411,14 @@ async def test_by_the_settings_nothing_is_injected(tmp_path: Path, switch: str) 
 
 async def test_what_is_late_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def slow(*_: Any, **__: Any) -> Any:
-        await asyncio.sleep(30)
+        await asyncio.sleep(600)
 
     async with plain_memory(tmp_path, turn=TurnSettings(deadline=timedelta(milliseconds=200))) as memory:
         await tell_of_petra(memory)
         monkeypatch.setattr(RecallService, "search_for_turn", slow)
         started = time.monotonic()
         turn = await prepared(memory, "What shall I give my sister for her wedding?")
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 60
     assert "recall: not ready in 200 ms" in turn.degraded
     assert "Nina" in turn.memory
     assert turn.entries == []
@@ -705,7 +705,7 @@ async def test_the_prompt_is_embedded_once_and_begun_with_before_anything_is_loo
         return embed(self, texts)
 
     async def looking_up(self: TurnBuilder, *given: Any) -> Any:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 120
         while not asked and time.monotonic() < until:
             await asyncio.sleep(0.01)
         before_facts.append(len(asked))

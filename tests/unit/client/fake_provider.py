@@ -122,7 +122,7 @@ class FakeProvider:
     def stop(self) -> None:
         asyncio.run_coroutine_threadsafe(self._shut(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(120)
         self._loop.close()
 
     def close_idle(self) -> None:

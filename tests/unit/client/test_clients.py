@@ -643,7 +643,7 @@ for number in range(100):
     client.record("s", ("user", f"message {number}"))
 """
     with run(code) as child:
-        assert child.wait(30) == 0
+        assert child.wait(120) == 0
     assert provider.texts("s") == texts_from(0, 100)
 
 
@@ -662,7 +662,7 @@ with Client(client="host") as client:
         assert child.stdout is not None
         assert child.stdout.readline() == b"recorded\n"
     for child in children:
-        child.communicate(b"\n", timeout=30)
+        child.communicate(b"\n", timeout=120)
     for number in range(3):
         assert provider.texts(f"s{number}") == texts_from(0, 100)
     assert {folder.name for folder in (tmp_path / "outbox").iterdir()} == {"host", "host~2", "host~3"}
@@ -775,7 +775,7 @@ time.sleep(60)
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"forked\n"
         parent.kill()
-        parent.wait(30)
+        parent.wait(120)
         try:
             with away, Client(client="host") as client:
                 assert client.flush(10)

@@ -487,7 +487,7 @@ def test_closing_frees_the_threads_that_wait(provider: FakeProvider) -> None:
     thread.start()
     assert eventually(lambda: provider.requests)
     client.close()
-    thread.join(5)
+    thread.join(120)
     assert [type(error) for error in ended] == [CancelledError]
 
 

@@ -292,7 +292,7 @@ def seconds(messages: list[Message]) -> float:
 
 def test_plain_messages_cost_next_to_nothing() -> None:
     plain = [user("hello there " * 50)] * 300
-    assert min(seconds(plain) for _ in range(20)) < 0.001
+    assert min(seconds(plain) for _ in range(20)) < 0.01
 
 
 def test_time_grows_with_the_length_only() -> None:

@@ -237,7 +237,7 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
             assert job is not None
             await (memory.complete_job("main", job.id, "Look at it.") if number else memory.fail_job("main", job.id))
         await memory.compress("main", dry_run=True, again=True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not (page := await memory.summaries("main", level=1)).summaries:
                 await asyncio.sleep(0.05)
         await memory.expand("main", summary_id=page.summaries[0].id)
@@ -245,7 +245,7 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
         await memory.verify_forgotten(await memory.forget("main", matching="my name is Bob", reason="test"))
         await memory.forget_receipts("main")
         events = (await memory.audit("main")).events
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not {"offload", "compress"} <= {event.verb for event in events if event.actor == "offbook"}:
                 await asyncio.sleep(0.05)
                 events = (await memory.audit("main", limit=1_000)).events

@@ -45,7 +45,7 @@ def asked(host: HostSummarizer, pool: ThreadPoolExecutor, given: Prompt) -> Futu
 
 
 def claimed(host: HostSummarizer, agent_id: str = "main") -> Job:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while (job := host.claim(agent_id)) is None:
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -74,7 +74,7 @@ def test_where_no_host_asks_nobody_waits(host: HostSummarizer, clock: Clock) -> 
         started = time.monotonic()
         with pytest.raises(ModelUnavailable, match="no host has asked for work of agent 'main'") as caught:
             host.write(prompt())
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 10
         assert caught.value.retryable
         host.claim("other")
         assert (host.is_present("other"), host.is_present("main")) == (True, False)

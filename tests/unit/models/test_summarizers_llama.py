@@ -87,7 +87,7 @@ def test_a_close_breaks_off_who_waits_and_ends_the_process(model: Llama) -> None
         started = time.monotonic()
         model.close()
         with pytest.raises(ModelUnavailable, match="closed"):
-            running.result(timeout=10)
+            running.result(timeout=120)
     assert time.monotonic() - started < 5
     assert process.poll() is not None
     with pytest.raises(ModelUnavailable, match="closed"):
@@ -130,4 +130,4 @@ def test_the_process_ends_when_its_input_does(model: Llama) -> None:
     assert model._process is not None
     assert model._process.stdin is not None
     model._process.stdin.close()
-    assert model._process.wait(10) == 0
+    assert model._process.wait(120) == 0

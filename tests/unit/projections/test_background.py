@@ -91,7 +91,7 @@ async def test_the_backlog_is_there_from_the_first_message_to_its_vector(
 ) -> None:
     monkeypatch.setattr(indexes_module, "COMMIT_SECONDS", 0.1)
     may_go_on = threading.Event()
-    shelf.embedders["old"].before_each = lambda: may_go_on.wait(10)
+    shelf.embedders["old"].before_each = lambda: may_go_on.wait(120)
     async with opening() as background:
         await until(lambda: background.runner.backlog() == 0)
         await add(store, *numbered(20))
@@ -103,7 +103,7 @@ async def test_the_backlog_is_there_from_the_first_message_to_its_vector(
         await until(lambda: background.runner.backlog() == 0)
         assert embedded(background) == 20
         index = background.indexes.peek("main")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while index.is_dirty:
                 assert background.runner.backlog() == 0, "a commit is no backlog"
                 await asyncio.sleep(0.01)
@@ -225,7 +225,7 @@ async def test_the_old_model_serves_until_the_new_one_is_complete(
 
     def only_when_let() -> None:
         if threading.current_thread().name.startswith("offbook-embed"):
-            assert gate.acquire(timeout=20)
+            assert gate.acquire(timeout=120)
 
     new.before_each = only_when_let
     async with opening("new") as background:

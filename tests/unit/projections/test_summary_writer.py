@@ -522,7 +522,7 @@ async def test_closing_breaks_off_who_writes(world: MakeWorld) -> None:
     writing = asyncio.create_task(made.write())
     assert await asyncio.to_thread(begun.wait, 30)
     await made.writer.close()
-    assert await asyncio.wait_for(writing, 30) is None
+    assert await asyncio.wait_for(writing, 120) is None
     assert not made.models["second"].prompts
     assert await made.write() is None
     await made.writer.close()
@@ -534,7 +534,7 @@ async def test_closing_breaks_off_who_writes(world: MakeWorld) -> None:
 async def test_a_call_under_way_is_broken_off_and_its_answer_dropped(store: SqliteStore, tmp_path: Path) -> None:
     begun, may_answer = threading.Event(), threading.Event()
     slow, quick = Model("slow"), Model("quick")
-    slow.before_each = lambda: (begun.set(), may_answer.wait(20))
+    slow.before_each = lambda: (begun.set(), may_answer.wait(120))
     world = World(store, tmp_path, slow, quick)
     writing_one = asyncio.create_task(world.write())
     await asyncio.to_thread(begun.wait, 20)

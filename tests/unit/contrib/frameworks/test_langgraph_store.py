@@ -103,13 +103,13 @@ def test_a_put_waits_for_no_read() -> None:
     memory.before["settle"] = hang
     reading, putting = threading.Thread(target=lambda: store.get(AT, "other")), threading.Thread(target=put)
     reading.start()
-    assert is_reading.wait(30)
+    assert is_reading.wait(120)
     putting.start()
-    putting.join(30)
+    putting.join(120)
     is_put = not putting.is_alive()
     goes_on.set()
-    reading.join(30)
-    putting.join(30)
+    reading.join(120)
+    putting.join(120)
     assert is_put
     assert value_of(store) == {"n": 2}
 

@@ -72,7 +72,7 @@ class Bench:
                 writer.write(piece)
                 await writer.drain()
                 await asyncio.sleep(0)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 return await reader.read() if until_closed else await reader.readuntil(b"\r\n\r\n")
         finally:
             writer.close()
@@ -152,7 +152,7 @@ async def test_what_streams_is_passed_on_piece_by_piece(bench: Bench) -> None:
     bench.reply = reply
     reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
     writer.write(POST)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         assert (await reader.readuntil(b"first")).endswith(b"\r\n\r\n5\r\nfirst")  # while the second is still to come
         go_on.set()
         assert await reader.read() == b"\r\n6\r\nsecond\r\n0\r\n\r\n"
@@ -332,7 +332,7 @@ async def test_whatever_reading_an_answer_raises_the_client_has_it(
     for name in ("answer", "feed"):
         monkeypatch.setattr(f"offbook.contrib.proxy.answers.Reader.{name}", broken)
         reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             for _ in range(2):  # and its connection
                 writer.write(request)
                 assert (await reader.readuntil(b"{}")).startswith(b"HTTP/1.1 200 OK")
