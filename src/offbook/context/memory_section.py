@@ -96,16 +96,16 @@ def memory_budget(settings: Settings, *, window: int, current_tokens: int, recal
 
 def memory_section(known: Known, settings: Settings, *, session_id: str, budget: int, key: bytes) -> MemorySection:
     learnt, told = _lessons_part(known, min(MOST_KEPT_TOKENS, int(budget * KEPT_SHARE)))
+    left_out = {*known.outdated, *(sentence.text for lesson in told for sentence in sentences(lesson.text))}
     found = (
         learnt,
-        _state_part(known.states, session_id, min(MOST_KEPT_TOKENS, int(budget * STATE_SHARE))),
+        _state_part(known.states, left_out, session_id, min(MOST_KEPT_TOKENS, int(budget * STATE_SHARE))),
         _pinned_part(known.pinned, min(MOST_KEPT_TOKENS, int(budget * STATE_SHARE))),
     )
     kept = [one for one in found if one is not None]
     levels = settings.injection_budget
     room = budget - sum(one.tokens for one in kept) - estimate_tokens(frame(INTRODUCTION, kind="memory", key=key))
     shown = chosen(known.summaries, {1: levels.l1, 2: levels.l2, 3: levels.l3}, max(0, room))
-    left_out = {*known.outdated, *(sentence.text for lesson in told for sentence in sentences(lesson.text))}
     texts = {one.id: defused(story_of(one.draft, left_out)) for one in shown}
     shown = [one for one in shown if texts[one.id]]
     while True:
@@ -208,11 +208,19 @@ def _is_told(one: ReadSentence, speaker: str) -> bool:
     return speaker != OWN_SPEAKER and one.kind in TOLD and one.keep >= KEPT
 
 
-def _state_part(states: Sequence[SessionState], session_id: str, most_tokens: int) -> TurnPart | None:
+def _state_part(
+    states: Sequence[SessionState], left_out: Collection[str], session_id: str, most_tokens: int
+) -> TurnPart | None:
+    """What is going on. What was corrected since or is told as a lesson is no task of its own."""
     texts: list[str] = []
-    records = 0
+    count = 0
     for one in states:
-        text = defused(rendered(one.records, STATE_CHARS))
+        records = [
+            record
+            for record in one.records
+            if not all(sentence.text in left_out for sentence in sentences(record.text))
+        ]
+        text = defused(rendered(records, STATE_CHARS))
         if not text:
             continue
         if one.session_id != session_id:
@@ -220,9 +228,9 @@ def _state_part(states: Sequence[SessionState], session_id: str, most_tokens: in
         if estimate_tokens("\n".join([*texts, text])) > most_tokens:
             break
         texts.append(text)
-        records += len(one.records)
+        count += len(records)
     return (
-        _part("working state", "\n".join(texts), records, "open, done or running when last heard of") if texts else None
+        _part("working state", "\n".join(texts), count, "open, done or running when last heard of") if texts else None
     )
 
 

@@ -124,6 +124,14 @@ def test_what_is_outdated_is_no_part_of_the_story() -> None:
     assert section(Known([summary(1, 1, f"Nina: {MOVED}")], [], [], outdated=[MOVED])).text == ""
 
 
+def test_what_is_told_as_a_lesson_or_outdated_is_no_goal() -> None:
+    states = [doing("We moved to Leipzig.", "now"), doing("I live in Graz."), doing("Plan the trip.")]
+    made = section(Known([], states, [], [lesson("We moved to Leipzig.", 9, "fact")], outdated=["I live in Graz."]))
+    assert made.text.count("Leipzig") == 1
+    assert "Graz" not in made.text
+    assert "Plan the trip." in made.text
+
+
 def test_of_the_lessons_the_first_stay_where_there_is_no_room_for_all() -> None:
     many = [lesson(f"They like the dish of number {seq}.", seq) for seq in range(10, 90)]
     (part,) = section(Known([], [], [], many), 2_000).parts
