@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
 
+from tests.host import planted_facts
 from tests.host.checks import session_status
 from tests.host.conftest import PLUGIN_DIR, UNHURRIED
 from tests.host.gateway import Gateway
 from tests.host.host_config import Setup
+from tests.host.planted_facts import Fact
 from tests.host.providers import OffbookProvider
 from tests.host.scripted_model import (
     Request,
@@ -120,8 +122,12 @@ class Talk:
     sentence: str
     topics: Sequence[str]
     answer: str
-    facts: Mapping[int, tuple[str, str]]
-    keywords: Mapping[int, str]
+    facts: Sequence[Fact]
+
+    def planted(self, turns: int) -> dict[int, Fact]:
+        """By the turn in which they are said, in the first half of the conversation; a few in a short one."""
+        few = self.facts[: turns // 8]
+        return {(2 + 3 * number) * turns // (6 * len(few)): fact for number, fact in enumerate(few)}
 
     def said(self, turn: int, window: int, dice: random.Random) -> str:
         """More in a larger window, so that it is filled, too."""
@@ -144,24 +150,14 @@ ENGLISH = Talk(
     sentence="We went over {topic} again, and of the {number} parts on the list the last ones came without a label.",
     topics=("the harbour wall", "the broken pump", "the apple trees", "the night train", "the council's letter"),
     answer="I have thought about this for a while, and I would begin with the parts that nobody has asked for yet.",
-    facts={
-        2: ("The spare key of the boathouse hangs behind the barometer.", "Where is the spare key of the boathouse?"),
-        5: ("My sister Ottilie plays the viola in Tromsø.", "What does my sister Ottilie play?"),
-        9: ("We sell the old tractor in spring, not in autumn.", "When do we sell the old tractor?"),
-    },
-    keywords={2: "barometer", 5: "viola", 9: "spring"},
+    facts=planted_facts.ENGLISH,
 )
 GERMAN = Talk(
     characters_per_token=3.3,  # a fifth more tokens than anybody expects who divides by four
     sentence="Wir haben noch einmal über {topic} gesprochen, und von den {number} Teilen auf der Liste fehlen die letzten.",
     topics=("die Hafenmauer", "die kaputte Pumpe", "die Apfelbäume", "den Nachtzug", "das Schreiben der Gemeinde"),
     answer="Darüber habe ich eine Weile nachgedacht, und ich würde mit den Teilen anfangen, nach denen niemand fragt.",
-    facts={
-        2: ("Der Schlüssel zum Bootshaus hängt hinter dem Barometer.", "Wo hängt der Schlüssel zum Bootshaus?"),
-        5: ("Meine Schwester Ottilie spielt Bratsche in Tromsø.", "Was spielt meine Schwester Ottilie?"),
-        9: ("Den alten Traktor verkaufen wir im Frühling.", "Wann verkaufen wir den alten Traktor?"),
-    },
-    keywords={2: "Barometer", 5: "Bratsche", 9: "Frühling"},
+    facts=planted_facts.GERMAN,
 )
 
 CHINESE = Talk(
@@ -169,31 +165,45 @@ CHINESE = Talk(
     sentence="我们又讨论了一遍{topic}，清单上的{number}个零件里，最后几个到货时没有贴标签。",
     topics=("港口的围墙", "坏掉的水泵", "那些苹果树", "夜班火车", "镇政府的来信"),
     answer="这件事我想了一会儿，我会先从还没有人问起的那些零件开始。",
-    facts={
-        2: ("船屋的备用钥匙挂在气压计后面。", "船屋的备用钥匙在哪里？"),
-        5: ("我妹妹奥蒂莉在特罗姆瑟拉中提琴。", "我妹妹奥蒂莉演奏什么乐器？"),
-        9: ("那台旧拖拉机我们春天卖掉。", "那台旧拖拉机什么时候卖？"),
-    },
-    keywords={2: "气压计", 5: "中提琴", 9: "春天"},
+    facts=planted_facts.CHINESE,
 )
 LANGUAGES = {"english": ENGLISH, "german": GERMAN, "chinese": CHINESE}
-SMALL = [(SMALL_WINDOW_TOKENS, "english"), (SMALL_WINDOW_TOKENS, "german")]
-EVERY = [(window, name) for window in (16_000, 24_000, 64_000, 200_000) for name in LANGUAGES]
+SMALL = [(SMALL_WINDOW_TOKENS, "english", 0), (SMALL_WINDOW_TOKENS, "german", 0)]
+EVERY = [(window, name, 0) for window in (16_000, 24_000, 64_000, 200_000) for name in LANGUAGES]
+WITH_TOOLS = [(window, "english", 3) for window in (16_000, 24_000, 64_000, 200_000)]
+"""The last: how often the agent calls a tool in every other turn."""
+PARTS_FILE, PARTS_SHARE = "parts.txt", 0.05
+"""What it reads, and how much of the window that takes."""
 
 
-@pytest.mark.parametrize(("window", "name"), EVERY if IS_CAMPAIGN else SMALL)
+def talking(talk: Talk, calls: int) -> Callable[[Request], Text | ToolCalls]:
+    """Calls so many tools, one after the other, and answers."""
+
+    def reply(request: Request) -> Text | ToolCalls:
+        done = len(tool_results(request))
+        if done < calls:
+            return ToolCalls([ToolCall("read", {"path": PARTS_FILE})])
+        return Text(" ".join([talk.answer] * 6))
+
+    return reply
+
+
+@pytest.mark.parametrize(("window", "name", "calls"), EVERY + WITH_TOOLS if IS_CAMPAIGN else SMALL)
 def test_in_a_small_window_a_swap_makes_room(
-    gateway: Gateway, model: ScriptedModel, provider: OffbookProvider, setup: Setup, window: int, name: str
+    gateway: Gateway, model: ScriptedModel, provider: OffbookProvider, setup: Setup, window: int, name: str, calls: int
 ) -> None:
     talk = LANGUAGES[name]
     gateway.use(model, replace(setup, context_window_tokens=window))
     model.characters_per_token, model.window_tokens = talk.characters_per_token, window
-    model.reply = lambda request: Text(" ".join([talk.answer] * 6))
-    session, since, dice = f"{window}-{name}", len(model.requests), random.Random(11)
+    parts = "".join(f"part {number}: {number * 37 % 1_000} in stock\n" for number in range(window))
+    (gateway.folder / "workspace" / PARTS_FILE).write_text(parts[: int(PARTS_SHARE * window * 4)])
+    session, since, dice = f"{window}-{name}-{calls}", len(model.requests), random.Random(11)
     key, generation = f"agent:main:{session}", 0
+    planted = talk.planted(SMALL_TURNS)
     after_swaps: list[int] = []
     for turn in range(SMALL_TURNS):
-        gateway.turn(session, talk.facts[turn][0] if turn in talk.facts else talk.said(turn, window, dice))
+        model.reply = talking(talk, calls if turn % 2 else 0)
+        gateway.turn(session, planted[turn].said if turn in planted else talk.said(turn, window, dice))
         newest = session_status(provider, key)["generation"]
         after_swaps += [model.requests[-1].prompt_tokens] * (newest - generation)
         generation = newest
@@ -201,8 +211,11 @@ def test_in_a_small_window_a_swap_makes_room(
     overhead = overhead_tokens(requests[0])
     said = sum(tokens_of(text_of(one.message), talk.characters_per_token) for one in transcript(gateway, key))
     swaps, room = len(after_swaps), min(request.answer_room_tokens for request in requests)
+    missing = unanswered(planted.values(), gateway, model, provider, session)
     print(
-        f"{name}, {window}: {swaps} swaps in {SMALL_TURNS} turns, least room {room}, overhead {overhead}, after {after_swaps}"
+        f"{session}: {swaps} swaps in {SMALL_TURNS} turns of {said} tokens, {len(requests)} requests, "
+        f"{len(model.refused(since))} refused, least room {room}, overhead {overhead}, after {after_swaps}, "
+        f"{len(missing)} of {len(planted)} facts missing: {missing}"
     )
     assert model.refused(since) == []
     assert model.faults() == []
@@ -213,11 +226,22 @@ def test_in_a_small_window_a_swap_makes_room(
     growth = max(0.05 * window, min(0.45 * window, (0.85 * window / HOST_MARGIN - overhead) / 2))
     assert least <= swaps <= said / growth + 1
     assert max(after_swaps, default=0) <= max(0.50 * window, overhead + 0.25 * window)
+    assert missing == []
+
+
+def unanswered(
+    facts: Iterable[Fact], gateway: Gateway, model: ScriptedModel, provider: OffbookProvider, session: str
+) -> list[str]:
+    """The questions whose answer is neither in the agent's context nor among the first that recall finds."""
     gateway.turn(session, "?")
-    for turn, (_, question) in talk.facts.items():
-        found = [one["text"] for one in provider.ask("recall", sessionId=key, query=question)["entries"]]
-        shown = whole_text(model.requests[-1])
-        assert any(talk.keywords[turn] in text for text in (shown, *found[:3])), f"{question} cannot be answered"
+    shown = whole_text(model.requests[-1])
+    missing: list[str] = []
+    for fact in facts:
+        answer = provider.ask("recall", sessionId=f"agent:main:{session}", query=fact.question)
+        found = [one["text"] for one in answer["entries"][:3]]
+        if not any(fact.keyword in text for text in (shown, *found)):
+            missing.append(fact.question)
+    return missing
 
 
 def overhead_tokens(request: Request) -> int:
