@@ -32,6 +32,7 @@ LONGEST_FIRST = (
     "test_restart",
     "test_provider_killed",
     "test_compaction",
+    "test_large_turn",
     "test_plugin",
 )
 

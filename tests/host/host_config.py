@@ -25,7 +25,9 @@ class Setup:
     agents: Sequence[str] = ()
     context_window_tokens: int = 24_000
     max_output_tokens: int = 2_000
-    compaction: Mapping[str, Any] = field(default_factory=lambda: {"keepRecentTokens": 2_000})
+    compaction: Mapping[str, Any] = field(
+        default_factory=lambda: {"keepRecentTokens": 2_000, "midTurnPrecheck": {"enabled": True}}
+    )
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -12,6 +12,8 @@ const REST_MS = 30_000;
 /** What a cold start may fill of the window: as the provider's `targetSize`. */
 const COLD_START = 0.4;
 const CHARS_PER_TOKEN = 4;
+/** Of the window: a turn that has brought so much is one of tools, or of a long text. */
+const WITHIN_TURN = 0.05;
 const RECOVERIES = new Set(["overflow", "timeout", "timeout_recovery"]);
 /** Reported at once, by a turn with many calls or a session that was not followed: the newest. */
 const MOST_NEW_POINTS = 8;
@@ -49,6 +51,7 @@ async function assemble(runtime, request) {
         notePoints(state, messages);
         const load = loadOf(runtime, state, messages, request);
         state.used = usedOf(load);
+        state.pending = load.pending;
         const isWindowKnown = state.isWindowTold || state.looks > 1;
         const isWanted = state.isSwapOwed || (isWindowKnown && !state.hasAsked && isDue(load, ratioOf(state) * state.talkAfterSwap));
         const force = state.isSwapOwed || !isWorthwhile(load); // there has to be room for the answer, however little is freed
@@ -80,8 +83,10 @@ async function compact(runtime, request) {
     if (!state.isWindowTold)
         state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
     const trigger = request.runtimeContext?.trigger ?? "manual";
-    const isRefused = RECOVERIES.has(trigger);
-    const used = request.currentTokenCount ?? state.used;
+    // Within a turn whose tools brought more than the window holds, the host goes on with all of it as history, or gives up the turn.
+    const isWithinTurn = trigger === "budget" && state.pending >= windowTokens(state) * WITHIN_TURN;
+    const isRefused = isWithinTurn || RECOVERIES.has(trigger);
+    const used = isWithinTurn ? state.used : request.currentTokenCount ?? state.used;
     // Where the model's provider has refused the prompt, no estimate of ours says otherwise; where nobody knows, it may be full.
     const load = loadBefore(runtime, state, isRefused ? Math.max(used, windowTokens(state)) : used || windowTokens(state));
     // In words that the host knows: where it is told of another reason it gives up the turn.
@@ -142,6 +147,7 @@ async function commitTurn(runtime, request) {
             await runtime.outbox.flush();
         state.committed.push(request.advancementKey);
         state.hasAsked = false;
+        state.pending = 0;
         state.begunAnew = false;
         runtime.sessions.save(state);
         runtime.report.committed(sessionKey);

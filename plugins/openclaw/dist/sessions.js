@@ -165,6 +165,7 @@ function fresh(sessionKey) {
         isWindowTold: false,
         looks: 0,
         used: 0,
+        pending: 0,
         talkAfterSwap: 0,
         points: [],
         pointAt: 0,

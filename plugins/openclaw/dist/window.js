@@ -54,14 +54,18 @@ export function windowOf(swapped, messages, now) {
         if (theirs && plainText(host.content) === FORGOTTEN)
             shortened[print(theirs)] = blanked(theirs);
     }
-    const restored = (first < 0 ? verbatim : verbatim.slice(0, first)).filter(({ theirs }) => theirs === undefined).map(({ host }) => host);
+    const before = first < 0 ? verbatim : verbatim.slice(0, first);
+    const restored = before.filter(({ theirs }) => theirs === undefined).map(({ host }) => host);
+    // A result whose call is not shown is told with the memory.
+    const told = before.filter(({ theirs }) => theirs !== undefined).map(({ host }) => plainText(host.content));
+    const memory = [...swapped.messages.filter((message) => !message.id).map((message) => plainText(message.content)), ...told].join("\n\n");
     const older = restored.filter(isBefore(messages[0]));
     const last = messages.at(-1);
-    // All that is kept word for word is of the turn that runs: the memory stands for everything the host has.
-    const isAllHidden = first < 0 && older.length === 0 && verbatim.length > 0 && last !== undefined && print(last) !== "";
+    // Nothing of the host's is kept word for word: the memory stands for everything it has.
+    const isAllHidden = first < 0 && older.length === 0 && memory !== "" && last !== undefined && print(last) !== "";
     return {
         generation: swapped.generation,
-        memory: swapped.messages.filter((message) => !message.id).map((message) => plainText(message.content)).join("\n\n"),
+        memory,
         restored: older,
         cut: kept[0]?.theirs ? print(kept[0].theirs) : "",
         ...(isAllHidden ? { after: print(last) } : {}),

@@ -46,6 +46,8 @@ export interface SessionState {
   hasAsked: boolean;
   /** Tokens in use at the last look. */
   used: number;
+  /** Of these, what the running turn has brought. */
+  pending: number;
   isColdStartDone: boolean;
   restUntil: number;
 }
@@ -248,6 +250,7 @@ function fresh(sessionKey: string): SessionState {
     isWindowTold: false,
     looks: 0,
     used: 0,
+    pending: 0,
     talkAfterSwap: 0,
     points: [],
     pointAt: 0,

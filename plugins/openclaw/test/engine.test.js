@@ -148,6 +148,23 @@ test("where nobody answers, the next turns do not wait for it either, however li
   assert.equal(swaps(asked).length, 1);
 });
 
+test("within a turn whose tools fill the window room is made as often as the host asks for it", async () => {
+  const { engine, asked, state } = world();
+  state.log = conversation(4);
+  const limits = { limits: { promptTokenBudget: 8_000 } };
+  await engine.assemble(request([]));
+  await engine.assemble(request(state.log, { tokenBudget: 2_500, runtimeSettings: limits }));
+  const budget = { sessionId: "host", sessionKey: KEY, currentTokenCount: 7_900, runtimeContext: { trigger: "budget" } };
+  for (let times = 0; times < 2; times += 1) {
+    const before = swaps(asked).length;
+    assert.equal((await engine.compact(budget)).compacted, true);
+    assert.equal(swaps(asked).length, before + 1);
+    assert.equal(swaps(asked).at(-1).force, true);
+  }
+  await engine.commitTurn({ advancementKey: "t", sessionId: "host", sessionKey: KEY });
+  assert.equal((await engine.compact({ ...budget, currentTokenCount: 900 })).compacted, false);
+});
+
 test("right after a swap, /compact has nothing to do; once something was said it has", async () => {
   const { engine, asked, state } = world();
   state.log = conversation(60);

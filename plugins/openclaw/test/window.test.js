@@ -157,6 +157,22 @@ test("a long result is shortened, a call never: both are there, in their places"
   assert.equal(shown[2].content[0].text, "result of write: y … y");
 });
 
+test("where nothing is kept word for word, the memory stands for everything, and what comes later follows it", () => {
+  const messages = conversation(3);
+  const window = windowOf({ generation: 1, messages: [{ role: "assistant", content: "memory of all" }] }, messages, 0);
+  assert.deepEqual(assembled(messages, window, "").map((message) => message.role), ["user", "assistant"]);
+  const next = { role: "user", content: "next", timestamp: messages.at(-1).timestamp + 10 };
+  assert.deepEqual(assembled([...messages, next], window, "").slice(2), [next]);
+});
+
+test("a result whose call is not shown is told with the memory", () => {
+  const result = { role: "toolResult", toolCallId: "c", toolName: "ls", content: [{ type: "text", text: "seen there" }], timestamp: 30 };
+  const wire = wireMessage("id-2", result, "host");
+  const window = windowOf({ generation: 1, messages: [{ role: "assistant", content: "memory" }, wire] }, [result], 0);
+  assert.equal(window.memory, "memory\n\nseen there");
+  assert.deepEqual(assembled([result], window, "").map((message) => message.role), ["user", "assistant"]);
+});
+
 test("a cut never falls between a call and its result", () => {
   const result = { role: "toolResult", toolCallId: "c", toolName: "ls", content: [{ type: "text", text: "x" }], timestamp: 30 };
   const next = { role: "user", content: "next", timestamp: 50 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import NamedTuple
 
 from offbook.context.replayable import QUOTED_RESULT, leading_orphans
@@ -14,6 +15,8 @@ from offbook.model.settings.sections import ContextBudget
 from offbook.model.types import LoggedMessage, Message, Value
 
 SEPARATOR = "\n\n"
+REFERENCE_CHARS = 300
+"""Of a result that only shows what was done: with its frame, its beginning and its end."""
 
 
 class Piece(Value, frozen=True):
@@ -89,14 +92,20 @@ def tail_of(newest_first: Sequence[Piece], room: int, max_chars: int, budget: Co
     newest wherever `max_chars` does. It begins where no result loses its call."""
     taken: list[Piece] = []
     chars = turns = 0
-    for piece in newest_first:
+    recent_room, running_room = max_chars * 3 // 5, max_chars * 4 // 5
+    running = _limits_of_results(newest_first, running_room, budget.recent_turn_char_limit)
+    for number, piece in enumerate(newest_first):
         is_recent = turns < budget.recent_turns_always_full
         limit = budget.recent_turn_char_limit if is_recent else budget.mid_turn_char_limit
-        allowed = max(room, max_chars * 3 // 5) if is_recent else room
-        if not taken:
+        allowed = max(room, recent_room) if is_recent else room
+        if number <= max(running, default=-1):  # what stands between them is their calls
+            limit, allowed = running.get(number, limit), running_room
+        elif not taken:
             allowed = max_chars
-            limit = max_chars if piece.cost <= max_chars + len(SEPARATOR) else max_chars * 3 // 5
-        one = piece if piece.cost <= max(limit, room // 10) else excerpt(piece, max(limit, room // 10), key)
+            limit = max_chars if piece.cost <= max_chars + len(SEPARATOR) else recent_room
+        else:
+            limit = max(limit, room // 10)
+        one = piece if piece.cost <= limit else excerpt(piece, limit, key)
         if one is None or chars + one.cost > allowed + (0 if taken else len(SEPARATOR)):
             break
         taken.append(one)
@@ -104,6 +113,24 @@ def tail_of(newest_first: Sequence[Piece], room: int, max_chars: int, budget: Co
         turns += piece.is_turn
     taken.reverse()
     return fitting(taken[leading_orphans([piece.message for piece in taken]) :], max_chars)
+
+
+def _limits_of_results(newest_first: Sequence[Piece], room: int, most: int) -> dict[int, int]:
+    """Where the newest are results of a turn that still runs: the characters of each result of the turn, by its
+    position. The newest whole, where their call fits beside them; of the older ones what shows what was done."""
+    turn = list(takewhile(lambda one: one.message.role != "user" or tool_results(one.message), newest_first))
+    results = [number for number, piece in enumerate(turn) if tool_results(piece.message)]
+    newest = [number for at, number in enumerate(results) if at == number]
+    older = results[len(newest) :]
+    if not newest:
+        return {}
+    calls = [min(piece.cost, most) for number, piece in enumerate(turn) if number not in results]
+    share = max(0, (room - calls[0] if calls else room) // len(newest))
+    if any(turn[number].cost > share for number in newest) and older:
+        share = share * 3 // 4
+    left = room - sum(min(turn[number].cost, share) for number in newest) - sum(calls)
+    limits = dict.fromkeys(newest, share)
+    return limits | {number: min(most, max(REFERENCE_CHARS, left // len(older))) for number in older}
 
 
 def fitting(pieces: Sequence[Piece], max_chars: int) -> Tail:

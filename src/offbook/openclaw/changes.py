@@ -16,6 +16,7 @@ PLUGIN = "offbook"
 MEMORY_PLUGIN = "offbook-memory"
 ENTRY: Path = ("plugins", "entries", PLUGIN)
 INJECTION: Path = (*ENTRY, "hooks", "allowPromptInjection")
+PRECHECK: Path = ("agents", "defaults", "compaction", "midTurnPrecheck", "enabled")
 MCP_SERVER: Path = ("mcp", "servers", PLUGIN)
 SLOTS = {"contextEngine": PLUGIN, "memory": MEMORY_PLUGIN}
 FREE_SLOTS = {"contextEngine": ("legacy", ""), "memory": ("none", "memory-core", "")}
@@ -40,6 +41,8 @@ class Wishes:
     """Who had a slot before us, where that is known; MISSING where nobody was named."""
     injection_before: Any = None
     """What allowPromptInjection was before a level of ours needed it; None where that is not known."""
+    precheck_before: Any = None
+    """The same of midTurnPrecheck."""
 
 
 def planned(
@@ -56,6 +59,7 @@ def planned(
         _let_in(plan, wishes, our_paths)
         _grant(plan, wishes)
         _configure(plan, wishes)
+        _precheck(plan, wishes)
         _engine_slot(plan, wishes)
         allow_tools(plan)
         if isinstance(wishes.memory_folder, str):
@@ -148,6 +152,16 @@ def _engine_slot(plan: Plan, wishes: Wishes) -> None:
         _give_back(plan, "contextEngine", wishes.slots_before)
 
 
+def _precheck(plan: Plan, wishes: Wishes) -> None:
+    """Else the host sends whatever a turn's tools have brought, until the model refuses it."""
+    held, engine = (value_at(plan.config, path) for path in (PRECHECK, ("plugins", "slots", "contextEngine")))
+    if wishes.level == "hot-swap" and held is MISSING:
+        plan.put(PRECHECK, True, "so that room is made within a turn whose tools fill the window")
+    elif wishes.level != "hot-swap" and engine == PLUGIN and held is True and wishes.precheck_before in (MISSING, None):
+        plan.take(PRECHECK, "undone")
+        plan.prune(PRECHECK[:-1])
+
+
 def _memory_slot(plan: Plan, wishes: Wishes, folder: str, our_paths: Mapping[str, str]) -> None:
     _allow(plan, MEMORY_PLUGIN)
     paths: Path = ("plugins", "load", "paths")
@@ -179,6 +193,7 @@ def _serve_tools(plan: Plan, command: str) -> None:
 
 def _undo(plan: Plan, wishes: Wishes, our_paths: Mapping[str, str]) -> None:
     why = "undone"
+    _precheck(plan, wishes)
     if value_at(plan.config, ("plugins", "slots", "contextEngine")) == PLUGIN:
         _give_back(plan, "contextEngine", wishes.slots_before)
     _undo_memory_slot(plan, wishes, our_paths)

@@ -8,7 +8,7 @@ from typing import Any
 from offbook.api.doctor.finding import Finding
 from offbook.client.config_files.editing import MISSING, Path, dotted, value_at
 from offbook.client.config_files.json5 import written
-from offbook.openclaw.changes import ENTRY, INJECTION, LEVELS, MEMORY_PLUGIN, PLUGIN, Level
+from offbook.openclaw.changes import ENTRY, INJECTION, LEVELS, MEMORY_PLUGIN, PLUGIN, PRECHECK, Level
 from offbook.openclaw.plugin_folder import BUILT, Copy
 
 CONVERSATION: Path = (*ENTRY, "hooks", "allowConversationAccess")
@@ -119,6 +119,9 @@ def check_slot(config: dict[str, Any]) -> Finding:
         mend = f"openclaw config unset {dotted(ENGINE_SLOT)}, or offbook openclaw setup --level hot-swap"
         what = f"{dotted(ENGINE_SLOT)} is {plugin_report}, but at level {level} the plugin has no engine"
         return Finding(check="slot", level="fail", what=what, mend=mend)
+    if level == "hot-swap" and value_at(config, PRECHECK) is not True:
+        what = f"{dotted(PRECHECK)} is not true: a turn whose tools bring more than the window holds is refused"
+        return Finding(check="slot", level="warn", what=what, mend=setting(PRECHECK, True))
     return Finding(
         check="slot", level="ok", what="Offbook" if holder == PLUGIN else f"{plugin_report}, as level {level} wants it"
     )

@@ -15,7 +15,7 @@ from offbook.client.endpoint import Endpoint
 from offbook.model.errors import InvalidInput, SettingsError
 from offbook.model.home import Home, write_private
 from offbook.model.settings import load
-from offbook.openclaw.changes import ENTRY, INJECTION, MEMORY_PLUGIN, PLUGIN, SLOTS, Wishes, planned
+from offbook.openclaw.changes import ENTRY, INJECTION, MEMORY_PLUGIN, PLUGIN, PRECHECK, SLOTS, Wishes, planned
 from offbook.openclaw.checks import level_of
 from offbook.openclaw.config_file import backups, read, resolved
 from offbook.openclaw.history.places import state_folder
@@ -93,7 +93,9 @@ def prepare(
     if writer is not None:
         wishes = replace(wishes, host_model=writer.kind == "host")
     before = _before(file.path)
-    wishes = replace(wishes, slots_before=before.slots, injection_before=before.injection)
+    wishes = replace(
+        wishes, slots_before=before.slots, injection_before=before.injection, precheck_before=before.precheck
+    )
     our_paths = {copy.written: copy.plugin for copy in loaded if copy.written is not None}
     plan = planned(config, wishes, our_paths, file.config)
     if plan.changes and (why := hindrance(file.path)) is not None:
@@ -156,6 +158,7 @@ class _Before:
 
     slots: dict[str, Any] = field(default_factory=dict)
     injection: Any = None
+    precheck: Any = None
     told_by: set[Path] = field(default_factory=set)
 
 
@@ -169,6 +172,9 @@ def _before(path: Path) -> _Before:
                 found.told_by.add(backup)
         if found.injection is None and level_of(config) not in ("recall", "hot-swap"):
             found.injection = value_at(config, INJECTION)
+            found.told_by.add(backup)
+        if found.precheck is None and level_of(config) != "hot-swap":
+            found.precheck = value_at(config, PRECHECK)
             found.told_by.add(backup)
     return found
 

@@ -70,6 +70,29 @@ def fitted(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> Compre
     )[0]
 
 
+def running_turn(calls: int, chars: int) -> list[Message]:
+    """A question, and tools that were called one after the other; the agent has not answered yet."""
+    pairs = [[call(f"c{number}"), result(f"c{number}", f"{number}:" + "x" * chars)] for number in range(calls)]
+    return [user("go"), *(message for pair in pairs for message in pair)]
+
+
+def test_of_a_turn_that_runs_the_newest_result_is_whole_and_the_others_are_shortened() -> None:
+    context = fitted(running_turn(12, 8_000), 15_000)
+    results = [message for message in context.messages if "x" * 20 in str(message.content)]
+    assert "11:" + "x" * 8_000 in str(results[-1].content)
+    assert [message for message in context.messages if message.role == "tool"] == [results[-1]]
+    assert len(results) == 12
+    assert all(len(str(message.content)) < 8_000 for message in results[:-1])
+    assert all("characters in all" in str(message.content) for message in results[:-1])
+
+
+@pytest.mark.parametrize("calls", [1, 4])
+def test_a_newest_result_that_does_not_fit_is_shortened_beside_its_call(calls: int) -> None:
+    context = fitted(running_turn(calls, 50_000), 10_000)
+    assert f"{calls - 1}:xxx" in str(context.messages[-1].content)
+    assert 4_000 < len(str(context.messages[-1].content)) <= 8_000
+
+
 def assert_sound(context: CompressedContext, last_seq: int) -> None:
     """The promises of the contract about any context."""
     assert len(context.text) == context.chars <= context.max_chars

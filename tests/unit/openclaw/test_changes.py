@@ -10,7 +10,7 @@ import pytest
 
 from offbook.client.config_files.editing import MISSING, value_at
 from offbook.model.errors import InvalidInput
-from offbook.openclaw.changes import LEVELS, Level, Wishes, planned
+from offbook.openclaw.changes import LEVELS, PRECHECK, Level, Wishes, planned
 from offbook.openclaw.tool_access import TOOLS
 
 HOST: dict[str, Any] = {"gateway": {"port": 1}, "plugins": {"entries": {"other": {"enabled": True}}}}
@@ -238,3 +238,16 @@ def test_changes_say_what_was_there() -> None:
     first, second = plan.changes[:2]
     assert (first.name, first.before, first.after) == ("plugins.enabled", False, True)
     assert second.before is MISSING
+
+
+def test_room_within_a_turn_is_wanted_where_contexts_are_swapped_and_nowhere_else() -> None:
+    there = after(HOST, "hot-swap")
+    assert value_at(there, PRECHECK) is True
+    assert value_at(after(HOST, "recall"), PRECHECK) is MISSING
+    assert value_at(after(there, "recall", precheck_before=MISSING), ("agents",)) is value_at(HOST, ("agents",))
+    assert value_at(after(there, "recall", precheck_before=True), PRECHECK) is True
+
+
+def test_who_does_not_want_room_within_a_turn_is_not_overruled() -> None:
+    refused = {"agents": {"defaults": {"compaction": {"midTurnPrecheck": {"enabled": False}}}}}
+    assert value_at(after(HOST | refused, "hot-swap"), PRECHECK) is False
