@@ -3,7 +3,7 @@
 import { fitted, withPoint } from "./calibration.js";
 import { isPrivate } from "./capture.js";
 import { VERSION } from "./report.js";
-import { isDue, isJustDone, isWorthwhile, talkWindow, targetTokens } from "./sizes.js";
+import { dueAt, isDue, isJustDone, isWorthwhile, talkWindow, targetTokens } from "./sizes.js";
 import { estimateTokens, HOST_MARGIN, hostTokens } from "./tokens.js";
 import { assembled, estimatedTokens, hostEstimatedTokens, reportedUsage, windowOf } from "./window.js";
 const DEFAULT_WINDOW_TOKENS = 200_000;
@@ -52,6 +52,7 @@ async function assemble(runtime, request) {
         const load = loadOf(runtime, state, messages, request);
         state.used = usedOf(load);
         state.pending = load.pending;
+        state.nextSwap = nextSwap(state, load);
         const isWindowKnown = state.isWindowTold || state.looks > 1;
         const isWanted = state.isSwapOwed || (isWindowKnown && !state.hasAsked && isDue(load, ratioOf(state) * state.talkAfterSwap));
         const force = state.isSwapOwed || !isWorthwhile(load); // there has to be room for the answer, however little is freed
@@ -255,21 +256,20 @@ async function swapped(runtime, state, load, force) {
     const { settings, report, provider } = runtime;
     const { ratio } = fitOf(state);
     const isOwed = state.isSwapOwed;
-    const stable = Math.ceil(ratio * estimateTokens(state.memory)); // the next generation's is about as long
+    const stable = stableTokens(state);
     const contextWindow = Math.max(1, Math.round(talkWindow(load) - stable));
     state.hasAsked = true;
     try {
         await runtime.capture.settled(state.sessionKey, CATCHING_UP_MS);
         await runtime.courier.idle(CATCHING_UP_MS); // what is said last belongs into it; what is late follows it anyway
         const times = runtime.sessions.timesForgotten;
-        const target = targetTokens(load);
         const answer = await provider.call("swap", {
             sessionId: state.sessionKey,
             // What holds something that was forgotten has to go, whatever its size.
             usedTokens: isOwed ? contextWindow : Math.max(0, Math.round(load.talk - stable)),
             contextWindow,
-            targetTokens: Math.max(1, Math.floor(Math.max(target - stable, target / 2))),
-            tokenRatio: Math.round(ratio * 100) / 100,
+            targetTokens: beside(stable, targetTokens(load)),
+            tokenRatio: rounded(ratio),
             ...(force ? { force } : {}),
             // One that was handed over, and whose answer came too late, is taken now.
             ...(isOwed ? {} : { generation: state.window?.generation ?? 0 }),
@@ -288,14 +288,14 @@ async function swapped(runtime, state, load, force) {
         state.isSwapOwed = false;
         state.restUntil = 0;
         runtime.sessions.save(state);
-        const beside = load.overhead + load.pending + stable;
+        const others = load.overhead + load.pending + stable;
         report.swapped(state.sessionKey, answer.generation, `${Math.round(usedOf(load))} of ${load.window} tokens were in use`);
         const firstKeptEntryId = answer.messages.find((message) => message.id)?.id ?? undefined;
         const summary = answer.messages.find((message) => !message.id)?.content;
         return {
             summary: typeof summary === "string" ? summary : "",
             tokensBefore: Math.round(usedOf(load)),
-            tokensAfter: Math.round(answer.tokensAfter + beside),
+            tokensAfter: Math.round(answer.tokensAfter + others),
             ...(firstKeptEntryId ? { firstKeptEntryId } : {}),
         };
     }
@@ -307,6 +307,27 @@ async function swapped(runtime, state, load, force) {
         report.problem("a swap failed", `${state.sessionKey}: ${typeof detail === "string" ? detail : String(error)}`);
         return undefined;
     }
+}
+/** The section of memory that stays between swaps; the next generation's is about as long. */
+function stableTokens(state) {
+    return Math.ceil(ratioOf(state) * estimateTokens(state.memory));
+}
+/** What is left of the target beside that section. */
+function beside(stable, target) {
+    return Math.max(1, Math.floor(Math.max(target - stable, target / 2)));
+}
+function rounded(ratio) {
+    return Math.round(ratio * 100) / 100;
+}
+/** As far as the running turn tells: what its tools bring is not there the next time. */
+function nextSwap(state, load) {
+    const calm = { ...load, pending: 0, hostPending: 0 };
+    const stable = stableTokens(state);
+    return {
+        swapAtTokens: Math.max(1, dueAt(calm) - stable),
+        swapToTokens: beside(stable, targetTokens(calm)),
+        tokenRatio: rounded(ratioOf(state)),
+    };
 }
 function windowTokens(state) {
     return state.contextWindow || DEFAULT_WINDOW_TOKENS;

@@ -64,7 +64,7 @@ async function prepared(runtime, event, context) {
     const { settings, report, provider, forgetting } = runtime;
     const { agentId } = callerOf(context, []);
     const started = performance.now();
-    const contextWindow = runtime.sessions.of(context.sessionKey).contextWindow;
+    const { contextWindow, nextSwap } = runtime.sessions.of(context.sessionKey);
     const tookMs = () => Math.round(performance.now() - started);
     const about = { sessionKey: context.sessionKey, runId: context.runId ?? null };
     const asked = {
@@ -73,6 +73,7 @@ async function prepared(runtime, event, context) {
         prompt,
         currentTokens: estimatedTokens(event.messages ?? []),
         ...(contextWindow ? { contextWindow } : {}),
+        ...(nextSwap ?? {}),
     };
     const ask = () => {
         const leftMs = Math.max(LEAST_MS, settings.turnDeadlineMs - tookMs());

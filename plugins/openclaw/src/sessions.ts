@@ -48,6 +48,8 @@ export interface SessionState {
   used: number;
   /** Of these, what the running turn has brought. */
   pending: number;
+  /** When a swap will be asked for, and for how much: so that a context of that size stands by. */
+  nextSwap?: { swapAtTokens: number; swapToTokens: number; tokenRatio: number };
   isColdStartDone: boolean;
   restUntil: number;
 }

@@ -82,7 +82,7 @@ async function prepared(runtime: Running, event: PromptEvent, context: Turn): Pr
   const { settings, report, provider, forgetting } = runtime;
   const { agentId } = callerOf(context, []);
   const started = performance.now();
-  const contextWindow = runtime.sessions.of(context.sessionKey).contextWindow;
+  const { contextWindow, nextSwap } = runtime.sessions.of(context.sessionKey);
   const tookMs = (): number => Math.round(performance.now() - started);
   const about = { sessionKey: context.sessionKey, runId: context.runId ?? null };
   const asked = {
@@ -91,6 +91,7 @@ async function prepared(runtime: Running, event: PromptEvent, context: Turn): Pr
     prompt,
     currentTokens: estimatedTokens(event.messages ?? []),
     ...(contextWindow ? { contextWindow } : {}),
+    ...(nextSwap ?? {}),
   };
   const ask = (): Promise<PreparedTurn> => {
     const leftMs = Math.max(LEAST_MS, settings.turnDeadlineMs - tookMs());

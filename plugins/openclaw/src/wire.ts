@@ -615,9 +615,10 @@ export interface LeftOut {
  * What the agent should have in mind before a model call: `memory` for the start of the context, the same bytes
  * until the next swap, and `recall` for the end of the user's turn.
  *
- * `currentTokens` of `contextWindow` are in use. `deadlineMs` limits how long it may take, if the host has less time
- * than the setting `turn.deadline`. `explain` shows the parts, their size and why each is there; `preview` changes
- * nothing: no retrieval is counted and no section is kept.
+ * `currentTokens` of `contextWindow` are in use. A host that swaps by its own count says when and to how much
+ * (`swapAtTokens`, `swapToTokens`, `tokenRatio`, as with `swap`), so that the context stands by in time. `deadlineMs`
+ * limits how long it may take, if the host has less time than the setting `turn.deadline`. `explain` shows the parts,
+ * their size and why each is there; `preview` changes nothing: no retrieval is counted and no section is kept.
  */
 export interface PrepareTurn {
   /** The host's stable session key, at most 512 bytes. */
@@ -629,6 +630,12 @@ export interface PrepareTurn {
   currentTokens?: number | null;
   /** Tokens the agent's model takes. */
   contextWindow?: number | null;
+  /** Tokens of the conversation at which it swaps. */
+  swapAtTokens?: number | null;
+  /** Tokens of the conversation that a swap may leave. */
+  swapToTokens?: number | null;
+  /** Tokens of the model's provider for each that we estimate. */
+  tokenRatio?: number | null;
   deadlineMs?: number | null;
   /** Default: false. */
   explain?: boolean;

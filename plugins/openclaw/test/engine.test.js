@@ -165,6 +165,15 @@ test("within a turn whose tools fill the window room is made as often as the hos
   assert.equal((await engine.compact({ ...budget, currentTokenCount: 900 })).compacted, false);
 });
 
+test("when the next swap will be asked for is known from the first look on", async () => {
+  const { engine, sessions, state } = world();
+  state.log = conversation(5);
+  await engine.assemble(request(state.log));
+  const { swapAtTokens, swapToTokens, tokenRatio } = sessions.of(KEY).nextSwap;
+  assert.ok(swapToTokens > 0 && swapToTokens < swapAtTokens && swapAtTokens < 8_000, JSON.stringify(sessions.of(KEY).nextSwap));
+  assert.ok(tokenRatio >= 0.6 && tokenRatio <= 2);
+});
+
 test("right after a swap, /compact has nothing to do; once something was said it has", async () => {
   const { engine, asked, state } = world();
   state.log = conversation(60);

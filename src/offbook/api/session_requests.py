@@ -24,6 +24,7 @@ from offbook.api.fields import (
     WaitMs,
     described,
 )
+from offbook.context.session_notes import SwapSize
 from offbook.model.errors import WrongShape
 from offbook.model.memory_entry import Reach
 from offbook.model.types import Message, MessageId, Moment, SessionId
@@ -81,6 +82,12 @@ class GetCompressedContext(OfSession, frozen=True, kw_only=True):
     max_chars: MaxChars
 
 
+TokenRatio = Annotated[
+    float,
+    Meta(ge=LEAST_RATIO, le=MOST_RATIO, description="Tokens of the model's provider for each that we estimate."),
+]
+
+
 class TakeSwap(OfSession, frozen=True, kw_only=True):
     """Replace the context in use by the compressed one that is kept ready, once `usedTokens` of `contextWindow` reach
     the threshold, or as soon as the host asks with `targetTokens`, which says what the new one may take. A swap frees
@@ -95,10 +102,7 @@ class TakeSwap(OfSession, frozen=True, kw_only=True):
     context_window: Annotated[Positive, described("Tokens the agent's model takes.")]
     force: Annotated[bool, described("Swap even if it is not due yet, or frees less than a quarter.")] = False
     target_tokens: Annotated[Positive | None, described("Tokens the new context may take.")] = None
-    token_ratio: Annotated[
-        Annotated[float, Meta(ge=LEAST_RATIO, le=MOST_RATIO)] | None,
-        described("Tokens of the model's provider for each that we estimate."),
-    ] = None
+    token_ratio: TokenRatio | None = None
     generation: Annotated[
         Count | None, described("Of the context in use. One that was handed over since, and not taken, is given again.")
     ] = None
@@ -136,14 +140,18 @@ class PrepareTurn(OfSession, frozen=True, kw_only=True):
     """What the agent should have in mind before a model call: `memory` for the start of the context, the same bytes
     until the next swap, and `recall` for the end of the user's turn.
 
-    `currentTokens` of `contextWindow` are in use. `deadlineMs` limits how long it may take, if the host has less time
-    than the setting `turn.deadline`. `explain` shows the parts, their size and why each is there; `preview` changes
-    nothing: no retrieval is counted and no section is kept.
+    `currentTokens` of `contextWindow` are in use. A host that swaps by its own count says when and to how much
+    (`swapAtTokens`, `swapToTokens`, `tokenRatio`, as with `swap`), so that the context stands by in time. `deadlineMs`
+    limits how long it may take, if the host has less time than the setting `turn.deadline`. `explain` shows the parts,
+    their size and why each is there; `preview` changes nothing: no retrieval is counted and no section is kept.
     """
 
     prompt: Annotated[str, Meta(max_length=LONGEST_QUERY)]
     current_tokens: Annotated[Count | None, described("Tokens in use in the context now.")] = None
     context_window: Annotated[Positive | None, described("Tokens the agent's model takes.")] = None
+    swap_at_tokens: Annotated[Positive | None, described("Tokens of the conversation at which it swaps.")] = None
+    swap_to_tokens: Annotated[Positive | None, described("Tokens of the conversation that a swap may leave.")] = None
+    token_ratio: TokenRatio | None = None
     deadline_ms: Annotated[int, Meta(ge=1, le=60_000)] | None = None
     explain: bool = False
     preview: bool = False
@@ -151,7 +159,12 @@ class PrepareTurn(OfSession, frozen=True, kw_only=True):
     def arguments(self) -> dict[str, Any]:
         given = super().arguments()
         milliseconds = given.pop("deadline_ms")
-        return {**given, "seconds": None if milliseconds is None else milliseconds / 1_000}
+        at, to, ratio = (given.pop(name) for name in ("swap_at_tokens", "swap_to_tokens", "token_ratio"))
+        return {
+            **given,
+            "swap_size": SwapSize(at, to, ratio or 1.0) if at and to else None,
+            "seconds": None if milliseconds is None else milliseconds / 1_000,
+        }
 
 
 class Enrich(OfSession, frozen=True, kw_only=True):

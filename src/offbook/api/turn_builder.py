@@ -21,7 +21,7 @@ from offbook.api.surroundings import Surroundings, in_order_of_time
 from offbook.context.handover import LastTime, handover, handover_reason, session_line, subject_of, topics_line
 from offbook.context.intent import RetrievalBudget, intent_of, retrieval_budget_for
 from offbook.context.recall_section import ContinuityLine, Ranked, RecallSection, recall_section
-from offbook.context.session_notes import Thread, thread_of
+from offbook.context.session_notes import SwapSize, Thread, thread_of
 from offbook.ingest.intake import HEAVY_CHARS
 from offbook.ingest.scope import checked_text
 from offbook.log.store import Blobs, Store
@@ -106,13 +106,14 @@ class TurnBuilder:
         *,
         current_tokens: int | None = None,
         context_window: int | None = None,
+        swap_size: SwapSize | None = None,
         seconds: float | None = None,
         explain: bool = False,
         preview: bool = False,
         by: Caller = EMBEDDED,
     ) -> PreparedTurn:
         """What the agent should have in mind for this prompt: `memory`, the same until the next swap, and `recall`.
-        `seconds`: where there are fewer than the setting `turn.deadline`. With `preview` nothing is changed by it."""
+        `seconds`: where the host has fewer than the setting. With `preview` nothing is changed by it."""
         checked_text(prompt, "prompt")
         settings = self._settings.for_agent(scope.agent_id)
         most = settings.turn.deadline.total_seconds()
@@ -126,7 +127,7 @@ class TurnBuilder:
         memory, recall = None, NOTHING
         entries: list[MemoryEntry] = []
         if not self._is_silent(settings, deadline):
-            self._note_window(turn_request, context_window)
+            await deadline.get("sizes", self._note_sizes(turn_request, context_window, swap_size))
             with self._background.runner.answering():
                 if intent in ("plain", "recall"):
                     self._recall_service.anticipate(scope.agent_id, query.text)
@@ -149,22 +150,21 @@ class TurnBuilder:
         return turn
 
     async def _read(self, scope: Scope, prompt: str) -> tuple[str, Query]:
-        """What is said, without its secrets, and what of it is asked."""
-
-        def read() -> tuple[str, Query]:
+        def read() -> tuple[str, Query]:  # without its secrets
             said = self._recall_service.redacted(scope.agent_id, prompt)
             return said, read_query(said)
 
         return await asyncio.to_thread(read) if len(prompt) > HEAVY_CHARS else read()
 
-    def _note_window(self, turn_request: TurnRequest, context_window: int | None) -> None:
+    async def _note_sizes(self, turn_request: TurnRequest, context_window: int | None, size: SwapSize | None) -> None:
         """A host that says how full its window is has slot B made ready in time (D17)."""
-        if context_window is None:
-            return
-        self._background.slots.note_window(turn_request.scope, context_window)
-        threshold = self._settings.for_agent(turn_request.scope.agent_id).compaction.threshold
-        if turn_request.current_tokens >= int(context_window * threshold):
-            self._background.runner.wake("contexts", turn_request.scope.agent_id, turn_request.scope.session_id)
+        if size is not None and not turn_request.preview:
+            await self._background.slots.note_size(turn_request.scope, size)
+        if context_window is not None:
+            self._background.slots.note_window(turn_request.scope, context_window)
+            threshold = self._settings.for_agent(turn_request.scope.agent_id).compaction.threshold
+            if turn_request.current_tokens >= int(context_window * threshold):
+                self._background.runner.wake("contexts", turn_request.scope.agent_id, turn_request.scope.session_id)
 
     async def _facts(self, turn_request: TurnRequest) -> SessionFacts:
         session, thread = await asyncio.gather(

@@ -143,6 +143,9 @@ class VerbMethods(Asking):
         *,
         current_tokens: int | None = None,
         context_window: int | None = None,
+        swap_at_tokens: int | None = None,
+        swap_to_tokens: int | None = None,
+        token_ratio: float | None = None,
         deadline_ms: int | None = None,
         explain: bool = False,
         preview: bool = False,
@@ -151,9 +154,11 @@ class VerbMethods(Asking):
         """What the agent should have in mind before a model call: `memory` for the start of the context, the same
         bytes until the next swap, and `recall` for the end of the user's turn.
 
-        `current_tokens` of `context_window` are in use. `deadline_ms` limits how long it may take, if the host
-        has less time than the setting `turn.deadline`. `explain` shows the parts, their size and why each is
-        there; `preview` changes nothing: no retrieval is counted and no section is kept.
+        `current_tokens` of `context_window` are in use. A host that swaps by its own count says when and to how
+        much (`swap_at_tokens`, `swap_to_tokens`, `token_ratio`, as with `swap`), so that the context stands by in
+        time. `deadline_ms` limits how long it may take, if the host has less time than the setting
+        `turn.deadline`. `explain` shows the parts, their size and why each is there; `preview` changes nothing:
+        no retrieval is counted and no section is kept.
         """
         body = self._of(
             session_id,
@@ -161,6 +166,9 @@ class VerbMethods(Asking):
             prompt=prompt,
             currentTokens=current_tokens,
             contextWindow=context_window,
+            swapAtTokens=swap_at_tokens,
+            swapToTokens=swap_to_tokens,
+            tokenRatio=token_ratio,
             deadlineMs=deadline_ms,
             explain=explain or None,
             preview=preview or None,

@@ -34,7 +34,7 @@ WELL_FILLED = 0.85
 """Of the target: a context that leaves more of it empty is fitted again too."""
 MESSAGE_TOKENS = 4
 """What a provider counts for a message besides its text."""
-READY_AT = 0.7
+READY_AT = 0.5
 """Of the tokens at which a swap is due: from here on slot B is kept ready."""
 READY_SHARE = 0.9
 """Of the target, what slot B takes: the rest is for what arrives until the swap."""

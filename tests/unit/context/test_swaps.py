@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from offbook.api.memory import Memory
+from offbook.context.session_notes import SwapSize
 from offbook.context.slots import tokens_of
 from offbook.context.validity import faults
 from offbook.contrib.conformance.cover import partition_faults
@@ -134,6 +135,22 @@ async def test_what_a_host_asked_for_is_made_ready_for_it_also_after_a_restart(t
         size["target_tokens"] = 870  # the host's instructions have grown a little
         answer = await memory.swap(scope, used_tokens=2_100, **size)
         assert answer.messages == ready.context.messages
+
+
+async def test_a_host_that_says_with_a_turn_when_it_will_swap_finds_the_context_ready(tmp_path: Path) -> None:
+    await talked(tmp_path, 40)
+    async with small_memory(tmp_path) as memory:
+        scope, slots = memory.scope("chat"), memory._background.slots
+        await memory.prepare_turn(scope, "And now?", swap_size=SwapSize(2_400, 900, 1.5))
+        await talk(memory, 2, first=40)
+        async with asyncio.timeout(120):
+            while scope not in slots._ready:
+                await asyncio.sleep(0.05)
+        ready = slots._ready[scope]
+        answer = await memory.swap(
+            scope, used_tokens=2_400, context_window=WINDOW, target_tokens=900, token_ratio=1.5, generation=0
+        )
+        assert (ready.target_tokens, answer.messages) == (600, ready.context.messages)
 
 
 async def test_a_swap_whose_answer_was_lost_is_taken_up_by_the_next_question(memory: Memory) -> None:
