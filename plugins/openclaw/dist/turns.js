@@ -64,14 +64,14 @@ async function prepared(runtime, event, context) {
     const { settings, report, provider, forgetting } = runtime;
     const { agentId } = callerOf(context, []);
     const started = performance.now();
-    const { contextWindow, nextSwap } = runtime.sessions.of(context.sessionKey);
+    const { contextWindow, nextSwap, used } = runtime.sessions.of(context.sessionKey);
     const tookMs = () => Math.round(performance.now() - started);
     const about = { sessionKey: context.sessionKey, runId: context.runId ?? null };
     const asked = {
         sessionId: context.sessionKey,
         ...(context.agentId ? { agentId: context.agentId } : {}),
         prompt,
-        currentTokens: estimatedTokens(event.messages ?? []),
+        currentTokens: Math.round(used) || estimatedTokens(event.messages ?? []),
         ...(contextWindow ? { contextWindow } : {}),
         ...(nextSwap ?? {}),
     };

@@ -31,7 +31,7 @@ from offbook.model.memory_entry import MemoryEntry
 from offbook.model.settings import Settings
 from offbook.model.turn import Enrichment, Handed, Intent, PreparedTurn, Sparseness, TurnMemory, TurnTokens
 from offbook.model.types import EMBEDDED, Caller, Scope, Session, now
-from offbook.search.injection import FALLBACK_SCORE, budget_tokens
+from offbook.search.injection import FALLBACK_SCORE, budget_tokens, spent_tokens
 from offbook.search.query import Query, read_query
 from offbook.search.substance import is_boilerplate
 from offbook.search.words import query_terms
@@ -123,7 +123,8 @@ class TurnBuilder:
         window = context_window or settings.token_budget.context_window
         used = current_tokens or 0
         budget = budget_tokens(settings.token_budget, current_tokens=used, context_window=window)
-        turn_request = TurnRequest(scope, prompt, query.text, intent, window, used, budget, preview, by)
+        spent = spent_tokens(budget, window)
+        turn_request = TurnRequest(scope, prompt, query.text, intent, window, used, spent, preview, by)
         memory, recall = None, NOTHING
         entries: list[MemoryEntry] = []
         if not self._is_silent(settings, deadline):

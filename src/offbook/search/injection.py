@@ -18,6 +18,8 @@ LEAST_SHOWN = 2
 FALLBACK_ENTRIES = 2
 FALLBACK_CHARS = 20
 FALLBACK_SCORE = -1.0
+SMALLEST_SHARE = 12
+"""A twelfth of the window is the most that recall takes of it."""
 FIRST_RANKS, NEARLY = 3, 0.75
 """Of the questions of a LoCoMo conversation 0.67 instead of 0.56 have their evidence come to mind so. Of ten prompts
 about nothing in it none brings anything; in a RealMem conversation each brings 0.6 entries instead of 0.2
@@ -55,6 +57,11 @@ def budget_tokens(settings: TokenBudget, *, current_tokens: int, context_window:
     window = settings.context_window if context_window is None else context_window
     available = window - current_tokens - settings.safety_margin_tokens
     return max(settings.min_budget_tokens, math.floor(available * settings.budget_share))
+
+
+def spent_tokens(budget: int, context_window: int) -> int:
+    """Of the budget: its least would be much of a small window, which has to hold the turn, too."""
+    return min(budget, context_window // SMALLEST_SHARE)
 
 
 def probable(candidates: Sequence[C], *, budget: int, least_probability: float, keep: int) -> list[C]:
