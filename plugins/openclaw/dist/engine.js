@@ -3,7 +3,7 @@
 import { fitted, withPoint } from "./calibration.js";
 import { isPrivate } from "./capture.js";
 import { VERSION } from "./report.js";
-import { dueAt, isDue, isJustDone, isWorthwhile, talkWindow, targetTokens } from "./sizes.js";
+import { dueAt, isDue, isJustDone, isWorthwhile, talkWindow, targetTokens, targetWithinTurn } from "./sizes.js";
 import { estimateTokens, HOST_MARGIN, hostTokens } from "./tokens.js";
 import { assembled, estimatedTokens, hostEstimatedTokens, reportedUsage, windowOf } from "./window.js";
 const DEFAULT_WINDOW_TOKENS = 200_000;
@@ -99,7 +99,10 @@ async function compact(runtime, request) {
         if (isEarly)
             return nothingDone(`already compacted: ${shares(load)}`);
     }
-    const answer = await swapped(runtime, state, load, isRefused || trigger === "manual" || !isWorthwhile(load));
+    const force = isRefused || trigger === "manual" || !isWorthwhile(load);
+    const answer = await swapped(runtime, state, load, force, isRefused ? targetWithinTurn(load) : targetTokens(load));
+    if (typeof answer === "object")
+        state.isContinued = isRefused;
     if (typeof answer === "string" && !isRefused)
         return nothingDone(`already compacted: ${answer}`);
     if (typeof answer !== "object")
@@ -149,6 +152,7 @@ async function commitTurn(runtime, request) {
         state.committed.push(request.advancementKey);
         state.hasAsked = false;
         state.pending = 0;
+        state.isContinued = false;
         state.begunAnew = false;
         runtime.sessions.save(state);
         runtime.report.committed(sessionKey);
@@ -252,7 +256,7 @@ function pendingTokens({ tokenBudget, runtimeSettings }) {
     return whole && tokenBudget ? Math.max(0, whole - tokenBudget) : 0;
 }
 /** Take the context that stands by. Why not, where the provider would not swap; undefined where it could not be asked in time. */
-async function swapped(runtime, state, load, force) {
+async function swapped(runtime, state, load, force, target = targetTokens(load)) {
     const { settings, report, provider } = runtime;
     const { ratio } = fitOf(state);
     const isOwed = state.isSwapOwed;
@@ -268,7 +272,7 @@ async function swapped(runtime, state, load, force) {
             // What holds something that was forgotten has to go, whatever its size.
             usedTokens: isOwed ? contextWindow : Math.max(0, Math.round(load.talk - stable)),
             contextWindow,
-            targetTokens: beside(stable, targetTokens(load)),
+            targetTokens: beside(stable, target),
             tokenRatio: rounded(ratio),
             ...(force ? { force } : {}),
             // One that was handed over, and whose answer came too late, is taken now.
@@ -276,7 +280,7 @@ async function swapped(runtime, state, load, force) {
         }, settings.callDeadlineMs);
         // Made before something was forgotten: it may still have it.
         if (times !== runtime.sessions.timesForgotten)
-            return await swapped(runtime, state, load, true);
+            return await swapped(runtime, state, load, true, target);
         if (!answer.swapped) {
             state.isSwapOwed = false; // there is nothing to stand for the host's own messages
             state.restUntil = Date.now() + REST_MS;

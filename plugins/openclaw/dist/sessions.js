@@ -166,6 +166,7 @@ function fresh(sessionKey) {
         looks: 0,
         used: 0,
         pending: 0,
+        isContinued: false,
         talkAfterSwap: 0,
         points: [],
         pointAt: 0,

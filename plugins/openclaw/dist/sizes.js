@@ -52,6 +52,13 @@ export function targetTokens(load) {
     const worthwhile = Math.max(limit - talkWindow(load) * LEAST_FREED, limit / 2);
     return Math.max(1, Math.floor(Math.max(Math.min(wanted, worthwhile), window * SMALLEST)));
 }
+/** The same within a turn that filled the window: the host goes on only where, by its own count, its reserve is left. */
+export function targetWithinTurn(load) {
+    const { window, overhead, hostOverhead } = load;
+    const reserve = Math.min(window * HOST_RESERVE.share, HOST_RESERVE.most);
+    const room = ((window - reserve) * BEFORE_THE_HOST - hostOverhead) * (overhead > 0 ? overhead / hostOverhead : 1);
+    return Math.max(1, Math.floor(Math.max(Math.min(targetTokens(load), room), window * SMALLEST)));
+}
 /** Whether a swap down to the target frees what the provider asks for. Where instructions leave too little, it cannot. */
 export function isWorthwhile(load) {
     return load.talk - targetTokens(load) >= talkWindow(load) * LEAST_FREED;

@@ -21,8 +21,10 @@ export function registerTurns(api, running) {
             return undefined;
         const turn = await prepared(runtime, event, { ...context, sessionKey: context.sessionKey });
         const memory = remembered(runtime, context.sessionKey, context.sessionId, turn);
-        runtime.sessions.of(context.sessionKey, context.sessionId).recalled = estimateTokens(turn?.recall ?? "");
-        const recall = turn?.recall.trim() ? { appendContext: turn.recall } : {};
+        const state = runtime.sessions.of(context.sessionKey, context.sessionId);
+        const recalled = state.isContinued ? "" : turn?.recall ?? "";
+        state.recalled = estimateTokens(recalled);
+        const recall = recalled.trim() ? { appendContext: recalled } : {};
         // The engine puts the memory before the conversation; without it the end of the system prompt is the only place that the
         // host has for what does not change.
         return runtime.settings.level === "hot-swap" || !memory.trim() ? recall : { ...recall, appendSystemContext: memory };

@@ -6,7 +6,7 @@ import type { HostMessage } from "./host.js";
 import { VERSION } from "./report.js";
 import type { Running } from "./runtime.js";
 import type { SessionState } from "./sessions.js";
-import { dueAt, isDue, isJustDone, isWorthwhile, type Load, talkWindow, targetTokens } from "./sizes.js";
+import { dueAt, isDue, isJustDone, isWorthwhile, type Load, talkWindow, targetTokens, targetWithinTurn } from "./sizes.js";
 import { estimateTokens, HOST_MARGIN, hostTokens } from "./tokens.js";
 import { assembled, estimatedTokens, hostEstimatedTokens, reportedUsage, windowOf } from "./window.js";
 
@@ -132,7 +132,9 @@ async function compact(runtime: Running | undefined, request: CompactRequest): P
     const isEarly = trigger === "manual" ? isJustDone(load, left) : state.hasAsked || !isDue(load, left);
     if (isEarly) return nothingDone(`already compacted: ${shares(load)}`);
   }
-  const answer = await swapped(runtime, state, load, isRefused || trigger === "manual" || !isWorthwhile(load));
+  const force = isRefused || trigger === "manual" || !isWorthwhile(load);
+  const answer = await swapped(runtime, state, load, force, isRefused ? targetWithinTurn(load) : targetTokens(load));
+  if (typeof answer === "object") state.isContinued = isRefused;
   if (typeof answer === "string" && !isRefused) return nothingDone(`already compacted: ${answer}`);
   if (typeof answer !== "object") return hostsOwn(runtime, request);
   const { summary, tokensBefore, tokensAfter, firstKeptEntryId } = answer;
@@ -180,6 +182,7 @@ async function commitTurn(runtime: Running | undefined, request: CommitRequest):
     state.committed.push(request.advancementKey);
     state.hasAsked = false;
     state.pending = 0;
+    state.isContinued = false;
     state.begunAnew = false;
     runtime.sessions.save(state);
     runtime.report.committed(sessionKey);
@@ -294,7 +297,9 @@ interface Swapped {
 }
 
 /** Take the context that stands by. Why not, where the provider would not swap; undefined where it could not be asked in time. */
-async function swapped(runtime: Running, state: SessionState, load: Load, force: boolean): Promise<Swapped | string | undefined> {
+async function swapped(
+  runtime: Running, state: SessionState, load: Load, force: boolean, target = targetTokens(load),
+): Promise<Swapped | string | undefined> {
   const { settings, report, provider } = runtime;
   const { ratio } = fitOf(state);
   const isOwed = state.isSwapOwed;
@@ -312,7 +317,7 @@ async function swapped(runtime: Running, state: SessionState, load: Load, force:
         // What holds something that was forgotten has to go, whatever its size.
         usedTokens: isOwed ? contextWindow : Math.max(0, Math.round(load.talk - stable)),
         contextWindow,
-        targetTokens: beside(stable, targetTokens(load)),
+        targetTokens: beside(stable, target),
         tokenRatio: rounded(ratio),
         ...(force ? { force } : {}),
         // One that was handed over, and whose answer came too late, is taken now.
@@ -321,7 +326,7 @@ async function swapped(runtime: Running, state: SessionState, load: Load, force:
       settings.callDeadlineMs,
     );
     // Made before something was forgotten: it may still have it.
-    if (times !== runtime.sessions.timesForgotten) return await swapped(runtime, state, load, true);
+    if (times !== runtime.sessions.timesForgotten) return await swapped(runtime, state, load, true, target);
     if (!answer.swapped) {
       state.isSwapOwed = false; // there is nothing to stand for the host's own messages
       state.restUntil = Date.now() + REST_MS;

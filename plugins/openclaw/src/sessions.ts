@@ -48,6 +48,8 @@ export interface SessionState {
   used: number;
   /** Of these, what the running turn has brought. */
   pending: number;
+  /** The turn that runs goes on after a swap within it: the host asks in words of its own, which bring nothing to mind. */
+  isContinued: boolean;
   /** When a swap will be asked for, and for how much: so that a context of that size stands by. */
   nextSwap?: { swapAtTokens: number; swapToTokens: number; tokenRatio: number };
   isColdStartDone: boolean;
@@ -253,6 +255,7 @@ function fresh(sessionKey: string): SessionState {
     looks: 0,
     used: 0,
     pending: 0,
+    isContinued: false,
     talkAfterSwap: 0,
     points: [],
     pointAt: 0,
