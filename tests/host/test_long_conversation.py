@@ -172,20 +172,18 @@ SMALL = [(SMALL_WINDOW_TOKENS, "english", 0), (SMALL_WINDOW_TOKENS, "german", 0)
 EVERY = [(window, name, 0) for window in (16_000, 24_000, 64_000, 200_000) for name in LANGUAGES]
 WITH_TOOLS = [(window, "english", 3) for window in (16_000, 24_000, 64_000, 200_000)]
 """The last: how often the agent calls a tool in every other turn."""
-PARTS_FILE, PARTS_SHARE = "parts.txt", 0.05
-"""What it reads, and how much of the window that takes."""
+PARTS_FILES, PARTS_SHARE = 7, 0.05
+"""What it reads, and how much of the window each takes."""
 
 
-def talking(talk: Talk, calls: int) -> Callable[[Request], Text | ToolCalls]:
-    """Calls so many tools, one after the other, and answers."""
-
-    def reply(request: Request) -> Text | ToolCalls:
-        done = len(tool_results(request))
-        if done < calls:
-            return ToolCalls([ToolCall("read", {"path": PARTS_FILE})])
-        return Text(" ".join([talk.answer] * 6))
-
-    return reply
+def talking(talk: Talk, turn: int, calls: int) -> Callable[[Request], Text | ToolCalls]:
+    """Calls so many tools, one after the other and never the same twice, and answers; also where a swap comes between."""
+    paths = [f"parts-{(turn * calls + number) % PARTS_FILES}.txt" for number in range(calls)]
+    return lambda _: (
+        ToolCalls([ToolCall("read", {"path": paths.pop(), "limit": 10_000 + turn})])
+        if paths
+        else Text(" ".join([talk.answer] * 6))
+    )
 
 
 @pytest.mark.parametrize(("window", "name", "calls"), EVERY + WITH_TOOLS if IS_CAMPAIGN else SMALL)
@@ -195,14 +193,15 @@ def test_in_a_small_window_a_swap_makes_room(
     talk = LANGUAGES[name]
     gateway.use(model, replace(setup, context_window_tokens=window))
     model.characters_per_token, model.window_tokens = talk.characters_per_token, window
-    parts = "".join(f"part {number}: {number * 37 % 1_000} in stock\n" for number in range(window))
-    (gateway.folder / "workspace" / PARTS_FILE).write_text(parts[: int(PARTS_SHARE * window * 4)])
+    for file in range(PARTS_FILES if calls else 0):
+        parts = "".join(f"part {file}-{number}: {number * 37 % 1_000} in stock\n" for number in range(window))
+        (gateway.folder / "workspace" / f"parts-{file}.txt").write_text(parts[: int(PARTS_SHARE * window * 4)])
     session, since, dice = f"{window}-{name}-{calls}", len(model.requests), random.Random(11)
     key, generation = f"agent:main:{session}", 0
     planted = talk.planted(SMALL_TURNS)
     after_swaps: list[int] = []
     for turn in range(SMALL_TURNS):
-        model.reply = talking(talk, calls if turn % 2 else 0)
+        model.reply = talking(talk, turn, calls if turn % 2 else 0)
         gateway.turn(session, planted[turn].said if turn in planted else talk.said(turn, window, dice))
         newest = session_status(provider, key)["generation"]
         after_swaps += [model.requests[-1].prompt_tokens] * (newest - generation)
