@@ -35,7 +35,7 @@ check: $(READY)
 
 # A file stays with one process, which makes its fixtures once. It gives way to the host, which takes longest.
 unit: $(READY)
-	nice -n 5 $(PYTEST) tests --ignore=tests/host --numprocesses=2 --dist=loadfile
+	nice -n 5 $(PYTEST) tests --ignore=tests/host --numprocesses=3 --dist=loadfile
 
 ## host: the proofs on the real, pinned OpenClaw, which is installed into .venv first (850 MB). A gateway a process, a file at a time
 host: $(READY)

@@ -223,7 +223,8 @@ def test_in_a_small_window_a_swap_makes_room(
     least = int(overhead + said > 0.85 * window)
     assert least or IS_CAMPAIGN, "too little was said for a swap"
     growth = max(0.05 * window, min(0.45 * window, (0.85 * window / HOST_MARGIN - overhead) / 2))
-    assert least <= swaps <= said / growth + 1
+    # Where instructions take half of the window, next to nothing is left between two swaps; tools have the host ask earlier.
+    assert least <= swaps <= (said / growth * (1.5 if calls else 1) + 1 if overhead < 0.4 * window else SMALL_TURNS * 2)
     assert max(after_swaps, default=0) <= max(0.50 * window, overhead + 0.25 * window)
     assert missing == []
 

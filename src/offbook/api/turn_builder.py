@@ -123,8 +123,7 @@ class TurnBuilder:
         window = context_window or settings.token_budget.context_window
         used = current_tokens or 0
         budget = budget_tokens(settings.token_budget, current_tokens=used, context_window=window)
-        spent = spent_tokens(budget, window)
-        turn_request = TurnRequest(scope, prompt, query.text, intent, window, used, spent, preview, by)
+        turn_request = TurnRequest(scope, prompt, query.text, intent, window, used, budget, preview, by)
         memory, recall = None, NOTHING
         entries: list[MemoryEntry] = []
         if not self._is_silent(settings, deadline):
@@ -216,8 +215,9 @@ class TurnBuilder:
         lines = self._lines(turn_request, facts, last, entries)
         found = await self._surroundings.with_surroundings(scope.agent_id, entries, deadline)
         why = _why(turn_request.intent, entries, facts)
+        most = spent_tokens(turn_request.budget, turn_request.window)
         section = await self._section(
-            scope, lines, found, turn_request.intent, turn_request.budget, retrieval, why, turn_request.query
+            scope, lines, found, turn_request.intent, most, retrieval, why, turn_request.query
         )
         shown = [entry for _, entry in in_order_of_time(entries) if entry.id in section.shown]
         return section, shown
@@ -236,7 +236,7 @@ class TurnBuilder:
             turn_request.scope,
             query,
             retrieval,
-            budget=turn_request.budget,
+            budget=spent_tokens(turn_request.budget, turn_request.window),
             is_visible=self._visible(turn_request.scope, facts),
             prompt_seq=facts.follows.prompt_seq,
             seconds=deadline.left,

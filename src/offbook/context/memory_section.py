@@ -44,9 +44,10 @@ WHO, HOLDS, STORY = "Who they are:", "What holds:", "The story so far, oldest fi
 PINNED_CHARS, STATE_CHARS, LESSON_CHARS, BEFORE_CHARS = 500, 1_200, 400, 200
 NAME_CHARS = 60
 OWN_SPEAKER = "I"
-STATED, OWN, LEAST_KEEP_OF_EVENTS = 0.5, 0.8, 0.4
-"""How likely a sentence must be stated, in the speaker's own voice, to be told in the story; and worth keeping, where
-it tells what happened. Anything else is told where it would be kept as a lesson, too (`KEPT`)."""
+STATED, AGENT_STATED, OWN, LEAST_KEEP_OF_EVENTS = 0.5, 0.9, 0.8, 0.4
+"""How likely a sentence must be stated (by the agent, whose answers are mostly advice and lists, more: on 350 long
+answers 81 % of what is told did happen, 64 % at 0.5), in the speaker's own voice, to be told in the story; and worth
+keeping, where it tells what happened. Anything else is told where it would be kept as a lesson, too (`KEPT`)."""
 TOLD: tuple[StatementKind, ...] = ("fact", "preference", "constraint", "feeling")
 HAPPENED: tuple[StatementKind, ...] = ("outcome", "decision")
 INTRODUCTION = (
@@ -201,7 +202,11 @@ def story_of(draft: SummaryDraft, left_out: Collection[str]) -> str:
 
 
 def _is_told(one: ReadSentence, speaker: str) -> bool:
-    if one.states < STATED or one.own < OWN or one.text.endswith(("?", "？")):
+    if (
+        one.states < (AGENT_STATED if speaker == OWN_SPEAKER else STATED)
+        or one.own < OWN
+        or one.text.endswith(("?", "？"))
+    ):
         return False
     if one.kind in HAPPENED:
         return one.keep >= (0.0 if speaker == OWN_SPEAKER else LEAST_KEEP_OF_EVENTS)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from offbook.model.sentences import sentences
 from offbook.model.statement import KINDS
 from offbook.models.sentence_kinds import read_sentences
+from offbook.statements.reading import KEPT, OWN
 
 PLAIN = [
     ("Our production database is Postgres 16 in eu-central-1.", "fact"),
@@ -46,7 +47,7 @@ def test_a_plain_sentence_is_what_it_is(sentence: str, kind: str) -> None:
 )
 def test_what_is_played_or_quoted_is_nobodys_own(pasted: str) -> None:
     (one, *_) = read_sentences(pasted, is_user=True)
-    assert one.own < 0.5 or one.keep < 0.5
+    assert one.own < OWN or one.keep < KEPT
 
 
 @given(st.text(max_size=600), st.booleans())

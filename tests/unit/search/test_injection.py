@@ -19,6 +19,7 @@ from offbook.search.injection import (
     chosen,
     fallback,
     probable,
+    spent_tokens,
 )
 
 PLENTY = 100_000
@@ -193,3 +194,8 @@ def test_only_what_may_be_shown_is_measured() -> None:
     newest = [Slow(0.0) for _ in range(16)]
     assert fallback(newest, budget=PLENTY) == newest[:FALLBACK_ENTRIES]
     assert [one.was_measured for one in newest] == [True] * FALLBACK_ENTRIES + [False] * (16 - FALLBACK_ENTRIES)
+
+
+def test_in_a_small_window_less_than_the_budget_is_spent() -> None:
+    assert spent_tokens(2_000, 200_000) == 2_000
+    assert spent_tokens(2_000, 16_000) == 1_333
