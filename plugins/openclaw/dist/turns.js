@@ -35,8 +35,10 @@ export function registerTurns(api, running) {
             return;
         if (context.runId)
             runtime.runs.delete(context.runId);
-        if (context.sessionKey)
-            runtime.sessions.of(context.sessionKey).hasAsked = false;
+        if (!context.sessionKey)
+            return;
+        const state = runtime.sessions.of(context.sessionKey);
+        [state.hasAsked, state.isContinued] = [false, false]; // also where the turn failed, and nothing is committed
     });
     api.on("llm_input", (event, context) => {
         const runtime = running();

@@ -55,7 +55,9 @@ export function registerTurns(api: HostApi, running: () => Running | undefined):
     const runtime = running();
     if (!runtime) return;
     if (context.runId) runtime.runs.delete(context.runId);
-    if (context.sessionKey) runtime.sessions.of(context.sessionKey).hasAsked = false;
+    if (!context.sessionKey) return;
+    const state = runtime.sessions.of(context.sessionKey);
+    [state.hasAsked, state.isContinued] = [false, false]; // also where the turn failed, and nothing is committed
   });
   api.on("llm_input", (event: InputEvent, context: TurnContext): void => {
     const runtime = running();

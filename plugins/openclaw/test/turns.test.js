@@ -57,6 +57,27 @@ test("what comes to mind stands behind the user's words", async () => {
   assert.deepEqual(asked, ["prepareTurn"]);
 });
 
+test("a turn that goes on after a swap within it brings nothing to mind once more; the next turn does", async () => {
+  const { hooks, runtime } = world();
+  const context = { runId: "a", sessionKey: "agent:main:chat" };
+  runtime.sessions.of().isContinued = true;
+  assert.deepEqual(await hooks.before_prompt_build({ prompt: "Continue the current task." }, context), {});
+  hooks.agent_end({}, context);
+  assert.deepEqual(await hooks.before_prompt_build({ prompt: "the gate?" }, context), { appendContext: "the gate is green" });
+});
+
+test("the provider is told what is in use, and when a swap will be asked for", async () => {
+  const { hooks, runtime } = world();
+  Object.assign(runtime.sessions.of(), { used: 9_000.4, contextWindow: 24_000, nextSwap: { swapAtTokens: 8_000, swapToTokens: 3_000, tokenRatio: 1.1 } });
+  let body = {};
+  runtime.provider.call = async (_verb, asked) => ((body = asked), { recall: "", memory: "" });
+  await hooks.before_prompt_build({ prompt: "the gate?" }, { runId: "a", sessionKey: "agent:main:chat" });
+  assert.deepEqual(
+    [body.currentTokens, body.contextWindow, body.swapAtTokens, body.swapToTokens, body.tokenRatio],
+    [9_000, 24_000, 8_000, 3_000, 1.1],
+  );
+});
+
 test("nothing is asked for a session that the host keeps off its disk, by a turn or by a search", async () => {
   const { hooks, asked } = world();
   assert.equal(await hooks.before_prompt_build({ prompt: "the gate?" }, { runId: "a", sessionKey: HIDDEN }), undefined);
