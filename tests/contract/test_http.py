@@ -605,7 +605,7 @@ def test_hosts_that_wait_for_jobs_hold_up_nobody() -> None:
         assert daemon.ask("onMessage", sessionId="s", message=large).status == 200
         assert daemon.ask("getCompressedContext", sessionId="s", maxChars=1_000).status == 200
         assert daemon.stop() == 0
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 24
         for thread in waiting:
             thread.join(120)
         assert [reply.json() for reply in replies] == [{"job": None}] * len(waiting)

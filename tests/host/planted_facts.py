@@ -21,7 +21,7 @@ ENGLISH = (
     Fact(
         "The cabin's wifi password is on the back of the owl picture.",
         "Where is the wifi password of the cabin?",
-        "owl",
+        "owl picture",
     ),
     Fact("Our accountant is called Mr Pettersen.", "What is our accountant called?", "Pettersen"),
     Fact("I am allergic to walnuts.", "Which nuts can I not eat?", "walnuts"),
@@ -60,7 +60,7 @@ GERMAN = (
     Fact("Lieferungen gehen an die Seitentür in der Mühlgasse.", "Wohin gehen Lieferungen?", "Mühlgasse"),
     Fact("Meine Mutter hat am vierten Juli Geburtstag.", "Wann hat meine Mutter Geburtstag?", "Juli"),
     Fact("Die Sicherungsplatte liegt in der Keksdose.", "Wo liegt die Sicherungsplatte?", "Keksdose"),
-    Fact("Den Gärtner bezahlen wir jeden zweiten Freitag bar.", "Wie bezahlen wir den Gärtner?", "bar"),
+    Fact("Den Gärtner bezahlen wir jeden zweiten Freitag mit Honig.", "Womit bezahlen wir den Gärtner?", "Honig"),
     Fact("Die Rechnungsvorlage heißt Steinbruchblau.", "Wie heißt die Rechnungsvorlage?", "Steinbruchblau"),
     Fact("Der Chor probt in der alten Feuerwache.", "Wo probt der Chor?", "Feuerwache"),
     Fact("Onkel Bertil hat das Grammophon repariert.", "Wer hat das Grammophon repariert?", "Bertil"),

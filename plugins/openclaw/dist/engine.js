@@ -85,7 +85,7 @@ async function compact(runtime, request) {
         state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
     const trigger = request.runtimeContext?.trigger ?? "manual";
     // Within a turn whose tools brought more than the window holds, the host goes on with all of it as history, or gives up the turn.
-    const isWithinTurn = trigger === "budget" && state.pending >= windowTokens(state) * WITHIN_TURN;
+    const isWithinTurn = trigger === "budget" && state.pending >= windowTokens(state) * WITHIN_TURN && isPressed(state, request);
     const isRefused = isWithinTurn || RECOVERIES.has(trigger);
     const used = isWithinTurn ? state.used : request.currentTokenCount ?? state.used;
     // Where the model's provider has refused the prompt, no estimate of ours says otherwise; where nobody knows, it may be full.
@@ -109,6 +109,10 @@ async function compact(runtime, request) {
         return hostsOwn(runtime, request);
     const { summary, tokensBefore, tokensAfter, firstKeptEntryId } = answer;
     return { ok: true, compacted: true, result: { summary, tokensBefore, tokensAfter, ...(firstKeptEntryId ? { firstKeptEntryId } : {}) } };
+}
+/** Before a request that it has found too long, the host asks for what is left of the window without its reserve. */
+function isPressed(state, { tokenBudget }) {
+    return tokenBudget !== undefined && tokenBudget < windowTokens(state);
 }
 /** What takes the window, for people. */
 function shares(load) {
@@ -293,6 +297,7 @@ async function swapped(runtime, state, load, force, target = targetTokens(load))
         state.restUntil = 0;
         runtime.sessions.save(state);
         const others = load.overhead + load.pending + stable;
+        state.used = answer.tokensAfter + others;
         report.swapped(state.sessionKey, answer.generation, `${Math.round(usedOf(load))} of ${load.window} tokens were in use`);
         const firstKeptEntryId = answer.messages.find((message) => message.id)?.id ?? undefined;
         const summary = answer.messages.find((message) => !message.id)?.content;

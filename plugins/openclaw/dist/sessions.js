@@ -39,7 +39,8 @@ export function openSessions(folder, warn) {
         }
     }
     function write(state) {
-        const { isWindowTold: _told, looks: _looks, used: _used, isColdStartDone: _cold, restUntil: _rest, hasAsked: _asked, ...body } = state;
+        const { isWindowTold: _told, looks: _looks, used: _used, isColdStartDone: _cold, restUntil: _rest, hasAsked: _asked, ...others } = state;
+        const { pending: _pending, isContinued: _continued, prompt: _prompt, nextSwap: _next, ...body } = others;
         state.committed = body.committed = state.committed.slice(-TURNS_KEPT);
         const file = path(state.sessionKey);
         mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -152,7 +153,8 @@ function forget(state) {
     state.memory = "";
     state.talkAfterSwap = 0;
     state.isSwapOwed = false;
-    state.used = 0;
+    [state.used, state.pending, state.isContinued, state.prompt] = [0, 0, false, ""];
+    delete state.nextSwap;
 }
 function fresh(sessionKey) {
     return {
@@ -167,6 +169,7 @@ function fresh(sessionKey) {
         used: 0,
         pending: 0,
         isContinued: false,
+        prompt: "",
         talkAfterSwap: 0,
         points: [],
         pointAt: 0,

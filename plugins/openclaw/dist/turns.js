@@ -22,7 +22,7 @@ export function registerTurns(api, running) {
         const turn = await prepared(runtime, event, { ...context, sessionKey: context.sessionKey });
         const memory = remembered(runtime, context.sessionKey, context.sessionId, turn);
         const state = runtime.sessions.of(context.sessionKey, context.sessionId);
-        const recalled = state.isContinued ? "" : turn?.recall ?? "";
+        const recalled = isInItsWords(state, event.prompt ?? "") ? "" : turn?.recall ?? "";
         state.recalled = estimateTokens(recalled);
         const recall = recalled.trim() ? { appendContext: recalled } : {};
         // The engine puts the memory before the conversation; without it the end of the system prompt is the only place that the
@@ -58,6 +58,12 @@ export function registerTurns(api, running) {
         state.contextWindow = event.contextTokenBudget;
         state.isWindowTold = true;
     });
+}
+/** The host goes on with a turn in words of its own, which bring nothing to mind. */
+function isInItsWords(state, prompt) {
+    if (!state.isContinued)
+        state.prompt = prompt;
+    return prompt !== state.prompt;
 }
 /** Undefined where there is nothing to prepare, or the provider had trouble: the turn goes on without. What came with the
  * word that something was forgotten may still have it: only what is asked for after that is taken. */

@@ -48,8 +48,10 @@ export interface SessionState {
   used: number;
   /** Of these, what the running turn has brought. */
   pending: number;
-  /** The turn that runs goes on after a swap within it: the host asks in words of its own, which bring nothing to mind. */
+  /** The turn that runs goes on after a swap within it. */
   isContinued: boolean;
+  /** What the user said in the turn that runs. */
+  prompt: string;
   /** When a swap will be asked for, and for how much: so that a context of that size stands by. */
   nextSwap?: { swapAtTokens: number; swapToTokens: number; tokenRatio: number };
   isColdStartDone: boolean;
@@ -123,7 +125,8 @@ export function openSessions(folder: string, warn: (text: string) => void): Sess
   }
 
   function write(state: SessionState): void {
-    const { isWindowTold: _told, looks: _looks, used: _used, isColdStartDone: _cold, restUntil: _rest, hasAsked: _asked, ...body } = state;
+    const { isWindowTold: _told, looks: _looks, used: _used, isColdStartDone: _cold, restUntil: _rest, hasAsked: _asked, ...others } = state;
+    const { pending: _pending, isContinued: _continued, prompt: _prompt, nextSwap: _next, ...body } = others;
     state.committed = body.committed = state.committed.slice(-TURNS_KEPT);
     const file = path(state.sessionKey);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -240,7 +243,8 @@ function forget(state: SessionState): void {
   state.memory = "";
   state.talkAfterSwap = 0;
   state.isSwapOwed = false;
-  state.used = 0;
+  [state.used, state.pending, state.isContinued, state.prompt] = [0, 0, false, ""];
+  delete state.nextSwap;
 }
 
 function fresh(sessionKey: string): SessionState {
@@ -256,6 +260,7 @@ function fresh(sessionKey: string): SessionState {
     used: 0,
     pending: 0,
     isContinued: false,
+    prompt: "",
     talkAfterSwap: 0,
     points: [],
     pointAt: 0,

@@ -6,6 +6,7 @@ import { isProviderError } from "./client.js";
 import type { HostApi, HostMessage, TurnContext } from "./host.js";
 import { begin } from "./runs.js";
 import type { Running } from "./runtime.js";
+import type { SessionState } from "./sessions.js";
 import { estimateTokens } from "./tokens.js";
 import { estimatedTokens, reportedUsage } from "./window.js";
 import type { PreparedTurn } from "./wire.js";
@@ -44,7 +45,7 @@ export function registerTurns(api: HostApi, running: () => Running | undefined):
     const turn = await prepared(runtime, event, { ...context, sessionKey: context.sessionKey });
     const memory = remembered(runtime, context.sessionKey, context.sessionId, turn);
     const state = runtime.sessions.of(context.sessionKey, context.sessionId);
-    const recalled = state.isContinued ? "" : turn?.recall ?? "";
+    const recalled = isInItsWords(state, event.prompt ?? "") ? "" : turn?.recall ?? "";
     state.recalled = estimateTokens(recalled);
     const recall = recalled.trim() ? { appendContext: recalled } : {};
     // The engine puts the memory before the conversation; without it the end of the system prompt is the only place that the
@@ -74,6 +75,12 @@ export function registerTurns(api: HostApi, running: () => Running | undefined):
     state.contextWindow = event.contextTokenBudget;
     state.isWindowTold = true;
   });
+}
+
+/** The host goes on with a turn in words of its own, which bring nothing to mind. */
+function isInItsWords(state: SessionState, prompt: string): boolean {
+  if (!state.isContinued) state.prompt = prompt;
+  return prompt !== state.prompt;
 }
 
 type Turn = TurnContext & { sessionKey: string };

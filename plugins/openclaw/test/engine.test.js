@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -154,7 +154,7 @@ test("within a turn whose tools fill the window room is made as often as the hos
   const limits = { limits: { promptTokenBudget: 8_000 } };
   await engine.assemble(request([]));
   await engine.assemble(request(state.log, { tokenBudget: 2_500, runtimeSettings: limits }));
-  const budget = { sessionId: "host", sessionKey: KEY, currentTokenCount: 7_900, runtimeContext: { trigger: "budget" } };
+  const budget = { sessionId: "host", sessionKey: KEY, tokenBudget: 6_000, currentTokenCount: 7_900, runtimeContext: { trigger: "budget" } };
   for (let times = 0; times < 2; times += 1) {
     const before = swaps(asked).length;
     assert.equal((await engine.compact(budget)).compacted, true);
@@ -163,6 +163,16 @@ test("within a turn whose tools fill the window room is made as often as the hos
   }
   await engine.commitTurn({ advancementKey: "t", sessionId: "host", sessionKey: KEY });
   assert.equal((await engine.compact({ ...budget, currentTokenCount: 900 })).compacted, false);
+});
+
+test("what is of this process only is not kept on disk", async () => {
+  const { engine, state, folder } = world();
+  state.log = conversation(60);
+  await engine.assemble(request([]));
+  await engine.assemble(request(state.log));
+  const [file] = readdirSync(join(folder, "sessions"));
+  const kept = Object.keys(JSON.parse(readFileSync(join(folder, "sessions", file), "utf8")));
+  for (const name of ["pending", "isContinued", "prompt", "nextSwap", "used", "hasAsked"]) assert.ok(!kept.includes(name), name);
 });
 
 test("when the next swap will be asked for is known from the first look on", async () => {

@@ -60,8 +60,11 @@ test("what comes to mind stands behind the user's words", async () => {
 test("a turn that goes on after a swap within it brings nothing to mind once more; the next turn does", async () => {
   const { hooks, runtime } = world();
   const context = { runId: "a", sessionKey: "agent:main:chat" };
+  await hooks.before_prompt_build({ prompt: "the gate?" }, context);
   runtime.sessions.of().isContinued = true;
   assert.deepEqual(await hooks.before_prompt_build({ prompt: "Continue the current task." }, context), {});
+  const again = await hooks.before_prompt_build({ prompt: "the gate?" }, context);
+  assert.deepEqual(again, { appendContext: "the gate is green" }, "what the user said is asked once more");
   hooks.agent_end({}, context);
   assert.deepEqual(await hooks.before_prompt_build({ prompt: "the gate?" }, context), { appendContext: "the gate is green" });
 });

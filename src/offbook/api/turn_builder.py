@@ -127,7 +127,7 @@ class TurnBuilder:
         memory, recall = None, NOTHING
         entries: list[MemoryEntry] = []
         if not self._is_silent(settings, deadline):
-            await deadline.get("sizes", self._note_sizes(turn_request, context_window, swap_size))
+            self._note_window(turn_request, context_window)
             with self._background.runner.answering():
                 if intent in ("plain", "recall"):
                     self._recall_service.anticipate(scope.agent_id, query.text)
@@ -147,6 +147,8 @@ class TurnBuilder:
             forgets=self._background.forgetting.count(scope.agent_id),
         )
         await deadline.finish("audit", self._record(turn_request, turn, memory))
+        if swap_size is not None and not preview:
+            await deadline.get("swap size", self._background.slots.note_size(scope, swap_size))
         return turn
 
     async def _read(self, scope: Scope, prompt: str) -> tuple[str, Query]:
@@ -156,10 +158,8 @@ class TurnBuilder:
 
         return await asyncio.to_thread(read) if len(prompt) > HEAVY_CHARS else read()
 
-    async def _note_sizes(self, turn_request: TurnRequest, context_window: int | None, size: SwapSize | None) -> None:
+    def _note_window(self, turn_request: TurnRequest, context_window: int | None) -> None:
         """A host that says how full its window is has slot B made ready in time (D17)."""
-        if size is not None and not turn_request.preview:
-            await self._background.slots.note_size(turn_request.scope, size)
         if context_window is not None:
             self._background.slots.note_window(turn_request.scope, context_window)
             threshold = self._settings.for_agent(turn_request.scope.agent_id).compaction.threshold

@@ -285,7 +285,7 @@ kept. A host asks the same before each model call.
 
 TURN_OPTIONS: dict[str, Fields | None] = {
     "context_window": {"names": ["--window"]},
-    **dict.fromkeys(["deadline_ms", "explain", "preview"]),
+    **dict.fromkeys(["swap_at_tokens", "swap_to_tokens", "token_ratio", "deadline_ms", "explain", "preview"]),
 }
 TEXT_OPTION = click.option(
     "--text", "is_text", is_flag=True, help="Print the two sections as the model would get them, no more."

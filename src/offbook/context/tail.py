@@ -93,12 +93,13 @@ def tail_of(newest_first: Sequence[Piece], room: int, max_chars: int, budget: Co
     taken: list[Piece] = []
     chars = turns = 0
     recent_room, running_room = max_chars * 3 // 5, max_chars * 4 // 5
-    running = _limits_of_results(newest_first, running_room, budget.recent_turn_char_limit)
+    turn = _running_turn(newest_first)
+    running = _limits_of_results(turn, running_room, budget.recent_turn_char_limit)
     for number, piece in enumerate(newest_first):
         is_recent = turns < budget.recent_turns_always_full
         limit = budget.recent_turn_char_limit if is_recent else budget.mid_turn_char_limit
         allowed = max(room, recent_room) if is_recent else room
-        if number <= max(running, default=-1):  # what stands between them is their calls
+        if number < len(turn):  # what is no result there is a call, or what was said with it
             limit, allowed = running.get(number, limit), running_room
         elif not taken:
             allowed = max_chars
@@ -115,21 +116,28 @@ def tail_of(newest_first: Sequence[Piece], room: int, max_chars: int, budget: Co
     return fitting(taken[leading_orphans([piece.message for piece in taken]) :], max_chars)
 
 
-def _limits_of_results(newest_first: Sequence[Piece], room: int, most: int) -> dict[int, int]:
-    """Where the newest are results of a turn that still runs: the characters of each result of the turn, by its
-    position. The newest whole, where their call fits beside them; of the older ones what shows what was done."""
-    turn = list(takewhile(lambda one: one.message.role != "user" or tool_results(one.message), newest_first))
+def _running_turn(newest_first: Sequence[Piece]) -> list[Piece]:
+    """What came after the user's last words, where the newest are results: the turn still runs."""
+    if not newest_first or not tool_results(newest_first[0].message):
+        return []
+    return list(takewhile(lambda one: one.message.role != "user" or tool_results(one.message), newest_first))
+
+
+def _limits_of_results(turn: Sequence[Piece], room: int, most: int) -> dict[int, int]:
+    """The characters of each result of a turn that runs, by its position. The newest whole, where their call fits
+    beside them; of the older ones what shows what was done."""
     results = [number for number, piece in enumerate(turn) if tool_results(piece.message)]
     newest = [number for at, number in enumerate(results) if at == number]
     older = results[len(newest) :]
-    if not newest:
-        return {}
     calls = [min(piece.cost, most) for number, piece in enumerate(turn) if number not in results]
-    share = max(0, (room - calls[0] if calls else room) // len(newest))
-    if any(turn[number].cost > share for number in newest) and older:
-        share = share * 3 // 4
-    left = room - sum(min(turn[number].cost, share) for number in newest) - sum(calls)
-    limits = dict.fromkeys(newest, share)
+    left = max(0, room - sum(calls[:1]))
+    if older and sum(turn[number].cost for number in newest) > left:
+        left = left * 3 // 4
+    limits: dict[int, int] = {}
+    for at, number in enumerate(sorted(newest, key=lambda one: turn[one].cost)):  # what the short ones leave
+        limits[number] = min(turn[number].cost, left // (len(newest) - at))
+        left -= limits[number]
+    left = room - sum(limits.values()) - sum(calls)
     return limits | {number: min(most, max(REFERENCE_CHARS, left // len(older))) for number in older}
 
 

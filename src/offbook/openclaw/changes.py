@@ -155,7 +155,10 @@ def _engine_slot(plan: Plan, wishes: Wishes) -> None:
 def _precheck(plan: Plan, wishes: Wishes) -> None:
     """Else the host sends whatever a turn's tools have brought, until the model refuses it."""
     held, engine = (value_at(plan.config, path) for path in (PRECHECK, ("plugins", "slots", "contextEngine")))
-    if wishes.level == "hot-swap" and held is MISSING:
+    if plan.is_elsewhere(PRECHECK):
+        if wishes.level == "hot-swap" and held is MISSING:
+            plan.notes.append(f"{dotted(PRECHECK)} is not set: where its file is, set it to true by hand")
+    elif wishes.level == "hot-swap" and held is MISSING:
         plan.put(PRECHECK, True, "so that room is made within a turn whose tools fill the window")
     elif wishes.level != "hot-swap" and engine == PLUGIN and held is True and wishes.precheck_before in (MISSING, None):
         plan.take(PRECHECK, "undone")

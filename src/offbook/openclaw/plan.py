@@ -72,6 +72,11 @@ class Plan:
             self.take(path, "nothing is left in it")
             path = path[:-1]
 
+    def is_elsewhere(self, path: Path) -> bool:
+        """Whether it comes from another file, which is not ours to change."""
+        own = [value_at(self.config if self.file is None else self.file, path[:length]) for length in range(len(path))]
+        return any(isinstance(one, dict) and "$include" in one for one in own)
+
     def _change(self, path: Path, before: Any, after: Any, why: str) -> None:
         for length in range(len(path)):
             own = value_at(self.config if self.file is None else self.file, path[:length])

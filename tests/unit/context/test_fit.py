@@ -91,6 +91,14 @@ def test_a_newest_result_that_does_not_fit_is_shortened_beside_its_call(calls: i
     context = fitted(running_turn(calls, 50_000), 10_000)
     assert f"{calls - 1}:xxx" in str(context.messages[-1].content)
     assert 4_000 < len(str(context.messages[-1].content)) <= 8_000
+    assert f"c{calls - 1}" in str(context.messages[-2].content)
+
+
+def test_of_results_of_one_call_the_short_ones_leave_the_long_one_their_room() -> None:
+    sizes = {"a": 10, "b": 10, "c": 6_500}
+    context = fitted([user("go"), call(*sizes), *(result(id, "y" * chars) for id, chars in sizes.items())], 10_000)
+    assert [message.tool_call_id for message in context.messages[-3:]] == ["a", "b", "c"]
+    assert [len(str(message.content)) for message in context.messages[-3:]] == [10, 10, 6_500]
 
 
 def assert_sound(context: CompressedContext, last_seq: int) -> None:

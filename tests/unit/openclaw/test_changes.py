@@ -251,3 +251,11 @@ def test_room_within_a_turn_is_wanted_where_contexts_are_swapped_and_nowhere_els
 def test_who_does_not_want_room_within_a_turn_is_not_overruled() -> None:
     refused = {"agents": {"defaults": {"compaction": {"midTurnPrecheck": {"enabled": False}}}}}
     assert value_at(after(HOST | refused, "hot-swap"), PRECHECK) is False
+
+
+def test_where_the_agents_are_in_another_file_it_is_only_said() -> None:
+    file = HOST | {"agents": {"$include": "agents.json"}}
+    for level, notes in (("hot-swap", 1), ("off", 0)):
+        plan = planned(HOST | {"agents": {}}, Wishes(level, plugin_folder="/p"), {}, file)
+        assert not plan.obstacles
+        assert sum("midTurnPrecheck" in note for note in plan.notes) == notes

@@ -338,7 +338,7 @@ async def test_a_close_does_not_wait_for_ever(
     await add(store, "a cat")
     step = EmbeddingStep(store, blobs, indexes, threads=1)
     begun, may_go_on = threading.Event(), threading.Event()
-    model.before_each = lambda: (begun.set(), may_go_on.wait(120))
+    model.before_each = lambda: (begun.set(), may_go_on.wait(600))
     task = asyncio.create_task(step.run("main", model))
     await until(begun.is_set)
     async with asyncio.timeout(120):

@@ -537,7 +537,7 @@ async def test_a_call_under_way_is_broken_off_and_its_answer_dropped(store: Sqli
     slow.before_each = lambda: (begun.set(), may_answer.wait(120))
     world = World(store, tmp_path, slow, quick)
     writing_one = asyncio.create_task(world.write())
-    await asyncio.to_thread(begun.wait, 20)
+    assert await asyncio.to_thread(begun.wait, 120)
     with world.writer.giving_way("main"):
         with pytest.raises(BrokenOff):
             await writing_one

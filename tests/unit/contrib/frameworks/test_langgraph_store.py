@@ -94,7 +94,7 @@ def test_a_put_waits_for_no_read() -> None:
 
     def hang() -> None:
         is_reading.set()
-        goes_on.wait(120)
+        goes_on.wait(600)
 
     def put() -> None:
         store.put(AT, KEY, {"n": 1})
