@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from tests.host.gateway import Gateway
@@ -41,9 +42,12 @@ def assert_stored_as_written(gateway: Gateway, provider: OffbookProvider, key: s
 def files_with(gateway: Gateway, words: str) -> list[str]:
     """Names of the plugin's files that have these bytes."""
     folder = gateway.plugin_state
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert files
-    return [str(path.relative_to(folder)) for path in files if words.encode() in path.read_bytes()]
+    held: dict[str, bytes] = {}
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError, IsADirectoryError):  # what was delivered goes while we look
+            held[str(path.relative_to(folder))] = path.read_bytes()
+    assert held
+    return [name for name, content in held.items() if words.encode() in content]
 
 
 def windowed(gateway: Gateway, provider: OffbookProvider, session: str, name: str, agent: str = "main") -> None:

@@ -20,6 +20,14 @@ from offbook.model.types import CompressedContext, Message, Receipt, Scope, Valu
 
 T = TypeVar("T")
 
+
+def asked_since(report: AuditReport, seq: int) -> list[str]:
+    """The verbs that were asked for after event `seq`, in their order; not what a provider did by itself meanwhile."""
+    events = sorted(report.events, key=lambda event: event.seq)
+    ours = {event.actor for event in events if event.verb == "audit"}
+    return [event.verb for event in events if event.seq > seq and event.actor in ours]
+
+
 ANSWER_SECONDS = 30.0
 """A slow provider is not a broken one; one that says nothing for this long is."""
 PLENTY_CHARS = 100_000_000

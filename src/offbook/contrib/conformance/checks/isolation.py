@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from offbook.contrib.conformance.check import check, expect, expect_no_faults, expect_that
-from offbook.contrib.conformance.provider import PLENTY_CHARS, Provider, named
+from offbook.contrib.conformance.provider import PLENTY_CHARS, Provider, asked_since, named
 from offbook.contrib.conformance.refusal import said, unique_id, unique_word
 from offbook.model.errors import ProviderRefused
 from offbook.model.memory_entry import Recollection
@@ -66,7 +66,7 @@ async def counts_and_chains_are_each_agents_own(provider: Provider) -> None:
     await provider.record(pair.theirs, said("more"), said("and more"))
     await provider.context(pair.theirs)
     report = await provider.audit(pair.ours.agent_id)
-    expect("events between two audits of an idle agent", 1, report.head.seq - before)
+    expect("events between two audits of an idle agent", ["audit"], asked_since(report, before))
     expect("the agents in its events", {pair.ours.agent_id}, {event.agent_id for event in report.events})
     status = await provider.status(pair.ours.agent_id)
     expect("the idle agent's counts.messages", 1, status["counts"]["messages"])

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, get_args
 
 from offbook.contrib.conformance.check import check, expect, expect_no_faults, expect_that
-from offbook.contrib.conformance.provider import Provider, named
+from offbook.contrib.conformance.provider import Provider, asked_since, named
 from offbook.contrib.conformance.refusal import said, unique_id, unique_word
 from offbook.model.errors import ProviderRefused
 from offbook.model.types import Scope, Tier
@@ -223,7 +223,7 @@ async def recall_and_pins_leave_one_event_each(provider: Provider) -> None:
     for verb, fields in asked:
         await provider.ask(verb, fields)
         report = await provider.audit(scope.agent_id)
-        left = [event.verb for event in sorted(report.events, key=lambda event: event.seq) if event.seq > before]
+        left = asked_since(report, before)
         if left != [verb, "audit"]:
             faults.append(f"{verb}: between two audits came the events {left}")
         before = report.head.seq
@@ -244,7 +244,7 @@ async def an_unlink_without_a_link_changes_nothing_and_leaves_one_event(provider
         answer = await provider.ask_value("unlink", dict[str, Any], asked)
         expect(f"unlink {fields}", 0, answer.get("changed"))
         report = await provider.audit(scope.agent_id)
-        left = [event.verb for event in sorted(report.events, key=lambda event: event.seq) if event.seq > before]
+        left = asked_since(report, before)
         expect("the events between two audits", ["unlink", "audit"], left)
         before = report.head.seq
     (still,) = await provider.recall(scope, word)
