@@ -387,6 +387,7 @@ DETAIL_MEANINGS = {
     "opened": "1 where this opened the session",
     "duplicates": "messages whose id was stored already",
     "conflicts": "those of them with other content: `id` and `seq` of what is stored",
+    "corrected": "the lesson that something said later took the place of",
     "noise": "messages stored that were marked as noise",
     "blobs": "large parts stored as files",
     "redactions": "secrets taken out, by kind",
