@@ -85,7 +85,7 @@ async function compact(runtime, request) {
         state.contextWindow = Math.max(state.contextWindow, request.tokenBudget ?? 0);
     const trigger = request.runtimeContext?.trigger ?? "manual";
     // Within a turn whose tools brought more than the window holds, the host goes on with all of it as history, or gives up the turn.
-    const isWithinTurn = trigger === "budget" && state.pending >= windowTokens(state) * WITHIN_TURN && isPressed(state, request);
+    const isWithinTurn = trigger === "budget" && state.pending >= windowTokens(state) * WITHIN_TURN && isOverBudget(state, request);
     const isRefused = isWithinTurn || RECOVERIES.has(trigger);
     const used = isWithinTurn ? state.used : request.currentTokenCount ?? state.used;
     // Where the model's provider has refused the prompt, no estimate of ours says otherwise; where nobody knows, it may be full.
@@ -111,7 +111,7 @@ async function compact(runtime, request) {
     return { ok: true, compacted: true, result: { summary, tokensBefore, tokensAfter, ...(firstKeptEntryId ? { firstKeptEntryId } : {}) } };
 }
 /** Before a request that it has found too long, the host asks for what is left of the window without its reserve. */
-function isPressed(state, { tokenBudget }) {
+function isOverBudget(state, { tokenBudget }) {
     return tokenBudget !== undefined && tokenBudget < windowTokens(state);
 }
 /** What takes the window, for people. */
@@ -276,7 +276,7 @@ async function swapped(runtime, state, load, force, target = targetTokens(load))
             // What holds something that was forgotten has to go, whatever its size.
             usedTokens: isOwed ? contextWindow : Math.max(0, Math.round(load.talk - stable)),
             contextWindow,
-            targetTokens: beside(stable, target),
+            targetTokens: besideMemory(stable, target),
             tokenRatio: rounded(ratio),
             ...(force ? { force } : {}),
             // One that was handed over, and whose answer came too late, is taken now.
@@ -322,7 +322,7 @@ function stableTokens(state) {
     return Math.ceil(ratioOf(state) * estimateTokens(state.memory));
 }
 /** What is left of the target beside that section. */
-function beside(stable, target) {
+function besideMemory(stable, target) {
     return Math.max(1, Math.floor(Math.max(target - stable, target / 2)));
 }
 function rounded(ratio) {
@@ -330,11 +330,11 @@ function rounded(ratio) {
 }
 /** As far as the running turn tells: what its tools bring is not there the next time. */
 function nextSwap(state, load) {
-    const calm = { ...load, pending: 0, hostPending: 0 };
+    const betweenTurns = { ...load, pending: 0, hostPending: 0 };
     const stable = stableTokens(state);
     return {
-        swapAtTokens: Math.max(1, dueAt(calm) - stable),
-        swapToTokens: beside(stable, targetTokens(calm)),
+        swapAtTokens: Math.max(1, dueAt(betweenTurns) - stable),
+        swapToTokens: besideMemory(stable, targetTokens(betweenTurns)),
         tokenRatio: rounded(ratioOf(state)),
     };
 }

@@ -22,7 +22,7 @@ export function registerTurns(api, running) {
         const turn = await prepared(runtime, event, { ...context, sessionKey: context.sessionKey });
         const memory = remembered(runtime, context.sessionKey, context.sessionId, turn);
         const state = runtime.sessions.of(context.sessionKey, context.sessionId);
-        const recalled = isInItsWords(state, event.prompt ?? "") ? "" : turn?.recall ?? "";
+        const recalled = isHostsOwnPrompt(state, event.prompt ?? "") ? "" : turn?.recall ?? "";
         state.recalled = estimateTokens(recalled);
         const recall = recalled.trim() ? { appendContext: recalled } : {};
         // The engine puts the memory before the conversation; without it the end of the system prompt is the only place that the
@@ -60,7 +60,7 @@ export function registerTurns(api, running) {
     });
 }
 /** The host goes on with a turn in words of its own, which bring nothing to mind. */
-function isInItsWords(state, prompt) {
+function isHostsOwnPrompt(state, prompt) {
     if (!state.isContinued)
         state.prompt = prompt;
     return prompt !== state.prompt;

@@ -31,7 +31,7 @@ from offbook.model.memory_entry import MemoryEntry
 from offbook.model.settings import Settings
 from offbook.model.turn import Enrichment, Handed, Intent, PreparedTurn, Sparseness, TurnMemory, TurnTokens
 from offbook.model.types import EMBEDDED, Caller, Scope, Session, now
-from offbook.search.injection import FALLBACK_SCORE, budget_tokens, spent_tokens
+from offbook.search.injection import FALLBACK_SCORE, budget_tokens, recall_limit
 from offbook.search.query import Query, read_query
 from offbook.search.substance import is_boilerplate
 from offbook.search.words import query_terms
@@ -215,7 +215,7 @@ class TurnBuilder:
         lines = self._lines(turn_request, facts, last, entries)
         found = await self._surroundings.with_surroundings(scope.agent_id, entries, deadline)
         why = _why(turn_request.intent, entries, facts)
-        most = spent_tokens(turn_request.budget, turn_request.window)
+        most = recall_limit(turn_request.budget, turn_request.window)
         section = await self._section(
             scope, lines, found, turn_request.intent, most, retrieval, why, turn_request.query
         )
@@ -236,7 +236,7 @@ class TurnBuilder:
             turn_request.scope,
             query,
             retrieval,
-            budget=spent_tokens(turn_request.budget, turn_request.window),
+            budget=recall_limit(turn_request.budget, turn_request.window),
             is_visible=self._visible(turn_request.scope, facts),
             prompt_seq=facts.follows.prompt_seq,
             seconds=deadline.left,

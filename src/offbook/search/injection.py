@@ -18,7 +18,7 @@ LEAST_SHOWN = 2
 FALLBACK_ENTRIES = 2
 FALLBACK_CHARS = 20
 FALLBACK_SCORE = -1.0
-SMALLEST_SHARE, LEAST_SPENT = 12, 500
+WINDOW_PARTS, LEAST_RECALL = 12, 500
 """A twelfth of the window is the most that recall takes of it; a window in which that is less is none."""
 FIRST_RANKS, NEARLY = 3, 0.75
 """Of the questions of a LoCoMo conversation 0.67 instead of 0.56 have their evidence come to mind so. Of ten prompts
@@ -59,9 +59,9 @@ def budget_tokens(settings: TokenBudget, *, current_tokens: int, context_window:
     return max(settings.min_budget_tokens, math.floor(available * settings.budget_share))
 
 
-def spent_tokens(budget: int, context_window: int) -> int:
+def recall_limit(budget: int, context_window: int) -> int:
     """Of the budget: its least would be much of a small window, which has to hold the turn, too."""
-    return min(budget, max(LEAST_SPENT, context_window // SMALLEST_SHARE))
+    return min(budget, max(LEAST_RECALL, context_window // WINDOW_PARTS))
 
 
 def probable(candidates: Sequence[C], *, budget: int, least_probability: float, keep: int) -> list[C]:

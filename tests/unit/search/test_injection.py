@@ -19,7 +19,7 @@ from offbook.search.injection import (
     chosen,
     fallback,
     probable,
-    spent_tokens,
+    recall_limit,
 )
 
 PLENTY = 100_000
@@ -197,5 +197,5 @@ def test_only_what_may_be_shown_is_measured() -> None:
 
 
 def test_in_a_small_window_less_than_the_budget_is_spent() -> None:
-    assert spent_tokens(2_000, 200_000) == 2_000
-    assert spent_tokens(2_000, 16_000) == 1_333
+    assert recall_limit(2_000, 200_000) == 2_000
+    assert recall_limit(2_000, 16_000) == 1_333
