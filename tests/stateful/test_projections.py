@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from offbook.api.embedded import open_parts
 from offbook.api.memory import Memory
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.home import Home
-from offbook.model.types import Scope
+from offbook.model.types import Scope, Span
 from offbook.models import embedder
 from offbook.models.relation import RelationModel
 from offbook.projections.base import Projection
@@ -89,7 +90,7 @@ async def view_of(memory: Memory, store: SqliteStore, folder: Path) -> dict[str,
     for session in await store.sessions_after("main"):
         scope = Scope(agent_id="main", session_id=session.session_id)
         notes[session.session_id] = [await store.session_note(scope, name) for name in ("workingState", "continuity")]
-        contexts[session.session_id] = (await background.reader.context(scope, session, 600)).text
+        contexts[session.session_id] = (await background.contexts.context(scope, session, 600)).text
     async with background.indexes.following("main", seconds=30, is_patient=True) as (index, has_all):
         assert has_all
         rows = sorted(index.rows.view()["place"].tolist())
@@ -255,7 +256,10 @@ async def _context_of_another_history(memory: Memory, store: SqliteStore, folder
     scope, slots = memory.scope("chat0"), memory._background.slots
     session = await store.session(scope)
     assert session is not None
-    slots._ready[scope] = (await slots.slot_b(scope, session, 1_000))._replace(last_seq=session.last_seq + 1)
+    ready = await slots.slot_b(scope, session, 1_000)
+    covers = Span(first_seq=1, last_seq=session.last_seq + 1)
+    context = msgspec.structs.replace(ready.context, covers=covers)
+    slots._ready[scope] = ready._replace(composed=ready.composed._replace(context=context))
 
 
 async def _offloaded_in_future(memory: Memory, store: SqliteStore, folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import structlog
 
+from offbook.context.context_cache import ContextCache
 from offbook.context.pending_messages import PendingMessages
 from offbook.context.reader import SessionReader
 from offbook.context.slots import Slots
@@ -107,8 +108,10 @@ class Background:
         pending_messages = PendingMessages(store, blobs, settings)
         pending_messages.when_behind = self.runner.notify
         self.reader = SessionReader(store, blobs, settings, pending_messages, frame_key)
+        self.contexts = ContextCache(store, self.reader)
+        self.contexts.when_made = self.runner.notify
         self.slots = Slots(store, settings, self.reader)
-        self.swapping = SwapService(store, settings, self.reader, self.slots)
+        self.swapping = SwapService(store, settings, self.reader, self.contexts, self.slots)
 
         # ── summaries ──
         self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
@@ -144,7 +147,7 @@ class Background:
         store, settings = self._store, self._settings
         index, embeddings, summaries = self.search_index, self._embeddings, self._summaries
         session_state = SessionState(store, settings)
-        contexts = ContextProjection(store, self.reader, self.slots)
+        contexts = ContextProjection(store, self.reader, self.contexts, self.slots)
         offload = tiers.TierOffload(store, self.indexes, settings)
         links = Links(store, self.indexes, self.embedders, self._relations)
         # What means the same is known by its vectors; where there are to be none, what is in the index is compared.

@@ -57,7 +57,7 @@ class ContextService:
         """The session in at most `max_chars` characters."""
         if max_chars < 1:
             raise WrongShape(f"`maxChars` is {max_chars}: ask for at least 1 character")
-        context = await self._background.reader.context(scope, await self._store.session(scope), max_chars)
+        context = await self._background.contexts.context(scope, await self._store.session(scope), max_chars)
         event = session_event("getCompressedContext", by, scope, what_was_shown(context))
         await self._store.record(scope.agent_id, event)
         return context

@@ -19,7 +19,7 @@ from offbook.context.days import day_of_heading
 from offbook.context.digest import Digest, Order, SummaryLines, cut
 from offbook.context.digest import fit as fit_digests
 from offbook.context.particulars import Particular, missing
-from offbook.context.tail import SEPARATOR, Tail
+from offbook.context.tail import SEPARATOR, Piece, Tail, fitting
 from offbook.ingest.frames import frame
 from offbook.model.large_parts import beginning
 from offbook.model.summary import Dropped, Ledger, Loss, Node, StateRecord, SummaryText
@@ -79,6 +79,20 @@ class Plan(NamedTuple):
     digest_chars: int
     left_over: int
     """Of the room, what even the whole of it does not fill."""
+
+
+class Composed(NamedTuple):
+    """A context, its memory section, and what they were made of."""
+
+    context: CompressedContext
+    memory: str
+    sections: Sequence[Section]
+    tail: Tail
+
+    @property
+    def tail_from(self) -> int:
+        """The first message that is shown word for word."""
+        return self.tail.pieces[0].seq if self.tail.pieces else self.context.covers.last_seq + 1
 
 
 def planned(
@@ -175,8 +189,8 @@ def composed(
     key: bytes,
     order: Order | None = None,
     outdated: Collection[str] = (),
-) -> tuple[CompressedContext, str]:
-    """The context, and its memory section. `order`: that of the lines of the first digests, where it was kept."""
+) -> Composed:
+    """`order`: that of the lines of the first digests, where it was kept."""
     before = tail.pieces[0].seq if tail.pieces else last_seq + 1
     found = [
         Section(
@@ -200,7 +214,25 @@ def composed(
     context = _context(
         scope, tail, message_spans, memory, generation=generation, max_chars=max_chars, built_at=built_at
     )
-    return context, memory
+    return Composed(context, memory, message_spans, tail)
+
+
+def extended(before: Composed, pieces: Sequence[Piece], max_chars: int) -> Composed | None:
+    """The same with the messages that came since, as they came; None where not all of them fit."""
+    room = max_chars - (len(before.memory) + len(SEPARATOR) if before.memory else 0)
+    tail = fitting([*before.tail.pieces, *pieces], room)
+    if len(tail.pieces) < len(before.tail.pieces) + len(pieces):
+        return None
+    context = _context(
+        Scope(agent_id=before.context.agent_id, session_id=before.context.session_id),
+        tail,
+        before.sections,
+        before.memory,
+        generation=before.context.generation,
+        max_chars=max_chars,
+        built_at=pieces[-1].received_at,
+    )
+    return before._replace(context=context, tail=tail)
 
 
 def counted(messages: int, max_chars: int) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -116,6 +116,7 @@ def missing(found: Sequence[Particular], text: str) -> list[Particular]:
 
 def _spelled(text: str) -> Iterator[tuple[int, Particular]]:
     name: list[re.Match[str]] = []
+    is_within_sentence = cache(partial(_is_within_sentence, text))
     for match in _PARTICULAR.finditer(text):
         kind = match.lastgroup or ""
         if kind == "plain" and not name:
@@ -126,7 +127,7 @@ def _spelled(text: str) -> Iterator[tuple[int, Particular]]:
             elif _goes_on(name, match, text):
                 name.append(match)
                 continue
-        yield from _name(name, text)
+        yield from _name(name, text, is_within_sentence)
         name = [match] if kind == "word" and _is_capital(match[0]) and not _MADE_WORD.search(match[0]) else []
         if kind in _IDENTIFIERS:
             yield match.start(), Particular("identifier", match[0].rstrip(".,;:"))
@@ -134,7 +135,7 @@ def _spelled(text: str) -> Iterator[tuple[int, Particular]]:
             yield match.start(), Particular("date" if kind == "date" else "number", match[0].rstrip(",. "))
         elif kind == "quoted":
             yield match.start(), Particular("name", match[0].strip("「」『』《》"))
-    yield from _name(name, text)
+    yield from _name(name, text, is_within_sentence)
 
 
 def _is_capital(word: str) -> bool:
@@ -150,7 +151,9 @@ def _goes_on(name: Sequence[re.Match[str]], match: re.Match[str], text: str) -> 
     return _is_capital(match[0]) or match[0] in _INSIDE
 
 
-def _name(words: Sequence[re.Match[str]], text: str) -> Iterator[tuple[int, Particular]]:
+def _name(
+    words: Sequence[re.Match[str]], text: str, is_within_sentence: Callable[[str], bool]
+) -> Iterator[tuple[int, Particular]]:
     """The name those words are, if they are one: a capital that begins a sentence makes none."""
     words = list(words)
     while words and not _is_capital(words[-1][0]):
@@ -159,7 +162,7 @@ def _name(words: Sequence[re.Match[str]], text: str) -> Iterator[tuple[int, Part
         words.pop(0)
         while words and not _is_capital(words[0][0]):
             words.pop(0)
-    words = [] if len(words) == 1 and _is_no_name(words[0], text) else words
+    words = [] if len(words) == 1 and _is_no_name(words[0], text, is_within_sentence) else words
     if words:
         yield words[0].start(), Particular("name", text[words[0].start() : words[-1].end()])
 
@@ -173,14 +176,29 @@ def _is_common(word: str) -> bool:
     return word.lower() in STOP_WORDS or len(word) == 1
 
 
-def _is_no_name(match: re.Match[str], text: str) -> bool:
+def _is_no_name(match: re.Match[str], text: str, is_within_sentence: Callable[[str], bool]) -> bool:
     word = match[0]
     if _is_common(word) and not (word.isupper() and len(word) > 1):
         return True
     # With a capital nowhere but where sentences begin, nothing speaks for a name.
     if word.isupper() or not _begins_sentence(text, match.start()):
         return False
-    return re.search(rf"[\w,;] {re.escape(word)}\b", text) is None
+    return not is_within_sentence(word)
+
+
+def _is_within_sentence(text: str, word: str) -> bool:
+    """Whether it stands somewhere right behind another word."""
+    at = text.find(f" {word}", 1)
+    while at > 0:
+        end = at + 1 + len(word)
+        if _is_of_word(text[at - 1], ",;_") and not (end < len(text) and _is_of_word(text[end], "_")):
+            return True
+        at = text.find(f" {word}", at + 1)
+    return False
+
+
+def _is_of_word(character: str, others: str) -> bool:
+    return character.isalnum() or character in others
 
 
 def _sentences(text: str) -> Iterator[tuple[int, Particular]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,10 +17,12 @@ from offbook.context.digest import Order
 from offbook.context.fit import (
     LEAST_CHARS,
     LEAST_FOR_INTRODUCTION_CHARS,
+    Composed,
     Digested,
     Kept,
     Plan,
     composed,
+    extended,
     ledger_of,
     overhead,
     planned,
@@ -30,15 +31,15 @@ from offbook.context.handover import listed, not_contradicted
 from offbook.context.newest_messages import NewestMessages, aside, read_piece
 from offbook.context.pending_messages import PendingMessages, digested, said_before
 from offbook.context.session_notes import told_records, told_thread
-from offbook.context.tail import Piece, Tail, fitting, shown, tail_of, verbatim_room
+from offbook.context.tail import Tail, fitting, shown, tail_of, verbatim_room
 from offbook.log.reading import LogReader
-from offbook.log.store import Blobs, ChangeKind, ExaminedMessage, Store
+from offbook.log.store import Blobs, ExaminedMessage, Store
 from offbook.model.errors import StoreCorrupt
 from offbook.model.lesson import Lesson, LessonStatus
 from offbook.model.recent import keep
 from offbook.model.settings import Settings
 from offbook.model.summary import Ledger, Node, StateRecord, SummaryText
-from offbook.model.types import CompressedContext, LoggedMessage, Scope, Session, Span
+from offbook.model.types import CompressedContext, Scope, Session, Span
 from offbook.models.tokens import CHARS_PER_TOKEN
 from offbook.search.whole_messages import readable
 from offbook.statements.anchors import anchors_of
@@ -56,23 +57,15 @@ ANCHORS_SHARE, MOST_ANCHORS_CHARS = 0.04, 2_000
 MOST_PINNED = 50
 PINNED_TEXT_CHARS = 500
 SPANS_KEPT = 32
-CONTEXTS_KEPT = 16
 TEXTS_KEPT = 256
 """Some 20 KB each."""
-SAME_SECONDS = 60.0
-ASKED_SECONDS = 600.0
-SIZES_PREPARED, SIZES_KEPT, LARGEST_PREPARED = 2, 8, 100_000
-LAGGING_SECONDS = 5.0
 SUMMARIES_ACCOUNTED = 200
 MOST_NODES = 512
 JUDGED: tuple[LessonStatus, ...] = ("accepted", "edited", "rejected")
 LESSONS_LOOKED_AT = 200
 """The newest of those that a person has judged: they say which anchors are not so."""
-FOLLOWED: tuple[ChangeKind, ...] = ("summaries", "notes", "links")
-"""What the background makes: whoever asks twice within a minute is shown the same twice, for all that."""
-SHOWN_AT_ONCE: tuple[ChangeKind, ...] = ("pins", "lessons", "ends", "imports", "erased", "asked")
-
-ContextKey = tuple[Scope, int, int, int, tuple[int, ...]]
+MOST_ADDED = 200
+"""Messages that a context is extended by; with more it is made anew."""
 
 
 class SessionReader:
@@ -84,52 +77,12 @@ class SessionReader:
         self._settings = settings
         self._pending_messages = pending_messages
         self._key = frame_key
-        self._kept_contexts: OrderedDict[ContextKey, KeptContext] = OrderedDict()
-        self._asked: OrderedDict[Scope, dict[int, float]] = OrderedDict()
         self._kept_texts: OrderedDict[tuple[str, tuple[int, ...], str], SummaryText] = OrderedDict()
         self._read_again: OrderedDict[tuple[Scope, tuple[int, ...], int, int], Digested] = OrderedDict()
         self.corrections = Corrections(store)
 
-    async def context(self, scope: Scope, session: Session | None, max_chars: int) -> CompressedContext:
-        """The whole session in at most `max_chars`."""
-        if session is None or not session.last_seq:
-            return empty_context(scope, max_chars)
-        sizes = self._asked.get(scope, {})
-        keep(self._asked, scope, sizes, CONTEXTS_KEPT)
-        sizes.pop(max_chars, None)
-        sizes[max_chars] = time.monotonic()  # the last is the one asked for last
-        if len(sizes) > SIZES_KEPT:
-            del sizes[next(iter(sizes))]
-        return (await self.built(scope, session, max_chars)).context
-
-    async def prepare(self, scope: Scope, session: Session) -> None:
-        """The contexts that were asked for lately, made anew after news: so they stand by."""
-        sizes = self._asked.get(scope, {})
-        for max_chars in [size for size, at in sizes.items() if time.monotonic() - at > ASKED_SECONDS]:
-            del sizes[max_chars]
-        for max_chars in [size for size in sizes if size <= LARGEST_PREPARED][-SIZES_PREPARED:]:
-            await self.built(scope, session, max_chars)
-
-    async def built(self, scope: Scope, session: Session, max_chars: int) -> Built:
-        """The same for as long as nothing is said, or for a minute where the background has gone on meanwhile: whoever
-        asks twice wants the same twice."""
-        version = self._store.versions.of(scope.agent_id, *FOLLOWED)
-        shown_at_once = self._store.versions.of(scope.agent_id, *SHOWN_AT_ONCE)
-        key = (scope, session.last_seq, session.generation, max_chars, shown_at_once)
-        kept = self._kept_contexts.get(key)
-        if kept is not None and (kept.version == version or time.monotonic() < kept.until):
-            return kept.built
-        built = await self._built(scope, session, max_chars)
-        seconds = SAME_SECONDS
-        if built.older.is_lagging:  # a better one is on its way
-            version, seconds = (), LAGGING_SECONDS
-        keep(self._kept_contexts, key, KeptContext(built, version, time.monotonic() + seconds), CONTEXTS_KEPT)
-        return built
-
     def let_go(self, agent_id: str) -> None:
         """Keep nothing in memory of what was read of the agent's log and summaries."""
-        for key in [key for key in self._kept_contexts if key[0].agent_id == agent_id]:
-            del self._kept_contexts[key]
         for text in [text for text in self._kept_texts if text[0] == agent_id]:
             del self._kept_texts[text]
         for message_span in [message_span for message_span in self._read_again if message_span[0].agent_id == agent_id]:
@@ -137,8 +90,8 @@ class SessionReader:
         self._pending_messages.let_go(agent_id)
         self.corrections.let_go(agent_id)
 
-    async def _built(self, scope: Scope, session: Session, max_chars: int) -> Built:
-        """Reads as much of the log's end as can fit, and of the summaries."""
+    async def read(self, scope: Scope, session: Session, max_chars: int) -> Built:
+        """The whole session in at most `max_chars`: as much of the log's end as can fit, and of the summaries."""
         pieces = NewestMessages(self._store, self._log, scope, session.last_seq, max_chars)
         if session.chars <= max_chars and await pieces.read(max_chars):
             tail = await aside(len(pieces.newest_first), lambda: fitting(pieces.newest_first[::-1], max_chars))
@@ -163,19 +116,32 @@ class SessionReader:
             room = max(room, tail.chars) + int(older.plan.left_over * REFINED_SHARE)
         return await asyncio.to_thread(self._composed, session, tail, older, max_chars, pieces.built_at)
 
-    async def ledger(self, scope: Scope, session: Session, built: Built) -> Ledger:
+    async def extended(self, scope: Scope, session: Session, before: Composed, max_chars: int) -> Composed | None:
+        """A context with what has come since, word for word: however long the session is, only that is read. None where
+        it is too much, or does not fit."""
+        after_seq = before.context.covers.last_seq
+        count = session.last_seq - after_seq
+        if not 0 < count <= MOST_ADDED:
+            return None if count else before
+        page = await self._store.messages(scope, after_seq=after_seq, limit=count)
+        if len(page) != count or sum(logged.entry.chars for logged in page) > max_chars - before.context.chars:
+            return None
+        pieces = [await read_piece(self._log, scope, logged, max_chars) for logged in page]
+        return await aside(len(before.tail.pieces) + count, lambda: extended(before, pieces, max_chars))
+
+    async def ledger(self, scope: Scope, session: Session, composed: Composed, nodes: Sequence[Node]) -> Ledger:
         """What the context keeps of the session and what it leaves out."""
         pending = await self._pending_messages.at_once(scope, session)
-        losses = await asyncio.to_thread(said_before, pending.message_spans(), scope.session_id, built.tail_from)
-        through = min(pending.summarised_through, built.tail_from - 1)
-        ids = [node.id for node in built.older.plan.nodes]
+        losses = await asyncio.to_thread(said_before, pending.message_spans(), scope.session_id, composed.tail_from)
+        through = min(pending.summarised_through, composed.tail_from - 1)
+        ids = [node.id for node in nodes]
         if not ids and through:  # no room for any: what stands for it all the same
-            levels = await self._levels(scope, through, built.context.max_chars)
+            levels = await self._levels(scope, through, composed.context.max_chars)
             ids = [node.id for node in cover(levels, through, {})]
         ids += [node.id for node in await self._store.nodes_holding(scope, seq=through) if node.level == 1]
         texts = await self._texts(scope, list(dict.fromkeys(ids))[-SUMMARIES_ACCOUNTED:]) if ids else {}
         state = await self.state(scope)
-        return await asyncio.to_thread(ledger_of, built.context, built.memory, texts, losses, state)
+        return await asyncio.to_thread(ledger_of, composed.context, composed.memory, texts, losses, state)
 
     async def chars_after(self, scope: Scope, seq: int) -> int:
         """How many characters have come after this message."""
@@ -301,7 +267,7 @@ class SessionReader:
         return {level: tokens * CHARS_PER_TOKEN for level, tokens in ((1, budget.l1), (2, budget.l2), (3, budget.l3))}
 
     def _composed(self, session: Session, tail: Tail, older: Older, max_chars: int, built_at: datetime) -> Built:
-        context, memory = composed(
+        made = composed(
             Scope(agent_id=session.agent_id, session_id=session.session_id),
             tail,
             older.plan,
@@ -316,10 +282,7 @@ class SessionReader:
             order=older.order,
             outdated=older.outdated,
         )
-        return Built(context, memory, older, tail.pieces[0].seq if tail.pieces else session.last_seq + 1)
-
-    async def piece(self, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
-        return await read_piece(self._log, scope, logged, max_chars)
+        return Built(made, older)
 
 
 class Older(NamedTuple):
@@ -337,20 +300,10 @@ class Older(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A context, its memory section, what that was made of, and where the tail begins."""
+    """A context, and what stands in it for the messages before the tail."""
 
-    context: CompressedContext
-    memory: str
+    composed: Composed
     older: Older
-    tail_from: int
-
-
-class KeptContext(NamedTuple):
-    """A context that is given again. `version` is that of what it was made of."""
-
-    built: Built
-    version: tuple[int, ...]
-    until: float
 
 
 def empty_context(scope: Scope, max_chars: int) -> CompressedContext:

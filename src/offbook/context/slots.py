@@ -10,25 +10,23 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
-from offbook.context.reader import Built, SessionReader
+from offbook.context.fit import Composed
+from offbook.context.reader import MOST_ADDED, Built, SessionReader
 from offbook.context.session_notes import SwapSize, note_swap_size, swap_size
-from offbook.context.tail import SEPARATOR
-from offbook.context.validity import faults
 from offbook.log.store import ChangeKind, Store
 from offbook.model.content import render
 from offbook.model.errors import StoreCorrupt
 from offbook.model.recent import keep
 from offbook.model.settings import Settings
 from offbook.model.summary import HandedContext, Ledger
-from offbook.model.types import CompressedContext, Message, Part, Scope, Session, Span
+from offbook.model.types import CompressedContext, Message, Scope, Session
 from offbook.models.tokens import CHARS_PER_TOKEN, estimate_tokens
 
-MOST_FITTINGS = 5
+MOST_FITTINGS = 3
 """A context is fitted by characters and judged by tokens: a script that takes more of these is fitted again."""
 WELL_FILLED = 0.85
 """Of the target: a context that leaves more of it empty is fitted again too."""
@@ -41,24 +39,29 @@ READY_SHARE = 0.9
 NEAR_TARGET = 0.75
 """A slot B that was made for at least so much of the target, and fits into it, is as good as one made for it: what the
 host's instructions take, and with it the target, changes a little from turn to turn."""
-MOST_ADDED = 200
-"""Messages added to a slot B; with more it is made anew."""
-MOST_READY = 16
-SHOWN: tuple[ChangeKind, ...] = ("pins", "lessons", "imports", "erased")
+MOST_READY, MOST_READY_CHARS = 256, 24_000_000
+"""Slots B that are kept: of so many sessions, of so many characters in all."""
+SHOWN: tuple[ChangeKind, ...] = ("pins", "lessons", "links", "imports", "erased")
 """What a slot B shows beside messages, and is made anew for."""
 
 
 class Ready(NamedTuple):
-    """A slot B, made when the session ended at its `last_seq`."""
+    """A slot B."""
 
-    context: CompressedContext
-    memory: str
+    composed: Composed
     ledger: Ledger
     tokens: int
     target_tokens: int
-    last_seq: int
     made_of: tuple[int, ...] = ()
     """The version of what it shows beside messages."""
+
+    @property
+    def context(self) -> CompressedContext:
+        return self.composed.context
+
+    @property
+    def last_seq(self) -> int:
+        return self.context.covers.last_seq
 
     @property
     def spare_chars(self) -> int:
@@ -116,17 +119,13 @@ class Slots:
         return {scope: ready.last_seq for scope, ready in self._ready.items() if scope.agent_id == agent_id}
 
     async def prepare(self, scope: Scope, session: Session) -> None:
-        """Make ready what may be asked for: contexts of sizes that were, and slot B where the session nears a swap, by
-        what a host has said of its window or the settings say."""
-        await self._reader.prepare(scope, session)
+        """Make slot B where the session nears a swap, by what a host has said of its window or the settings say."""
         if await self.wants_slot_b(scope, session):
             target_tokens = (await self._size(scope)).estimated_target
-            keep(
-                self._ready,
-                scope,
-                await self._made(scope, session, target_tokens, int(target_tokens * READY_SHARE)),
-                MOST_READY,
-            )
+            ready = await self._made(scope, session, target_tokens, int(target_tokens * READY_SHARE))
+            keep(self._ready, scope, ready, MOST_READY)
+            while len(self._ready) > 1 and sum(one.context.chars for one in self._ready.values()) > MOST_READY_CHARS:
+                self._ready.popitem(last=False)
 
     async def wants_slot_b(self, scope: Scope, session: Session) -> bool:
         ready, size = self._known(scope), await self._size(scope)
@@ -169,11 +168,11 @@ class Slots:
         best: tuple[Built, int] | None = None
         fitting_chars, excessive_chars = 0, 0
         for _ in range(MOST_FITTINGS):
-            built = await self._reader.built(scope, session, max_chars)
-            tokens = await asyncio.to_thread(tokens_of, built.context.messages)
+            built = await self._reader.read(scope, session, max_chars)
+            tokens = await asyncio.to_thread(tokens_of, built.composed.context.messages)
             if tokens <= max_tokens and (best is None or tokens > best[1]):
                 best = built, tokens
-            is_whole = all(part.kind == "verbatim" for part in built.context.parts)
+            is_whole = all(part.kind == "verbatim" for part in built.composed.context.parts)
             if max_tokens * WELL_FILLED <= tokens <= max_tokens or (tokens <= max_tokens and is_whole):
                 break
             if tokens <= max_tokens:
@@ -185,27 +184,22 @@ class Slots:
             else:
                 max_chars = max(1, int(max_chars * min(1.5, max_tokens / max(tokens, 1) * 0.97)))
         built, tokens = best or (built, tokens)
-        ledger = await self._reader.ledger(scope, session, built)
-        return Ready(built.context, built.memory, ledger, tokens, target_tokens, session.last_seq, made_of)
+        ledger = await self._reader.ledger(scope, session, built.composed, built.older.plan.nodes)
+        return Ready(built.composed, ledger, tokens, target_tokens, made_of)
 
     async def _extended(self, scope: Scope, session: Session, ready: Ready) -> Ready | None:
-        """With what has come since, word for word; None where that is too much, or does not go on from it."""
-        count = session.last_seq - ready.last_seq
-        if not 0 <= count <= MOST_ADDED:
+        """With what has come since, word for word; None where that is too much."""
+        shown = len(ready.composed.tail.pieces)
+        most_chars = ready.context.chars + max(0, ready.spare_chars) * 2
+        composed = await self._reader.extended(scope, session, ready.composed, max(most_chars, ready.context.max_chars))
+        if composed is None:
             return None
-        if count == 0:
-            return ready
-        page = await self._store.messages(scope, after_seq=ready.last_seq, limit=count)
-        pieces = [await self._reader.piece(scope, logged, ready.context.max_chars) for logged in page]
-        tokens = ready.tokens + tokens_of([piece.message for piece in pieces])
-        messages = [*ready.context.messages, *(piece.message for piece in pieces)]
-        is_as_it_came = all(piece.is_whole for piece in pieces) and not faults(messages)
-        if tokens > ready.target_tokens or not is_as_it_came or len(page) != count:
+        tokens = ready.tokens + tokens_of([piece.message for piece in composed.tail.pieces[shown:]])
+        if tokens > ready.target_tokens:
             return None
-        context = _with_added(ready.context, messages, [piece.text for piece in pieces], page[-1].received_at)
-        verbatim = [part for part in context.parts if part.kind == "verbatim"]
+        verbatim = [part for part in composed.context.parts if part.kind == "verbatim"]
         ledger = msgspec.structs.replace(ready.ledger, verbatim=verbatim, state=await self._reader.state(scope))
-        return ready._replace(context=context, ledger=ledger, tokens=tokens, last_seq=session.last_seq)
+        return ready._replace(composed=composed, ledger=ledger, tokens=tokens)
 
     async def _tokens_since(self, scope: Scope, handed: HandedContext, token_ratio: float) -> float:
         chars = await self._reader.chars_after(scope, handed.last_seq)
@@ -215,27 +209,3 @@ class Slots:
 def tokens_of(messages: Sequence[Message]) -> int:
     """By our estimate, which is the same for every model (D18)."""
     return sum(estimate_tokens(render(message)) + MESSAGE_TOKENS for message in messages)
-
-
-def _with_added(
-    context: CompressedContext, messages: list[Message], texts: Sequence[str], built_at: datetime
-) -> CompressedContext:
-    text = SEPARATOR.join([context.text, *texts] if context.text else texts)
-    last_seq = context.covers.last_seq + len(texts)
-    added = Part(
-        kind="verbatim", first_seq=context.covers.last_seq + 1, last_seq=last_seq, chars=len(SEPARATOR.join(texts))
-    )
-    parts = [*context.parts, added]
-    if len(parts) > 1 and parts[-2].kind == "verbatim":
-        chars = parts[-2].chars + len(SEPARATOR) + added.chars
-        parts[-2:] = [Part(kind="verbatim", first_seq=parts[-2].first_seq, last_seq=last_seq, chars=chars)]
-    return msgspec.structs.replace(
-        context,
-        text=text,
-        chars=len(text),
-        max_chars=max(context.max_chars, len(text)),
-        messages=messages,
-        parts=parts,
-        covers=Span(first_seq=1, last_seq=last_seq),
-        built_at=built_at,
-    )

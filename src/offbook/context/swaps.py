@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
+from offbook.context.context_cache import ContextCache
 from offbook.context.reader import SessionReader
 from offbook.context.session_notes import SwapSize
 from offbook.context.slots import Slots, tokens_of
@@ -42,10 +43,13 @@ class Question(NamedTuple):
 
 
 class SwapService:
-    def __init__(self, store: Store, settings: Settings, reader: SessionReader, slots: Slots) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, reader: SessionReader, cache: ContextCache, slots: Slots
+    ) -> None:
         self._store = store
         self._settings = settings
         self._reader = reader
+        self._cache = cache
         self._slots = slots
         self._swapping: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
 
@@ -119,7 +123,7 @@ class SwapService:
             return _kept(reason, generation, used_tokens, started)
         handed = handed_of(
             ready.context,
-            ready.memory,
+            ready.composed.memory,
             "swap",
             generation + 1,
             ready.ledger,
@@ -175,21 +179,21 @@ class SwapService:
         """What the agent goes on with, kept so that it can be shown again."""
         async with self._swapping.setdefault(scope, asyncio.Lock()):
             session = await self._store.session(scope) or session
-            built = await self._reader.built(scope, session, max_chars)
+            composed = await self._cache.composed(scope, session, max_chars)
             handed = handed_of(
-                built.context,
-                built.memory,
+                composed.context,
+                composed.memory,
                 "start",
                 session.generation,
                 Ledger(),
                 used_tokens=0,
                 context_window=0,
-                tokens_after=await asyncio.to_thread(tokens_of, built.context.messages),
+                tokens_after=await asyncio.to_thread(tokens_of, composed.context.messages),
             )
             await self._store.hand_over(scope, handed, None)
-        event = session_event("hooks/session-start", by, scope, what_was_shown(built.context))
+        event = session_event("hooks/session-start", by, scope, what_was_shown(composed.context))
         await self._store.mark(scope, Mark(kind="start", at=now()), event)
-        return built.context
+        return composed.context
 
 
 def what_was_shown(context: CompressedContext) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import structlog
 
+from offbook.context.context_cache import ContextCache
 from offbook.context.reader import SessionReader
 from offbook.context.slots import Slots
 from offbook.log.store import Store
@@ -25,9 +26,10 @@ log = structlog.get_logger("offbook.slots")
 class ContextProjection:
     name = "contexts"
 
-    def __init__(self, store: Store, reader: SessionReader, slots: Slots) -> None:
+    def __init__(self, store: Store, reader: SessionReader, cache: ContextCache, slots: Slots) -> None:
         self._store = store
         self._reader = reader
+        self._cache = cache
         self._slots = slots
         self._heard: dict[Scope, tuple[int, int]] = {}
         """Where each session that is waited for ended, and how often it was looked at since."""
@@ -51,6 +53,7 @@ class ContextProjection:
 
     async def rebuild(self, agent_id: str) -> None:
         self._reader.let_go(agent_id)
+        self._cache.let_go(agent_id)
         self._slots.let_go(agent_id)
 
     async def check(self, agent_id: str, erased: Erased | None = None) -> list[Finding]:
@@ -75,10 +78,12 @@ class ContextProjection:
         last_seq, looks = self._heard.get(scope, (-1, 0))
         if scope not in self._heard and await self._slots.wants_slot_b(scope, session):
             self._wanted.add(scope)
-        if session.last_seq != last_seq and looks < MOST_POSTPONED:
+        is_new = session.last_seq != last_seq and looks < MOST_POSTPONED
+        if is_new and not await self._cache.is_short(scope, session):
             self._heard[scope] = (session.last_seq, looks + 1)
             return Progress(is_done=False, again_seconds=QUIET_SECONDS)
         try:
+            await self._cache.prepare(scope, session)
             await self._slots.prepare(scope, session)
         finally:
             self._done(scope)

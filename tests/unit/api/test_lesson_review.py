@@ -350,10 +350,10 @@ async def test_the_next_context_is_made_anew(memory: Memory) -> None:
     await memory.on_message(scope, [user("Hello.")])
     session = await memory._store.session(scope)
     assert session is not None
-    before = await memory._reader.built(scope, session, 1_000)
-    assert await memory._reader.built(scope, session, 1_000) is before
+    before = await memory._background.contexts.composed(scope, session, 1_000)
+    assert await memory._background.contexts.composed(scope, session, 1_000) is before
     await memory.judge_lesson("main", lesson.id, "reject")
-    assert await memory._reader.built(scope, session, 1_000) is not before
+    assert await memory._background.contexts.composed(scope, session, 1_000) is not before
 
 
 # ── what is refused ──

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offbook.context.digest import SpokenMessage, analyse, digest
-from offbook.context.fit import Digested, Kept, composed, digest_chars, overhead, planned
+from offbook.context.fit import Composed, Digested, Kept, composed, digest_chars, extended, overhead, planned
 from offbook.context.tail import Piece, fitting, shown, tail_of, verbatim_room
 from offbook.context.validity import faults
 from offbook.model.content import render, tool_calls, tool_results
@@ -37,11 +37,19 @@ def user(text: str) -> Message:
 
 
 def fitted(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> CompressedContext:
-    """A session without summaries, all of it digested: what the reader does, without a store."""
-    pieces = [
+    return made(messages, max_chars, kept).context
+
+
+def pieces_of(messages: list[Message], first_seq: int = 1) -> list[Piece]:
+    return [
         Piece(seq=seq, message=message, text=shown(message), received_at=NOON)
-        for seq, message in enumerate(messages, 1)
+        for seq, message in enumerate(messages, first_seq)
     ]
+
+
+def made(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> Composed:
+    """A session without summaries, all of it digested: what the reader does, without a store."""
+    pieces = pieces_of(messages)
     last_seq = len(messages)
     tail = fitting(pieces, max_chars)
     digested: list[Digested] = []
@@ -49,8 +57,8 @@ def fitted(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> Compre
         room = verbatim_room(max_chars, sum(len(render(message)) for message in messages))
         tail = tail_of(pieces[::-1], room, max_chars, ContextBudget(), KEY)
         said = [SpokenMessage(piece.seq, "They", render(piece.message), NOON) for piece in pieces]
-        made = digest([analyse(one) for one in said])
-        digested = [Digested(1, last_seq, made, digest_chars(made))]
+        read = digest([analyse(one) for one in said])
+        digested = [Digested(1, last_seq, read, digest_chars(read))]
     else:
         kept = Kept()
     room = max_chars - tail.chars - overhead(last_seq, max_chars, kept)
@@ -67,7 +75,7 @@ def fitted(messages: list[Message], max_chars: int, kept: Kept = KEPT) -> Compre
         max_chars=max_chars,
         built_at=NOON,
         key=KEY,
-    )[0]
+    )
 
 
 def running_turn(calls: int, chars: int) -> list[Message]:
@@ -240,3 +248,34 @@ messages = st.lists(
 @given(messages, st.integers(min_value=1, max_value=2_000))
 def test_any_history_in_any_budget_is_sound(history: list[Message], max_chars: int) -> None:
     assert_sound(fitted(history, max_chars), len(history))
+
+
+# ── extended by what came since ──
+
+
+@given(messages, messages, st.integers(min_value=1, max_value=2_000))
+def test_an_extended_context_is_sound_and_shows_what_came_word_for_word(
+    said: list[Message], since: list[Message], max_chars: int
+) -> None:
+    before = made(said, max_chars)
+    if not since or (said and not before.context.parts):
+        return
+    after = extended(before, pieces_of(since, len(said) + 1), max_chars)
+    if after is None:
+        return
+    assert_sound(after.context, len(said) + len(since))
+    assert after.memory == before.memory
+    assert all(shown(message) in after.context.text for message in since if message.role == "user")
+
+
+def test_a_result_that_came_later_joins_its_call() -> None:
+    before = made([user("go"), call("a")], 2_000)
+    after = extended(before, pieces_of([result("a", "the answer"), user("thanks")], 3), 2_000)
+    assert after is not None
+    assert [message.role for message in after.context.messages] == ["user", "assistant", "tool", "user"]
+    assert_sound(after.context, 4)
+
+
+def test_what_does_not_fit_behind_it_is_refused() -> None:
+    before = made([user("x" * 100) for _ in range(20)], 1_000)
+    assert extended(before, pieces_of([user("y" * 900)], 21), 1_000) is None

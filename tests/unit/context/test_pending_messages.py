@@ -36,6 +36,11 @@ async def long_talk(tmp_path: Path) -> AsyncIterator[Memory]:
         yield opened
 
 
+def let_go(memory: Memory) -> None:
+    memory._reader.let_go("main")
+    memory._background.contexts.let_go("main")
+
+
 async def assert_sound(memory: Memory, session: str, last_seq: int) -> None:
     scope = memory.scope(session)
     for max_chars in LIMITS:
@@ -48,11 +53,11 @@ async def test_at_every_limit_the_cover_is_exact(memory: Memory) -> None:
     await talk(memory, 60)
     await assert_sound(memory, "chat", 120)
     await caught_up(memory)
-    memory._reader.let_go("main")
+    let_go(memory)
     await assert_sound(memory, "chat", 120)
     await memory.session_end(memory.scope("chat"))
     await caught_up(memory)
-    memory._reader.let_go("main")
+    let_go(memory)
     await assert_sound(memory, "chat", 120)
 
 
@@ -200,7 +205,7 @@ async def test_any_history_is_covered_exactly(tmp_path: Path, history: list[Mess
         if ends:
             await memory.session_end(scope)
         await caught_up(memory)
-        memory._reader.let_go("main")
+        let_go(memory)
         await assert_sound(memory, "chat", last_seq)
 
 
