@@ -227,8 +227,8 @@ def _findings(
             f"beforehand (`long_session.py`). The two sessions in turns, {BLOCK} calls each; every answer leaves a "
             "durable audit event.",
             "What is asked for again while nothing is said is the same and is kept. The call right after a message "
-            "extends what stood ready by it; the message itself (`onMessage`) is not in the figures. Before each message the "
-            f"background may finish, for at most the {ANSWER_SECONDS:g} s of a model's answer.",
+            "extends what stood ready; the message itself (`onMessage`) is not in the figures. Before each message "
+            f"the background may finish, for at most the {ANSWER_SECONDS:g} s of a model's answer.",
             f"The summarizer was {NOBODY['OFFBOOK_SUMMARIZER_ORDER']}, at an endpoint where nobody listens; `status` "
             f"said: {troubles[1]}.",
             f"A swap is fitted to {WINDOW:,} tokens × 0.40 and comes with its ledger. Here each follows right after "
