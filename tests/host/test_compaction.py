@@ -3,8 +3,10 @@ that takes five seconds. No turn of the hot swap waits, and what the model sees 
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import UTC, datetime, timedelta
+from statistics import median
 
 import pytest
 
@@ -21,6 +23,8 @@ FILLED_TOKENS = 16_400
 BEFORE_A_SWAP_TOKENS = 13_000
 SLOW_TURNS, MOST_TURNS = 5, 40
 LINES = 32
+SWAPS = int(os.environ.get("PROVE_SWAPS", "0"))
+MOST_LONGER_SECONDS = 0.3
 table: dict[str, list[float]] = {}
 
 
@@ -105,6 +109,25 @@ def test_a_hot_swap_holds_no_turn_up_and_what_is_shown_is_an_exact_cover(
         assert max(table["hot-swap"]) < min(max(table["off"]), max(table["capture"]))
     for name, each in table.items():
         print(f"{name:>9}: " + "  ".join(f"{one:5.1f}" for one in each))
+
+
+@pytest.mark.skipif(not SWAPS, reason="a campaign: PROVE_SWAPS, as in `make prove`")
+def test_the_turn_with_a_swap_takes_as_long_as_its_neighbours(
+    gateway: Gateway, model: ScriptedModel, provider: OffbookProvider
+) -> None:
+    gateway.set_level("hot-swap")
+    turn = fill(gateway, model, "neighbours", BEFORE_A_SWAP_TOKENS)
+    seconds: list[float] = []
+    swapped: list[int] = []
+    while len(swapped) < SWAPS or swapped[-1] == len(seconds) - 1:
+        before = session_status(provider, "agent:main:neighbours")["generation"]
+        seconds.append(timed(gateway, model, "neighbours", turn + len(seconds)))
+        if session_status(provider, "agent:main:neighbours")["generation"] > before:
+            swapped.append(len(seconds) - 1)
+    neighbours = [at for swap in swapped for at in (swap - 1, swap + 1) if at >= 0 and at not in swapped]
+    with_swap, beside = (median(seconds[at] for at in which) for which in (swapped, neighbours))
+    print(f"{len(swapped)} swaps: {with_swap:.2f} s, their neighbours {beside:.2f} s; all {seconds}")
+    assert with_swap - beside <= MOST_LONGER_SECONDS
 
 
 def assert_shown_from(request: Request, memory: str, entries: list, first_seq: int) -> None:

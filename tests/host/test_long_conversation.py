@@ -37,8 +37,8 @@ from tests.host.scripted_model import (
 from tests.host.transcripts import transcript
 
 IS_CAMPAIGN = "PROVE_TURNS" in os.environ
-TURNS = int(os.environ.get("PROVE_TURNS", "90"))
-SENTENCES = 12 if IS_CAMPAIGN else 36
+TURNS = int(os.environ.get("PROVE_TURNS", "60"))
+SENTENCES = 12 if IS_CAMPAIGN else 54
 """Of a turn: a short conversation says as much as a long one."""
 WINDOW_TOKENS = 32_000
 SESSION = "long-conversation"

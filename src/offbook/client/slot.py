@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from offbook.client.messages import message_of
 from offbook.client.recorder import MessageLike
-from offbook.context.replayable import has_orphan, leading_orphans, with_orphans_quoted
+from offbook.context.replayable import has_orphan, leading_orphans, quoted, with_orphans_quoted
 from offbook.context.validity import faults
 from offbook.ingest.frames import is_framed
 from offbook.model.content import render, text_of, tool_calls, tool_results
@@ -157,12 +157,9 @@ def _as_text(message: Message) -> Message:
     """A call or a result whose other half is shown elsewhere, and as text there too."""
     if not tool_calls(message) and not tool_results(message) and message.role != "tool":
         return message
-    return Message(
-        role="assistant" if message.role == "assistant" else "user",
-        content=render(message),
-        id=message.id,
-        ts=message.ts,
-    )
+    if message.role != "assistant":
+        return quoted(message)
+    return Message(role="assistant", content=render(message), id=message.id, ts=message.ts)
 
 
 # ── Whether what a provider gave may take the place of what an agent runs on. Pure ──

@@ -217,10 +217,10 @@ def composed(
     return Composed(context, memory, message_spans, tail)
 
 
-def extended(before: Composed, pieces: Sequence[Piece], max_chars: int) -> Composed | None:
+def extended(before: Composed, pieces: Sequence[Piece], max_chars: int, key: bytes) -> Composed | None:
     """The same with the messages that came since, as they came; None where not all of them fit."""
     room = max_chars - (len(before.memory) + len(SEPARATOR) if before.memory else 0)
-    tail = fitting([*before.tail.pieces, *pieces], room)
+    tail = fitting([*before.tail.pieces, *pieces], room, key)
     if len(tail.pieces) < len(before.tail.pieces) + len(pieces):
         return None
     context = _context(

@@ -94,7 +94,9 @@ class SessionReader:
         """The whole session in at most `max_chars`: as much of the log's end as can fit, and of the summaries."""
         pieces = NewestMessages(self._store, self._log, scope, session.last_seq, max_chars)
         if session.chars <= max_chars and await pieces.read(max_chars):
-            tail = await aside(len(pieces.newest_first), lambda: fitting(pieces.newest_first[::-1], max_chars))
+            tail = await aside(
+                len(pieces.newest_first), lambda: fitting(pieces.newest_first[::-1], max_chars, self._key)
+            )
             if len(tail.pieces) == session.last_seq:
                 return self._composed(session, tail, Older(), max_chars, pieces.built_at)
         room = verbatim_room(max_chars, session.chars)
@@ -127,7 +129,7 @@ class SessionReader:
         if len(page) != count or sum(logged.entry.chars for logged in page) > max_chars - before.context.chars:
             return None
         pieces = [await read_piece(self._log, scope, logged, max_chars) for logged in page]
-        return await aside(len(before.tail.pieces) + count, lambda: extended(before, pieces, max_chars))
+        return await aside(len(before.tail.pieces) + count, lambda: extended(before, pieces, max_chars, self._key))
 
     async def ledger(self, scope: Scope, session: Session, composed: Composed, nodes: Sequence[Node]) -> Ledger:
         """What the context keeps of the session and what it leaves out."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from offbook.ingest.frames import frame
 from offbook.model.content import (
     BINARY_STAND_IN,
     FILE_TYPES,
@@ -175,6 +176,8 @@ def _without(holder: dict[str, Any], keys: frozenset[str] | set[str]) -> dict[st
 # ── Tool calls and their results. A result without its call bricks a session at most providers ──
 
 QUOTED_RESULT = "[a tool's result, its call not shown]\n"
+QUOTED_CHARS = len(frame(QUOTED_RESULT, kind="memory", key=b"")) + len("assistant")
+"""What is quoted takes at most so many more."""
 
 
 def has_orphan(message: Message, called: set[str]) -> bool:
@@ -190,11 +193,11 @@ def leading_orphans(messages: Sequence[Message]) -> int:
     return len(messages)
 
 
-def quoted(message: Message) -> Message:
-    """The same message as something that was seen: plain text, no claim to be a call or a result."""
+def quoted(message: Message, key: bytes = b"") -> Message:
+    """The same message as something that was seen: framed as memory, nobody's turn, neither call nor result."""
     return Message(
-        role="assistant" if message.role == "assistant" else "user",
-        content=QUOTED_RESULT + render(message),
+        role="assistant",
+        content=frame(QUOTED_RESULT + render(message), kind="memory", key=key),
         id=message.id,
         ts=message.ts,
     )

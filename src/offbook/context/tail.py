@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import takewhile
 from typing import NamedTuple
 
-from offbook.context.replayable import QUOTED_RESULT, leading_orphans
+from offbook.context.replayable import QUOTED_CHARS, leading_orphans
 from offbook.context.validity import placed
 from offbook.ingest.frames import frame
-from offbook.model.content import render, text_of, tool_results
+from offbook.model.content import is_result, render, text_of, tool_results
 from offbook.model.settings.sections import ContextBudget
 from offbook.model.types import LoggedMessage, Message, Value
 
 SEPARATOR = "\n\n"
+_LABEL = re.compile(r"^(user|assistant|system|tool)(?=(?: \([^\n)]{0,200}\))?:)", re.IGNORECASE | re.MULTILINE)
+"""How a message begins in a context's text: words that begin a line of another message so are no message."""
 REFERENCE_CHARS = 300
 """Of a result that only shows what was done: with its frame, its beginning and its end."""
 
@@ -43,8 +46,7 @@ class Piece(Value, frozen=True):
     @property
     def cost(self) -> int:
         """About as many characters as it takes, however its neighbours are cut."""
-        extra = len(QUOTED_RESULT) if self.message.role == "tool" or tool_results(self.message) else 0
-        return len(self.text) + len(SEPARATOR) + extra
+        return len(self.text) + len(SEPARATOR) + QUOTED_CHARS * results_in(self.message)
 
 
 class Tail(NamedTuple):
@@ -63,6 +65,12 @@ class Tail(NamedTuple):
 NO_TAIL = Tail([], [], [], [], 0)
 
 
+def results_in(message: Message) -> int:
+    """How many of a tool's results it has: each may have to be quoted."""
+    blocks = message.content if isinstance(message.content, list) else []
+    return max(sum(map(is_result, blocks)), message.role == "tool")
+
+
 def piece_of(logged: LoggedMessage, message: Message | None = None) -> Piece:
     """`message` is given where its large parts were put back in."""
     message_shown = message or logged.message
@@ -77,8 +85,10 @@ def piece_of(logged: LoggedMessage, message: Message | None = None) -> Piece:
 
 
 def shown(message: Message) -> str:
-    speaker = f"{message.role} ({message.name})" if message.name else message.role
-    return f"{speaker}: {render(message)}"
+    name = " ".join((message.name or "").split())
+    speaker = f"{message.role} ({name})" if name else message.role
+    said = _LABEL.sub(r"[\1]", render(message))
+    return f"{speaker}: {said}"
 
 
 def verbatim_room(max_chars: int, session_chars: int) -> int:
@@ -113,7 +123,7 @@ def tail_of(newest_first: Sequence[Piece], room: int, max_chars: int, budget: Co
         chars += one.cost
         turns += piece.is_turn
     taken.reverse()
-    return fitting(taken[leading_orphans([piece.message for piece in taken]) :], max_chars)
+    return fitting(taken[leading_orphans([piece.message for piece in taken]) :], max_chars, key)
 
 
 def _running_turn(newest_first: Sequence[Piece]) -> list[Piece]:
@@ -141,11 +151,11 @@ def _limits_of_results(turn: Sequence[Piece], room: int, most: int) -> dict[int,
     return limits | {number: min(most, max(REFERENCE_CHARS, left // len(older))) for number in older}
 
 
-def fitting(pieces: Sequence[Piece], max_chars: int) -> Tail:
+def fitting(pieces: Sequence[Piece], max_chars: int, key: bytes) -> Tail:
     """The pieces made valid for a model; without the oldest, where that made them too long."""
     pieces = list(pieces)
     while pieces:
-        valid = placed([piece.message for piece in pieces])
+        valid = placed([piece.message for piece in pieces], key)
         texts = [pieces[index].text if message is pieces[index].message else shown(message) for index, message in valid]
         chars = sum(map(len, texts)) + len(SEPARATOR) * (len(pieces) - 1)
         if chars <= max_chars:
@@ -168,7 +178,8 @@ def excerpt(piece: Piece, max_chars: int, key: bytes) -> Piece | None:
     text = render(message)
     note = f"\n… [{len(text):,} characters in all] …\n"
     bare = Message(
-        role="assistant" if message.role == "assistant" else "user",
+        # What a tool gave is nobody's turn: it stands with our memory.
+        role="user" if message.role == "user" and not tool_results(message) else "assistant",
         content="",
         id=message.id,
         ts=message.ts,

@@ -23,20 +23,22 @@ from offbook.context.replayable import (
 from offbook.context.tool_pairs import BESIDE, FIELD, Place, Tool, answered, ids, in_order, tools_of
 
 # The dialects are spelt out in one place, `content`.
-from offbook.model.content import CALL_ID_KEYS, RESULT_ID_KEYS, is_call, is_result
+from offbook.ingest.frames import frame
+from offbook.model.content import CALL_ID_KEYS, RESULT_ID_KEYS, is_call, is_result, text_of
 from offbook.model.types import Block, Message
 
 EMPTY = "…"
 """In place of a message that says nothing, since it stands for its part of the log all the same."""
 
 
-def made_valid(messages: Sequence[Message]) -> list[Message]:
+def made_valid(messages: Sequence[Message], key: bytes = b"") -> list[Message]:
     """The same messages as a model takes them. None is added or left out."""
-    return [message for _, message in placed(messages)]
+    return [message for _, message in placed(messages, key)]
 
 
-def placed(messages: Sequence[Message]) -> list[tuple[int, Message]]:
-    """`made_valid`, each message with the index it had: a result that came late stands behind its call."""
+def placed(messages: Sequence[Message], key: bytes = b"") -> list[tuple[int, Message]]:
+    """`made_valid`, each message with the index it had: a result that came late stands behind its call. `key`: of our
+    frames, in which a result without its call is shown."""
     if all(map(_is_plain, messages)):
         return list(enumerate(messages))
     fit = [message if _is_plain(message) else replayable(message) for message in messages]
@@ -44,7 +46,7 @@ def placed(messages: Sequence[Message]) -> list[tuple[int, Message]]:
     calls = answered(fit, tools)
     order = in_order(fit, calls)
     names = ids(fit, tools, calls, order)
-    return [(index, _not_empty(_named(fit[index], tools[index], names))) for index in order]
+    return [(index, _not_empty(_named(fit[index], tools[index], names, key))) for index in order]
 
 
 def _is_plain(message: Message) -> bool:
@@ -73,15 +75,16 @@ def _not_empty(message: Message) -> Message:
 # ── the messages again ────────────────────────────────────────────────────────────────────────
 
 
-def _named(message: Message, tools: Sequence[Tool], names: Mapping[Place, str]) -> Message:
+def _named(message: Message, tools: Sequence[Tool], names: Mapping[Place, str], key: bytes) -> Message:
     """Every call and result under its name; those that have none as text."""
     if all(tool.id and names.get(tool.place) == tool.id for tool in tools):
         return message
-    if not any(tool.place in names for tool in tools) and any(not tool.is_call for tool in tools):
-        return quoted(message)
+    is_orphaned = not any(tool.place in names for tool in tools) and any(not tool.is_call for tool in tools)
+    if is_orphaned and not _has_own_words(message):
+        return quoted(message, key)
     content: str | list[Block] = message.content
     if isinstance(content, list):
-        content = list(_named_blocks(content, tools[0].place[0], names))
+        content = list(_named_blocks(content, tools[0].place[0], names, key))
     beside = [
         (call, names.get((tools[0].place[0], BESIDE, number))) for number, call in enumerate(calls_beside(message))
     ]
@@ -98,7 +101,12 @@ def _named(message: Message, tools: Sequence[Tool], names: Mapping[Place, str]) 
     )
 
 
-def _named_blocks(blocks: Sequence[Block], index: int, names: Mapping[Place, str]) -> Iterator[Block]:
+def _has_own_words(message: Message) -> bool:
+    """Whether somebody says something beside what a tool gave."""
+    return message.role != "tool" and isinstance(message.content, list) and bool(text_of(message.content))
+
+
+def _named_blocks(blocks: Sequence[Block], index: int, names: Mapping[Place, str], key: bytes) -> Iterator[Block]:
     introduction = QUOTED_RESULT
     for position, block in enumerate(blocks):
         nested = block.get("tool_calls")
@@ -112,7 +120,7 @@ def _named_blocks(blocks: Sequence[Block], index: int, names: Mapping[Place, str
         elif is_call(block):
             yield text_block(shown_block(block))
         else:
-            yield text_block(introduction + shown_block(block))
+            yield text_block(frame(introduction + shown_block(block), kind="memory", key=key))
             introduction = ""
 
 

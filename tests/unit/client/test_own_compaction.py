@@ -41,7 +41,7 @@ def test_no_result_is_kept_without_its_call() -> None:
     assert newest_messages(messages, 3, 10_000) == PLAIN[:2]
     assert newest_messages(messages, 4, 10_000) == messages[-4:]
     only = newest_messages([calling("a"), result("a")], 1, 10_000)
-    assert (len(only), only[0].role, orphan_in(only)) == (1, "user", None)
+    assert (len(only), only[0].role, orphan_in(only)) == (1, "assistant", None)
 
 
 async def test_an_own_compaction_may_give_messages_of_any_kind_now_or_later() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from offbook.context.replayable import QUOTED_RESULT
-from offbook.context.tail import shown
+from offbook.context.replayable import QUOTED_CHARS, QUOTED_RESULT
+from offbook.context.tail import results_in, shown
 from offbook.context.validity import EMPTY, faults, made_valid, placed
 from offbook.contrib.conformance.cover import pair_faults
+from offbook.ingest.frames import frame, strip_frames
 from offbook.model.content import is_binary_path, render, strings, tool_calls, tool_results
 from offbook.model.types import Message
 from tests.unit.context.histories import HISTORIES, PNG, STAND_IN
@@ -34,6 +35,10 @@ def result(id: str, text: str = "found it") -> Message:
 
 def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
+
+
+def in_frame(words: str) -> str:
+    return frame(words, kind="memory", key=b"")
 
 
 def assert_untouched(*messages: Message) -> None:
@@ -73,7 +78,9 @@ def test_what_is_fine_is_the_same_object() -> None:
 )
 def test_pairs_of_every_dialect_stay(call: Message, answer: Message) -> None:
     assert_untouched(user("Go."), call, answer, user("Thanks."))
-    assert made_valid([user("Go."), answer])[1].role == "user"
+    orphan = made_valid([user("Go."), answer])[1]
+    assert orphan.role == ("user" if "and?" in render(answer) else "assistant")
+    assert strip_frames(render(orphan), b"")[0] in ("", "and?")  # what the tool gave is framed, and nothing else
     assert "[call " in render(made_valid([call, user("Never mind.")])[0])
     assert tool_calls(made_valid([call, user("Never mind.")])[0]) == []
 
@@ -105,13 +112,14 @@ def test_blocks_that_nobody_knows_stay() -> None:
 
 def test_a_result_without_its_call_is_quoted() -> None:
     came = made_valid([user("Hi."), result("lost", "the file is gone"), user("Go on.")])
-    assert came[1] == Message(role="user", content=QUOTED_RESULT + "[result of lost] the file is gone")
+    assert came[1].role == "assistant"
+    assert came[1].content == in_frame(QUOTED_RESULT + "[result of lost] the file is gone")
 
 
 def test_of_two_results_only_the_lost_one_is_quoted() -> None:
     blocks = [{"type": "tool_result", "tool_use_id": id, "content": "ok"} for id in ("a", "lost", "lost too")]
     came = made_valid([calls("a"), said(*blocks, role="user")])[1]
-    quoted = [text(QUOTED_RESULT + "[result of lost] ok"), text("[result of lost too] ok")]
+    quoted = [text(in_frame(QUOTED_RESULT + "[result of lost] ok")), text(in_frame("[result of lost too] ok"))]
     assert came.content == [blocks[0], *quoted]
 
 
@@ -148,7 +156,7 @@ def test_an_id_used_again_gets_another_for_the_pair() -> None:
 
 def test_a_second_answer_is_quoted() -> None:
     came = made_valid([calls("a"), result("a"), result("a", "again"), user("Hm.")])
-    assert came[2].content == QUOTED_RESULT + "[result of a] again"
+    assert came[2].content == in_frame(QUOTED_RESULT + "[result of a] again")
 
 
 def test_the_field_of_a_tools_message_says_which_call_its_block_answers() -> None:
@@ -269,8 +277,7 @@ def test_it_takes_hardly_more_room(messages: list[Message]) -> None:
     """What `tail.cost` reckons with."""
     for index, message in placed(messages):
         before = messages[index]
-        has_result = before.role == "tool" or tool_results(before) or QUOTED_RESULT in render(message)
-        extra = len(QUOTED_RESULT) if has_result else 0
+        extra = QUOTED_CHARS * results_in(before)
         longest_id = max((len(id) for id in tool_results(message)), default=0)
         assert len(shown(message)) <= len(shown(before)) + max(extra, longest_id, len(EMPTY))
 

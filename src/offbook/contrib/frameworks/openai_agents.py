@@ -299,7 +299,9 @@ def _numbered(message: Message, at: int) -> Message:
 def _is_erased(message: Message) -> bool:
     """What `clear_session` left of an item."""
     text = render(message)
-    return MARK not in (message.meta or {}) and FORGOTTEN_TEXT in text and not is_framed(text)
+    return (
+        MARK not in (message.meta or {}) and FORGOTTEN_TEXT in text and (message.id is not None or not is_framed(text))
+    )
 
 
 def _as_given(items: Sequence[Item]) -> list[TResponseInputItem]:
