@@ -16,6 +16,7 @@ from offbook.api.background import Background
 from offbook.api.memory import Memory
 from offbook.client.outbox_erasing import Outboxes
 from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite.head import refuse_lost_log
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import StoreError
 from offbook.model.home import Home, Lock, home_folder
@@ -48,6 +49,7 @@ async def open_parts(
     lock = Lock(home)
     try:
         _refuse_unfinished_restore(home)
+        refuse_lost_log(home)
         store = SqliteStore(
             home.database, readers=settings.store.readers, max_queued_writes=settings.store.max_queued_writes
         )

@@ -146,6 +146,12 @@ class StoreCorrupt(StoreError):
     slug = "store-corrupt"
 
 
+class LogLost(StoreError):
+    """The log is gone, has lost its newest part, or is another one."""
+
+    slug = "log-lost"
+
+
 class StoreTooNew(StoreError):
     """The store was written by a newer Offbook."""
 

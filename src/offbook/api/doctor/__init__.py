@@ -15,6 +15,7 @@ from offbook.api.doctor.finding import Finding, Level
 from offbook.api.doctor.folder import (
     check_blob_files,
     check_folder,
+    check_log,
     check_modes,
     check_outboxes,
     check_restore,
@@ -55,6 +56,7 @@ async def examine(
         findings.append(await check_port(home, settings))
     if home.folder.is_dir():
         findings += _of_folder("disk", lambda: [check_space(home)])
+        findings += _of_folder("log", lambda: check_log(home))
         findings += _of_folder("tokens", lambda: [check_tokens(home)])
         findings += _of_folder("outboxes", lambda: check_outboxes(home))
         findings += _of_folder("large parts", lambda: [check_blob_files(home)])

@@ -15,7 +15,8 @@ import msgspec
 from offbook.api.doctor.finding import Finding
 from offbook.client.outbox_folder import OutboxFolder
 from offbook.client.outboxes import waiting_in
-from offbook.model.errors import OffbookError
+from offbook.log.sqlite.head import refuse_lost, refuse_lost_log
+from offbook.model.errors import LogLost, OffbookError, StoreError
 from offbook.model.home import SHORTEST_TOKEN, Home
 from offbook.model.types import now
 from offbook.transfer.backup import marker_of
@@ -103,6 +104,17 @@ def check_restore(home: Home) -> list[Finding]:
         return []
     what = f"a restore broke off half-way in {home.folder}: no provider starts until it is finished"
     return [Finding(check="restore", level="fail", what=what, mend="offbook restore --resume")]
+
+
+def check_log(home: Home) -> list[Finding]:
+    try:
+        refuse_lost_log(home)
+        refuse_lost(home.database)
+    except LogLost as error:
+        return [Finding(check="log", level="fail", what=error.detail, mend="offbook restore FILE")]
+    except StoreError:
+        return []  # what cannot be opened is told of by itself
+    return []
 
 
 def check_tokens(home: Home) -> Finding:

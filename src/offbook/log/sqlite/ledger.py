@@ -80,6 +80,7 @@ class Ledger:
         self._touched: dict[int, None] = {}
         self._activity = 0
         self._noted_at = 0.0
+        self._events = 0
         self.recall = RecallLedger(connection, agent=self._agent, chain=self._chain)
         self.compression = CompressionLedger(connection, agent=self._agent, chain=self._chain)
         self.turns = TurnLedger(connection, agent=self._agent)
@@ -159,6 +160,11 @@ class Ledger:
         self._unnoted.clear()
         self._touched.clear()
         self._noted_at = time.monotonic()
+
+    def take_events(self) -> int:
+        """How many audit events there are since this was asked last."""
+        events, self._events = self._events, 0
+        return events
 
     def forget(self) -> None:
         self._agents.clear()
@@ -305,6 +311,7 @@ class Ledger:
 
     def _chain(self, agent: AgentRow, draft: AuditDraft, at: datetime) -> AuditEvent:
         event = seal(agent.name, draft, agent.audit, at)
+        self._events += 1
         self._connection.execute(
             _INSERT_EVENT,
             (

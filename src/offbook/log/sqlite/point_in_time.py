@@ -20,6 +20,7 @@ from offbook.log.audit_chain import counts_with, micros
 from offbook.log.sqlite.connection import open_writer, store_errors
 from offbook.log.sqlite.cut_events import History, forgotten_again, history_of, parted_at
 from offbook.log.sqlite.cut_tables import Tables
+from offbook.log.sqlite.head import head_path
 from offbook.model.errors import StoreCorrupt
 from offbook.model.types import AuditEvent, AuditHead, Value
 
@@ -59,6 +60,7 @@ class Cut(Value, frozen=True):
 
 def cut_after(path: Path, at: datetime) -> Cut:
     """Take out of the store whatever came after the moment."""
+    head_path(path).unlink(missing_ok=True)  # it is meant to be shorter
     with store_errors():
         connection = open_writer(path)
         try:

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 import apsw
 
 from offbook.log.sqlite.connection import BUSY_MILLISECONDS, open_writer, store_errors
+from offbook.log.sqlite.head import HeadFile, refuse_missing
 from offbook.log.sqlite.ledger import Ledger
 from offbook.model.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
 
@@ -126,8 +127,14 @@ class Writer:
         self._put_off: _Job[Any] | None = None
         self._is_closing = False
         self._door = threading.Lock()
+        refuse_missing(path)
         with store_errors():
             self._connection = open_writer(path)
+            try:
+                self._head = HeadFile(path, self._connection)
+            except BaseException:
+                self._connection.close()
+                raise
         self._ledger = Ledger(self._connection)
         self._checkpointer = Checkpointer(path, self._connection)
         self._thread = threading.Thread(target=self._run, name="offbook-writer", daemon=True)
@@ -172,6 +179,7 @@ class Writer:
         finally:
             self._checkpointer.close()
             self._connection.close()
+            self._head.close()
 
     def _write_notes(self) -> None:
         try:
@@ -225,6 +233,7 @@ class Writer:
                 results = [job.operation(self._ledger) for job in group]
                 self._ledger.flush()
                 self._connection.execute("COMMIT")
+                self._head.note(self._head.events + self._ledger.take_events())
         except Exception as error:
             # The one broad handler of the store: whatever it was, the transaction and the caches must go.
             self._roll_back()
@@ -239,6 +248,7 @@ class Writer:
 
     def _roll_back(self) -> None:
         self._ledger.forget()
+        self._ledger.take_events()
         if self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")

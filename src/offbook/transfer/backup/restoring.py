@@ -14,6 +14,7 @@ import apsw
 import msgspec
 
 from offbook.log.sqlite.connection import latest_version
+from offbook.log.sqlite.head import head_path
 from offbook.log.sqlite.point_in_time import Cut
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
@@ -36,7 +37,7 @@ from offbook.transfer.backup.point_in_time import cut_unpacked
 
 # ── The one step of a restore that must not stay half done: the old data out of the way, the n ──
 
-DATA = (f"{DATABASE}-wal", f"{DATABASE}-shm", DATABASE, BLOBS)
+DATA = (f"{DATABASE}-wal", f"{DATABASE}-shm", head_path(Path(DATABASE)).name, DATABASE, BLOBS)
 ASIDE = "before-restore-"
 """The folder that takes what was there before."""
 INCOMING = (BLOBS, DATABASE)

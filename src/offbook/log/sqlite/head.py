@@ -1,0 +1,117 @@
+"""How far the log has come, in a small file beside it: a log that is gone, has lost its newest part or is another one
+is noticed when it is opened, and not gone on with as if nothing had been.
+
+Written after every commit and not synced: it is there after the process was killed, and after a power failure it may be
+older than the log, never newer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from offbook.log.sqlite.connection import open_reader, store_errors
+from offbook.model.errors import LogLost
+from offbook.model.home import Home
+
+_LINE = re.compile(rb"([0-9a-f]{1,64}) ([0-9]{20})\n")
+RESTORE = "put it back, or restore a backup with `offbook restore FILE`"
+
+
+class Head(NamedTuple):
+    installation: str
+    events: int
+    """In the audit chains of all agents: with every message there is one."""
+
+
+class HeadFile:
+    def __init__(self, path: Path, connection: apsw.Connection) -> None:
+        """`connection` is that of the log, opened and migrated. LogLost where it is not the log, or not all of it."""
+        self._path = head_path(path)
+        head = head_of(connection)
+        _refuse(path, read_head(path), head)
+        self._installation = head.installation
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self.events = head.events
+        self.note(head.events)
+
+    def note(self, events: int) -> None:
+        """In place, so that a full disk takes it, too; where that fails all the same, it is older than the log."""
+        self.events = events
+        with suppress(OSError):
+            os.pwrite(self._descriptor, f"{self._installation} {events:020}\n".encode(), 0)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def head_path(path: Path) -> Path:
+    return path.with_suffix(".head")
+
+
+def read_head(path: Path) -> Head | None:
+    """None where there is none, or it cannot be read."""
+    try:
+        found = _LINE.match(head_path(path).read_bytes()[:256])
+    except OSError:
+        return None
+    return Head(found[1].decode(), int(found[2])) if found else None
+
+
+def head_of(connection: apsw.Connection) -> Head:
+    installation = connection.execute("SELECT value FROM installation WHERE name = 'id'").get
+    events = connection.execute(
+        "SELECT sum((SELECT max(seq) FROM audit WHERE audit.agent = agents.agent)) FROM agents"
+    ).get
+    return Head(bytes(installation or b"00").decode(), events or 0)
+
+
+def refuse_lost_log(home: Home) -> None:
+    """What is left of a log that is gone says that there was one: with a new one nothing would ever have been said."""
+    if home.database.exists() and home.database.stat().st_size:
+        return
+    left = [folder.name for folder in (home.blobs, home.indexes, home.receipts) if _has_files(folder)]
+    if left:
+        raise LogLost(
+            f"the log {home.database} is missing or empty, and {', '.join(left)} of it are still there: put it back, "
+            "or restore a backup with `offbook restore FILE`; to begin a new memory, set OFFBOOK_HOME to another one"
+        )
+
+
+def _has_files(folder: Path) -> bool:
+    return folder.is_dir() and any(path.is_file() for path in folder.rglob("*"))
+
+
+def refuse_missing(path: Path) -> None:
+    """Before a new log is made: LogLost where there was one."""
+    if read_head(path) is not None and not (path.exists() and path.stat().st_size):
+        raise LogLost(f"the log {path} is missing or empty, though there was one: {RESTORE}{_going_on(path)}")
+
+
+def refuse_lost(path: Path) -> None:
+    """The same for a log that is only looked at: LogLost where it is not all there."""
+    refuse_missing(path)
+    if path.exists() and path.stat().st_size:
+        with store_errors(), open_reader(path) as connection:
+            _refuse(path, read_head(path), head_of(connection))
+
+
+def _refuse(path: Path, known: Head | None, head: Head) -> None:
+    if known is None:
+        return
+    if known.installation != head.installation:
+        raise LogLost(f"{path} is another log than the one that was here: {RESTORE}{_going_on(path)}")
+    if known.events > head.events:
+        raise LogLost(
+            f"{path} has lost its newest part ({known.events - head.events:,} of {known.events:,} events), as where "
+            f"its -wal file was deleted or an older copy was put here: {RESTORE}{_going_on(path)}"
+        )
+
+
+def _going_on(path: Path) -> str:
+    return f"; to go on with what is there, remove {head_path(path)}"
