@@ -14,14 +14,14 @@ from typing import NamedTuple, NoReturn, Protocol
 
 import httptools
 
-from offbook.model.errors import InvalidInput, OffbookError, TooLarge
+from offbook.model.errors import InvalidInput, OffbookError, StoreBusy, TooLarge
 
 MAX_HEAD_BYTES = 65_536
 """For the head, and again for what surrounds a body: trailers and chunk extensions."""
 PIECE_BYTES = 65_536
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
-ONCE_AT_MOST = (b"host", b"content-length", b"transfer-encoding")
+ONCE_AT_MOST = (b"host", b"content-length", b"transfer-encoding", b"authorization", b"origin")
 UNREADABLE = (httptools.HttpParserError, httptools.HttpParserUpgrade)
 
 Headers = list[tuple[bytes, bytes]]
@@ -148,6 +148,8 @@ class RequestParser(_Parser):
         try:
             self._feed(data)
         except UNREADABLE as error:
+            if self._refusal is None and isinstance(error, httptools.HttpParserCallbackError):  # no memory, for one
+                raise StoreBusy("the request could not be taken in: send it again in a moment") from error
             raise self._refusal or InvalidInput(f"this is not a request we can read: {error}") from None
         if self._framing_bytes > MAX_HEAD_BYTES:
             raise TooLarge(f"the request's head has more than {MAX_HEAD_BYTES:,} bytes: send fewer headers")

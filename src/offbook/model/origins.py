@@ -5,11 +5,13 @@ Any web page can reach a loopback port (DNS rebinding), so both are checked ther
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from offbook.model.errors import Forbidden
 
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,255})(?::[0-9]{1,5})?")
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -44,7 +46,6 @@ def check_origin(origin: str | None, allowed: frozenset[str] | None) -> None:
 
 
 def _host_name(host: str) -> str:
-    try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
-    except ValueError:
-        return ""
+    """Of a Host header, which is a name or an address and perhaps a port, and nothing else."""
+    found = _HOST.fullmatch(host)
+    return found[1].strip("[]").lower() if found else ""

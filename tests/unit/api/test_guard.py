@@ -47,7 +47,20 @@ def test_our_own_names(host: str) -> None:
     check_host(host, LOOPBACK_NAMES)
 
 
-@pytest.mark.parametrize("host", [None, "", "evil.example", "localhost.evil.example", "127.0.0.1.nip.io:8770", "[::1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        None,
+        "",
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.nip.io:8770",
+        "[::1",
+        "a@localhost",
+        "localhost/x",
+        "localhost:1:2",
+    ],
+)
 def test_foreign_names_are_refused(host: str | None) -> None:
     with pytest.raises(Forbidden):
         check_host(host, LOOPBACK_NAMES)

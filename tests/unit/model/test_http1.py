@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.model.errors import InvalidInput, TooLarge
+from offbook.model.errors import InvalidInput, StoreBusy, TooLarge
 from offbook.model.http1 import (
     LAST_CHUNK,
     MAX_HEAD_BYTES,
@@ -53,6 +53,7 @@ async def test_a_body_that_breaks_off_is_not_taken_for_whole() -> None:
     "headers",
     [
         b"host: a\r\nhost: b\r\n",
+        b"authorization: Bearer a\r\nAuthorization: Bearer b\r\n",
         b"content-length: 1\r\ncontent-length: 2\r\n",
         b"content-length: 1\r\ntransfer-encoding: chunked\r\n",
         b"transfer-encoding: gzip, chunked\r\n",
@@ -162,3 +163,16 @@ def test_an_answer_that_is_none_is_refused() -> None:
     for data in (b"SSH-2.0-x\r\n", b"HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"):
         with pytest.raises(InvalidInput):
             AnswerParser(max_body_bytes=100).feed(data)
+
+
+def test_our_own_fault_is_not_the_clients() -> None:
+    class OutOfMemory:
+        def head_received(self, head: Head) -> None: ...
+
+        def request_received(self, head: Head, body: bytes) -> None:
+            raise MemoryError
+
+    parser = RequestParser(OutOfMemory(), max_body_bytes=100, remedy="")
+    with pytest.raises(StoreBusy) as caught:
+        parser.feed(memoryview(b"POST /v1/ping HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\n{}"))
+    assert (caught.value.status, caught.value.retryable) == (503, True)

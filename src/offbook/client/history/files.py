@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 
 from offbook.client.history.conversations import Damage, ImportReport
 from offbook.client.history.fields import decoded
+from offbook.model.files import open_regular
 
 LONGEST_EVENT_BYTES = 64 * 1024 * 1024
 """What is longer is no message anyone can send; a file of rubbish without a line's end must not fill the memory."""
@@ -46,7 +47,7 @@ def no_text(head: bytes) -> str | None:
 def kind_of_file(path: Path) -> str | None:
     """As `no_text`. What cannot be opened is told where it is read."""
     try:
-        with path.open("rb") as source:
+        with open_regular(path) as source:
             return no_text(source.read(HEAD_BYTES))
     except OSError:
         return None
@@ -94,7 +95,7 @@ def json_lines(path: Path, name: str, give: str = "") -> Iterator[TranscriptLine
     that is something else altogether: then `give` says what to give instead."""
     number = 0
     try:
-        with path.open("rb") as source:
+        with open_regular(path) as source:
             if kind := no_text(source.read(HEAD_BYTES)):
                 instead = f": {give}" if give else ""
                 yield Damage(name, f"is {kind}, and no file of JSON lines{instead}", is_whole=True)

@@ -26,6 +26,7 @@ from offbook.client.history.fields import (
 )
 from offbook.client.history.files import TranscriptLine, files_under, json_lines, readable
 from offbook.client.history.formats import FORMATS, Owner
+from offbook.model.files import open_regular
 
 # ── One line of a Claude Code session: something that was said, or the reason why it is none ──
 
@@ -221,7 +222,7 @@ def _title(path: Path) -> str | None:
     """The last one that was given, a person's own before the program's. Few lines are decoded for it."""
     titles: dict[str, str] = {}
     try:
-        with path.open("rb") as source:
+        with open_regular(path) as source:
             while line := source.readline(_LONGEST_TITLE_LINE_BYTES):
                 if b'-title"' in line:
                     _learn_title(line, titles)

@@ -20,6 +20,7 @@ from offbook.client.history.conversations import ImportReport
 from offbook.client.history.fields import decoded
 from offbook.client.history.files import ZIP, files_under, kind_of_file
 from offbook.client.recorder import encoded
+from offbook.model.files import open_regular
 
 LARGEST_BYTES = 1024 * 1024 * 1024
 """What is decoded whole, of one export together."""
@@ -135,15 +136,20 @@ def _is_wanted(name: str) -> bool:
     return name == f"conversations{number}.json" and (not number or (number[0] == "-" and number[1:].isdecimal()))
 
 
+def _is_zip(path: Path) -> bool:
+    with open_regular(path) as source:
+        return zipfile.is_zipfile(source)
+
+
 def _members(path: Path, others: list[str], report: ImportReport) -> Iterator[tuple[str, IO[bytes]]]:
     if path.is_dir():
         for each in sorted(files_under(path, report)):
             if each.is_file():
                 if _is_wanted(each.name):
-                    yield each.relative_to(path).as_posix(), each.open("rb")
+                    yield each.relative_to(path).as_posix(), open_regular(each)
                 else:
                     others.append(each.name)
-    elif zipfile.is_zipfile(path):
+    elif _is_zip(path):
         with zipfile.ZipFile(path) as archive:
             yield from _packed(archive, others)
     elif (kind := kind_of_file(path)) == ZIP:
@@ -151,7 +157,7 @@ def _members(path: Path, others: list[str], report: ImportReport) -> Iterator[tu
     elif kind:
         raise _NoExport(f"is {kind}")
     else:
-        yield path.name, path.open("rb")
+        yield path.name, open_regular(path)
 
 
 def _packed(archive: zipfile.ZipFile, others: list[str]) -> Iterator[tuple[str, IO[bytes]]]:

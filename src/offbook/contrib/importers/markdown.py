@@ -19,6 +19,7 @@ from offbook.client.history.files import LINKS, Why, files_under
 from offbook.client.history.formats import FORMATS, Owner
 from offbook.contrib.importers.markdown_notes import Note, notes
 from offbook.contrib.importers.own_pages import HEAD_CHARS, is_own_page
+from offbook.model.files import open_regular
 
 ORIGIN = "memory:markdown"
 SUFFIXES = (".md", ".markdown")
@@ -79,7 +80,7 @@ def _why_not(folder: str) -> Why | None:
 
 def _is_own(path: Path) -> bool:
     try:
-        with path.open("rb") as source:
+        with open_regular(path) as source:
             return is_own_page(source.read(HEAD_CHARS).decode(errors="replace"))
     except OSError:
         return False  # it is told where it is read
@@ -87,7 +88,7 @@ def _is_own(path: Path) -> bool:
 
 def _messages(path: Path, name: str, report: ImportReport, damaged: Damaged) -> Iterator[Ready]:
     try:
-        with path.open("rb") as source:
+        with open_regular(path) as source:
             data = source.read(LARGEST_BYTES + 1)
             changed_at = os.fstat(source.fileno()).st_mtime
         if len(data) > LARGEST_BYTES:

@@ -18,6 +18,7 @@ from offbook.client.history.fields import bounded, decoded, dictionary, digest_o
 from offbook.client.history.files import kind_of_file
 from offbook.client.history.formats import FORMATS, Owner
 from offbook.contrib.importers.documents import FAULTS, LARGEST_BYTES
+from offbook.model.files import open_regular
 
 ORIGIN = "memory:mem0"
 HOLDERS = ("results", "memories", "data")
@@ -42,7 +43,8 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
             raise ValueError(f"it is {kind}")
         if size > LARGEST_BYTES:
             raise ValueError(f"{size:,} bytes, and at most {LARGEST_BYTES:,} are read: split the list")
-        whole = decoded(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+        with open_regular(path) as source:
+            whole = decoded(source.read().removeprefix(b"\xef\xbb\xbf"))
     except (*FAULTS, ValueError, RecursionError) as error:
         report.unreadable += 1
         report.problem(str(path), f"cannot be read: {error}; {_GIVE}")

@@ -17,6 +17,7 @@ from offbook.client.history.conversations import Damage
 from offbook.client.history.fields import any_time_of
 from offbook.client.history.files import LONGEST_EVENT_BYTES
 from offbook.client.recorder import without_surrogates
+from offbook.model.files import open_regular
 
 # ── An entry of a transcript: a message, something else, or damage ──
 
@@ -78,7 +79,7 @@ class Header(NamedTuple):
 
 
 def opened(path: Path) -> IO[bytes]:
-    source = path.open("rb")
+    source = open_regular(path)
     return decompressed(source) if path.suffix == ".zst" else source
 
 

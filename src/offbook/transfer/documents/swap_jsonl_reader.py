@@ -18,6 +18,7 @@ from offbook.client.history.fields import decoded, digest_of, iso, key_of, momen
 from offbook.client.history.files import LONGEST_EVENT_BYTES, kind_of_file
 from offbook.client.history.formats import FORMATS, Owner
 from offbook.client.recorder import encoded
+from offbook.model.files import open_regular
 from offbook.model.types import Role
 
 NAME = "swap.jsonl"
@@ -70,7 +71,7 @@ def _conversations_in(file: Path, report: ImportReport, owner: Owner) -> list[Co
     sessions: dict[str, _Session] = {}
     sizes: dict[str, int] = {}
     try:
-        with file.open("rb") as source:
+        with open_regular(file) as source:
             for number, offset, raw in _lines(source):
                 line = _decoded(raw, f"{file} line {number}")
                 if isinstance(line, Damage):
@@ -100,7 +101,7 @@ def _leave(line: SwapLine, report: ImportReport) -> None:
 
 def _messages(file: Path, key: str, unnamed: str, session: _Session, damaged: Damaged) -> Iterator[Ready]:
     try:
-        with file.open("rb") as source:
+        with open_regular(file) as source:
             for offset, number in zip(session.offsets, session.numbers, strict=True):
                 source.seek(offset)
                 where = f"{file} line {number}"
