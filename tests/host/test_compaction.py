@@ -126,7 +126,8 @@ def test_the_turn_with_a_swap_takes_as_long_as_its_neighbours(
             swapped.append(len(seconds) - 1)
     neighbours = [at for swap in swapped for at in (swap - 1, swap + 1) if at >= 0 and at not in swapped]
     with_swap, beside = (median(seconds[at] for at in which) for which in (swapped, neighbours))
-    print(f"{len(swapped)} swaps: {with_swap:.2f} s, their neighbours {beside:.2f} s; all {seconds}")
+    each = " ".join(f"{one:.2f}{'*' * (at in swapped)}" for at, one in enumerate(seconds))
+    print(f"{len(swapped)} swaps: {with_swap:.2f} s, their neighbours {beside:.2f} s; turns, * with a swap: {each}")
     assert with_swap - beside <= MOST_LONGER_SECONDS
 
 

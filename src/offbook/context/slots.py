@@ -39,7 +39,7 @@ READY_SHARE = 0.9
 NEAR_TARGET = 0.75
 """A slot B that was made for at least so much of the target, and fits into it, is as good as one made for it: what the
 host's instructions take, and with it the target, changes a little from turn to turn."""
-MOST_READY, MOST_READY_CHARS = 256, 24_000_000
+MOST_READY, MOST_READY_CHARS = 256, 12_000_000
 """Slots B that are kept: of so many sessions, of so many characters in all."""
 SHOWN: tuple[ChangeKind, ...] = ("pins", "lessons", "links", "imports", "erased")
 """What a slot B shows beside messages, and is made anew for."""
