@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from offbook.client.messages import message_of
 from offbook.client.recorder import MessageLike
-from offbook.context.replayable import has_orphan, leading_orphans, quoted, with_orphans_quoted
+from offbook.context.replayable import QUOTED_RESULT, has_orphan, leading_orphans, quoted, with_orphans_quoted
 from offbook.context.validity import faults
 from offbook.ingest.frames import is_framed
 from offbook.model.content import render, text_of, tool_calls, tool_results
@@ -211,7 +211,8 @@ def newest_messages(messages: Sequence[Message], keep: int, max_tokens: int) -> 
 
 
 def _is_standing(message: Message) -> bool:
-    return message.role == "system" or is_framed(text_of(message.content))
+    text = text_of(message.content)
+    return message.role == "system" or (is_framed(text) and QUOTED_RESULT not in text)
 
 
 async def compacted(compact: OwnCompaction, messages: list[Message]) -> list[Message]:

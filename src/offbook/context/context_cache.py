@@ -27,6 +27,8 @@ FOLLOWED: tuple[ChangeKind, ...] = ("summaries", "links", "notes")
 """What the background makes: whoever asks twice within a minute is shown the same twice, for all that."""
 NOTES_SECONDS = 10.0
 """How old a context that stands ready may be where only notes of what goes on have changed, as with each message."""
+SHORTEST_AGE_SECONDS = 2.0
+"""One that has little room left is made anew at once where it is as old as that; else with the next quiet moment."""
 SHOWN_AT_ONCE: tuple[ChangeKind, ...] = ("pins", "lessons", "ends", "imports", "erased", "asked")
 
 
@@ -79,8 +81,9 @@ class ContextCache:
         given, ready = (self._usable(one.get(key), session) for one in (self._given, self._ready))
         if given is not None and given.last_seq == session.last_seq:
             return given.composed
-        for before in (ready, given):
-            if before is not None:
+        is_whole = given is not None and all(part.kind == "verbatim" for part in given.composed.context.parts)
+        for before in (given, ready) if is_whole else (ready, given):
+            if before is not None and before.last_seq < session.last_seq:
                 longer = await self._reader.extended(scope, session, before.composed, max_chars)
                 if longer is not None:
                     keep(self._given, key, before._replace(composed=longer, last_seq=session.last_seq), CONTEXTS_KEPT)
@@ -96,19 +99,23 @@ class ContextCache:
         sizes = self._asked.get(scope, {})
         for max_chars in [size for size, at in sizes.items() if time.monotonic() - at > ASKED_SECONDS]:
             del sizes[max_chars]
-        for max_chars in [size for size in sizes if size <= LARGEST_PREPARED][-SIZES_PREPARED:]:
+        prepared = [size for size in sizes if size <= LARGEST_PREPARED][-SIZES_PREPARED:]
+        for key in [key for key in self._ready if key[0] == scope and key[1] not in prepared]:
+            del self._ready[key]
+        for max_chars in prepared:
             if await self._is_due(scope, session, max_chars):
-                made = await self._made(scope, session, max_chars, room=_room(max_chars))
+                room = 0 if session.chars <= max_chars else _room(max_chars)  # what fits is shown whole
+                made = await self._made(scope, session, max_chars, room)
                 keep(self._ready, (scope, max_chars), made, CONTEXTS_KEPT)
 
     async def is_short(self, scope: Scope, session: Session) -> bool:
         """Whether one of those that stand ready has little room left for the messages to come."""
-        short = [
-            await self._is_full(session, max_chars, ready)
-            for (owner, max_chars), ready in list(self._ready.items())
-            if owner == scope
-        ]
-        return any(short)
+        for (owner, max_chars), ready in list(self._ready.items()):
+            if owner != scope or self._usable(ready, session) is None or ready.age < SHORTEST_AGE_SECONDS:
+                continue
+            if await self._is_full(session, max_chars, ready):
+                return True
+        return False
 
     async def _is_due(self, scope: Scope, session: Session, max_chars: int) -> bool:
         ready = self._usable(self._ready.get((scope, max_chars)), session)

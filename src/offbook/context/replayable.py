@@ -32,6 +32,7 @@ from offbook.model.content import (
     render,
     replace,
     strings,
+    text_of,
     tool_calls,
     tool_results,
 )
@@ -177,7 +178,7 @@ def _without(holder: dict[str, Any], keys: frozenset[str] | set[str]) -> dict[st
 
 QUOTED_RESULT = "[a tool's result, its call not shown]\n"
 QUOTED_CHARS = len(frame(QUOTED_RESULT, kind="memory", key=b"")) + len("assistant")
-"""What is quoted takes at most so many more."""
+"""What is quoted takes about so many more."""
 
 
 def has_orphan(message: Message, called: set[str]) -> bool:
@@ -193,8 +194,21 @@ def leading_orphans(messages: Sequence[Message]) -> int:
     return len(messages)
 
 
+def has_own_words(message: Message) -> bool:
+    """Whether a user says something beside what a tool gave."""
+    return message.role == "user" and isinstance(message.content, list) and bool(text_of(message.content))
+
+
 def quoted(message: Message, key: bytes = b"") -> Message:
-    """The same message as something that was seen: framed as memory, nobody's turn, neither call nor result."""
+    """The same message as something that was seen: framed as memory, nobody's turn, neither call nor result.
+    What a user says beside stays theirs."""
+    if has_own_words(message):
+        framed = [
+            text_block(frame(QUOTED_RESULT + shown_block(block), kind="memory", key=key)) if is_result(block) else block
+            for block in message.content
+            if isinstance(block, dict)
+        ]
+        return msgspec.structs.replace(message, content=framed)
     return Message(
         role="assistant",
         content=frame(QUOTED_RESULT + render(message), kind="memory", key=key),

@@ -26,7 +26,7 @@ from offbook.model.summary import HandedContext, Ledger
 from offbook.model.types import CompressedContext, Message, Scope, Session
 from offbook.models.tokens import CHARS_PER_TOKEN, estimate_tokens
 
-MOST_FITTINGS = 3
+WORTH_FITTING, MOST_FITTINGS = 3, 6
 """A context is fitted by characters and judged by tokens: a script that takes more of these is fitted again."""
 WELL_FILLED = 0.85
 """Of the target: a context that leaves more of it empty is fitted again too."""
@@ -167,7 +167,9 @@ class Slots:
         max_chars, made_of = max_tokens * CHARS_PER_TOKEN, self._made_of(scope)
         best: tuple[Built, int] | None = None
         fitting_chars, excessive_chars = 0, 0
-        for _ in range(MOST_FITTINGS):
+        for number in range(MOST_FITTINGS):
+            if best is not None and number >= WORTH_FITTING:
+                break
             built = await self._reader.read(scope, session, max_chars)
             tokens = await asyncio.to_thread(tokens_of, built.composed.context.messages)
             if tokens <= max_tokens and (best is None or tokens > best[1]):
@@ -194,6 +196,8 @@ class Slots:
         composed = await self._reader.extended(scope, session, ready.composed, max(most_chars, ready.context.max_chars))
         if composed is None:
             return None
+        max_chars = max(ready.context.max_chars, composed.context.chars)
+        composed = composed._replace(context=msgspec.structs.replace(composed.context, max_chars=max_chars))
         tokens = ready.tokens + tokens_of([piece.message for piece in composed.tail.pieces[shown:]])
         if tokens > ready.target_tokens:
             return None

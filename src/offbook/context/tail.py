@@ -8,7 +8,9 @@ from datetime import datetime
 from itertools import takewhile
 from typing import NamedTuple
 
-from offbook.context.replayable import QUOTED_CHARS, leading_orphans
+import msgspec
+
+from offbook.context.replayable import QUOTED_CHARS, has_own_words, leading_orphans
 from offbook.context.validity import placed
 from offbook.ingest.frames import frame
 from offbook.model.content import is_result, render, text_of, tool_results
@@ -16,9 +18,14 @@ from offbook.model.settings.sections import ContextBudget
 from offbook.model.types import LoggedMessage, Message, Value
 
 SEPARATOR = "\n\n"
-_LABEL = re.compile(r"^(user|assistant|system|tool)(?=(?: \([^\n)]{0,200}\))?:)", re.IGNORECASE | re.MULTILINE)
+_BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+_LABEL = re.compile(
+    rf"((?:^|[{_BREAKS}])[ \t]*)(user|assistant|system|tool)(?=[ \t]*(?:\([^{_BREAKS})]{{0,200}}\))?[ \t]*:)",
+    re.IGNORECASE,
+)
 """How a message begins in a context's text: words that begin a line of another message so are no message."""
-REFERENCE_CHARS = 300
+NAME_CHARS = 100
+REFERENCE_CHARS = 320
 """Of a result that only shows what was done: with its frame, its beginning and its end."""
 
 
@@ -85,9 +92,9 @@ def piece_of(logged: LoggedMessage, message: Message | None = None) -> Piece:
 
 
 def shown(message: Message) -> str:
-    name = " ".join((message.name or "").split())
+    name = " ".join((message.name or "").replace("(", "").replace(")", "").split())[:NAME_CHARS]
     speaker = f"{message.role} ({name})" if name else message.role
-    said = _LABEL.sub(r"[\1]", render(message))
+    said = _LABEL.sub(r"\1[\2]", render(message))
     return f"{speaker}: {said}"
 
 
@@ -169,28 +176,32 @@ def fitting(pieces: Sequence[Piece], max_chars: int, key: bytes) -> Tail:
     return NO_TAIL
 
 
+def _speaking(message: Message) -> Message:
+    """Whose turn an excerpt is: a result stays that of its call; what else a tool gave is nobody's, and stands with our
+    memory."""
+    answered = tool_results(message)
+    if message.role == "tool" and len(answered) == 1:
+        return msgspec.structs.replace(message, tool_call_id=answered[0])
+    is_own = message.role == "user" and (not answered or has_own_words(message))
+    return msgspec.structs.replace(message, role="user" if is_own else "assistant", tool_call_id=None)
+
+
 def excerpt(piece: Piece, max_chars: int, key: bytes) -> Piece | None:
     """A long message by its beginning and its end; None where there is no room for even that.
 
     It is framed as ours, since it is not what was said: whoever captures it back must not store it as that.
     """
     message = piece.message
-    text = render(message)
+    text = message.content if isinstance(message.content, str) else render(message)
     note = f"\n… [{len(text):,} characters in all] …\n"
-    bare = Message(
-        # What a tool gave is nobody's turn: it stands with our memory.
-        role="user" if message.role == "user" and not tool_results(message) else "assistant",
-        content="",
-        id=message.id,
-        ts=message.ts,
-        name=message.name,
-    )
-    room = max_chars - len(shown(bare)) - len(SEPARATOR) - len(frame(note, kind="memory", key=key))
+    bare = msgspec.structs.replace(_speaking(message), content="", meta=None)
+    around = len(shown(msgspec.structs.replace(bare, content=frame(note, kind="memory", key=key)))) + len(SEPARATOR)
+    room = max_chars - around - QUOTED_CHARS * results_in(bare)
     if room < 2 * len(note):
         return None
     head = room * 2 // 3
     content = frame(text[:head] + note + text[len(text) - (room - head) :], kind="memory", key=key)
-    shortened = Message(role=bare.role, content=content, id=message.id, ts=message.ts, name=message.name)
+    shortened = msgspec.structs.replace(bare, content=content)
     return Piece(
         seq=piece.seq,
         message=shortened,

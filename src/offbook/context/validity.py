@@ -14,6 +14,7 @@ import msgspec
 from offbook.context.replayable import (
     QUOTED_RESULT,
     calls_beside,
+    has_own_words,
     is_blank,
     quoted,
     replayable,
@@ -24,7 +25,7 @@ from offbook.context.tool_pairs import BESIDE, FIELD, Place, Tool, answered, ids
 
 # The dialects are spelt out in one place, `content`.
 from offbook.ingest.frames import frame
-from offbook.model.content import CALL_ID_KEYS, RESULT_ID_KEYS, is_call, is_result, text_of
+from offbook.model.content import CALL_ID_KEYS, RESULT_ID_KEYS, is_call, is_result
 from offbook.model.types import Block, Message
 
 EMPTY = "…"
@@ -80,7 +81,7 @@ def _named(message: Message, tools: Sequence[Tool], names: Mapping[Place, str], 
     if all(tool.id and names.get(tool.place) == tool.id for tool in tools):
         return message
     is_orphaned = not any(tool.place in names for tool in tools) and any(not tool.is_call for tool in tools)
-    if is_orphaned and not _has_own_words(message):
+    if is_orphaned and not has_own_words(message):
         return quoted(message, key)
     content: str | list[Block] = message.content
     if isinstance(content, list):
@@ -99,11 +100,6 @@ def _named(message: Message, tools: Sequence[Tool], names: Mapping[Place, str], 
         meta=_meta_with(message.meta, [_renamed(call, name) for call, name in beside if name is not None]),
         tool_call_id=_field(message, tools, names),
     )
-
-
-def _has_own_words(message: Message) -> bool:
-    """Whether somebody says something beside what a tool gave."""
-    return message.role != "tool" and isinstance(message.content, list) and bool(text_of(message.content))
 
 
 def _named_blocks(blocks: Sequence[Block], index: int, names: Mapping[Place, str], key: bytes) -> Iterator[Block]:

@@ -92,3 +92,27 @@ async def prepared(memory: Memory, scope: Scope) -> Composed:
     contexts = memory._background.contexts
     await contexts.prepare(scope, session)
     return contexts._ready[scope, MAX_CHARS].composed
+
+
+async def test_what_fits_stays_whole(memory: Memory) -> None:
+    """Also where it would not fit into what is made ready with room left."""
+    scope = await talk(memory, 40)
+    session = await memory._store.session(scope)
+    assert session is not None
+    whole = (await memory.get_compressed_context(scope, 1_000_000)).chars
+    assert {part.kind for part in (await memory.get_compressed_context(scope, whole + 40)).parts} == {"verbatim"}
+    await caught_up(memory)
+    await memory._background.contexts.prepare(scope, session)
+    await memory.on_message(scope, [user("ok.")])
+    assert {part.kind for part in (await memory.get_compressed_context(scope, whole + 40)).parts} == {"verbatim"}
+
+
+async def test_sizes_nobody_asks_for_any_more_are_let_go(memory: Memory) -> None:
+    scope = await talk(memory, 80)
+    for max_chars in (3_000, 4_000, 5_000):
+        await memory.get_compressed_context(scope, max_chars)
+        await caught_up(memory)
+        session = await memory._store.session(scope)
+        assert session is not None
+        await memory._background.contexts.prepare(scope, session)
+    assert [size for _, size in memory._background.contexts._ready] == [4_000, 5_000]

@@ -111,7 +111,7 @@ def check_log(home: Home) -> list[Finding]:
         refuse_lost_log(home)
         refuse_lost(home.database)
     except LogLost as error:
-        return [Finding(check="log", level="fail", what=error.detail, mend="offbook restore FILE")]
+        return [Finding(check="log", level="fail", what=error.detail, mend="offbook restore FILE --force")]
     except StoreError:
         return []  # what cannot be opened is told of by itself
     return []

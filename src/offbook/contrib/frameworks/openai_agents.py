@@ -22,7 +22,7 @@ import msgspec
 from offbook.client.async_client import AsyncClient
 from offbook.client.hot_swap import DEADLINE_SECONDS, HotSwapSession
 from offbook.client.messages import message_of
-from offbook.client.model_shapes import THOUGHT, is_framed
+from offbook.client.model_shapes import QUOTED_RESULT, THOUGHT, is_framed
 from offbook.client.placement import TurnKey, held, placed, turn_key_of
 from offbook.client.slot import Slot
 from offbook.client.swap_question import Outcome, Questions, SwapStats
@@ -299,9 +299,8 @@ def _numbered(message: Message, at: int) -> Message:
 def _is_erased(message: Message) -> bool:
     """What `clear_session` left of an item."""
     text = render(message)
-    return (
-        MARK not in (message.meta or {}) and FORGOTTEN_TEXT in text and (message.id is not None or not is_framed(text))
-    )
+    is_memory = is_framed(text) and QUOTED_RESULT not in text
+    return MARK not in (message.meta or {}) and FORGOTTEN_TEXT in text and not is_memory
 
 
 def _as_given(items: Sequence[Item]) -> list[TResponseInputItem]:

@@ -1,12 +1,13 @@
 """How far the log has come, in a small file beside it: a log that is gone, has lost its newest part or is another one
 is noticed when it is opened, and not gone on with as if nothing had been.
 
-Written after every commit and not synced: it is there after the process was killed, and after a power failure it may be
-older than the log, never newer.
+Written after every commit and not synced: it is there after the process was killed, and after a power failure it is
+older than the log or as old, on a disk that keeps what it confirmed.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from contextlib import suppress
@@ -19,8 +20,11 @@ from offbook.log.sqlite.connection import open_reader, store_errors
 from offbook.model.errors import LogLost
 from offbook.model.home import Home
 
+log = logging.getLogger("offbook.store")
 _LINE = re.compile(rb"([0-9a-f]{1,64}) ([0-9]{20})\n")
-RESTORE = "put it back, or restore a backup with `offbook restore FILE`"
+RESTORE = "put it back, or restore a backup with `offbook restore FILE --force`"
+
+ANEW = "to begin a new memory, set OFFBOOK_HOME to another folder"
 
 
 class Head(NamedTuple):
@@ -36,18 +40,29 @@ class HeadFile:
         head = head_of(connection)
         _refuse(path, read_head(path), head)
         self._installation = head.installation
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._descriptor = self._opened()
         self.events = head.events
         self.note(head.events)
+
+    def _opened(self) -> int | None:
+        """None where it cannot be had: then the log goes without."""
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            log.warning("no head is kept: %s; remove it", error, extra={"action": "store.head"})
+            return None
 
     def note(self, events: int) -> None:
         """In place, so that a full disk takes it, too; where that fails all the same, it is older than the log."""
         self.events = events
+        if self._descriptor is None:
+            return
         with suppress(OSError):
             os.pwrite(self._descriptor, f"{self._installation} {events:020}\n".encode(), 0)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
 
 
 def head_path(path: Path) -> Path:
@@ -78,8 +93,8 @@ def refuse_lost_log(home: Home) -> None:
     left = [folder.name for folder in (home.blobs, home.indexes, home.receipts) if _has_files(folder)]
     if left:
         raise LogLost(
-            f"the log {home.database} is missing or empty, and {', '.join(left)} of it are still there: put it back, "
-            "or restore a backup with `offbook restore FILE`; to begin a new memory, set OFFBOOK_HOME to another one"
+            f"the log {home.database} is missing or empty, and {', '.join(left)} of it are still there: "
+            f"{RESTORE}; {ANEW}"
         )
 
 
@@ -90,7 +105,7 @@ def _has_files(folder: Path) -> bool:
 def refuse_missing(path: Path) -> None:
     """Before a new log is made: LogLost where there was one."""
     if read_head(path) is not None and not (path.exists() and path.stat().st_size):
-        raise LogLost(f"the log {path} is missing or empty, though there was one: {RESTORE}{_going_on(path)}")
+        raise LogLost(f"the log {path} is missing or empty, though there was one: {RESTORE}; {ANEW}")
 
 
 def refuse_lost(path: Path) -> None:
@@ -109,7 +124,7 @@ def _refuse(path: Path, known: Head | None, head: Head) -> None:
     if known.events > head.events:
         raise LogLost(
             f"{path} has lost its newest part ({known.events - head.events:,} of {known.events:,} events), as where "
-            f"its -wal file was deleted or an older copy was put here: {RESTORE}{_going_on(path)}"
+            f"its -wal file was deleted, or it was copied while it was written: {RESTORE}{_going_on(path)}"
         )
 
 

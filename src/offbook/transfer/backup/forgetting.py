@@ -17,6 +17,7 @@ from offbook.forget.erase import Eraser, Plan
 from offbook.forget.selection import Said, pages_of
 from offbook.log.blobs import BlobFiles
 from offbook.log.erasure import folded, saying, spans_of, texts_of
+from offbook.log.sqlite.head import head_path
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.store import Store
 from offbook.model.errors import OffbookError, StoreCorrupt, StoreError
@@ -268,6 +269,7 @@ class Backups:
         self, agent_id: str, wanted: Selection, database: Path, blobs: Path, *, purges: bool = False
     ) -> int:
         """`purges`: the file stays, so what was removed must not lie in it; who packs it again sees to that."""
+        head_path(database).unlink(missing_ok=True)  # a copy, which need not be all there
         store = SqliteStore(database)
         try:
             eraser = Eraser(store, BlobFiles(blobs), self._settings)

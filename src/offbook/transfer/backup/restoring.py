@@ -37,7 +37,8 @@ from offbook.transfer.backup.point_in_time import cut_unpacked
 
 # ── The one step of a restore that must not stay half done: the old data out of the way, the n ──
 
-DATA = (f"{DATABASE}-wal", f"{DATABASE}-shm", head_path(Path(DATABASE)).name, DATABASE, BLOBS)
+HEAD = head_path(Path(DATABASE)).name
+DATA = (f"{DATABASE}-wal", f"{DATABASE}-shm", HEAD, DATABASE, BLOBS)
 ASIDE = "before-restore-"
 """The folder that takes what was there before."""
 INCOMING = (BLOBS, DATABASE)
@@ -276,7 +277,7 @@ def _refuse_unwanted(archive: Path, manifest: Manifest, home: Home, *, force: bo
     if home.lock.exists():
         Lock(home).release()
     refuse_unfinished(home)
-    if data_of(home) and not force:
+    if set(data_of(home)) - {HEAD} and not force:
         raise InvalidInput(
             f"there is data in {home.folder} already: restore elsewhere with --home, or move it aside with --force"
         )
