@@ -102,6 +102,28 @@ async def test_what_a_restore_moved_aside_loses_it(tmp_path: Path) -> None:
     assert not [path for path in home.folder.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
 
 
+async def test_a_shortened_log_that_was_moved_aside_loses_it_too(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    await told(home, "Good morning to everybody here.", SECRET)
+    shutil.copy(home.database, tmp_path / "older.db")
+    await write_backup(home, tmp_path / "out.tar.gz")
+    await told(home, "One more.")
+    shutil.move(tmp_path / "older.db", home.database)  # its head tells of more
+    await restore(tmp_path / "out.tar.gz", home, force=True)
+    assert await forget(home) == 1
+    assert not [path for path in home.folder.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+
+
+async def test_a_log_that_is_gone_is_restored_without_force(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    await told(home, "Good morning to everybody here.")
+    await write_backup(home, tmp_path / "out.tar.gz")
+    home.database.unlink()
+    shutil.rmtree(home.blobs, ignore_errors=True)
+    await restore(tmp_path / "out.tar.gz", home, force=False)
+    await told(home, "And on it goes.")
+
+
 # ── verifying ──
 
 
