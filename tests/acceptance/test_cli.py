@@ -309,10 +309,15 @@ def test_what_was_said_in_one_session_is_recalled_in_another(provider: Daemon) -
     output_of(home, "record", "monday", "The orders are stored in PostgreSQL.", "--agent", "recalling")
     corrected = "The orders are stored in SQLite now, no longer in PostgreSQL."
     output_of(home, "record", "tuesday", corrected, "--agent", "recalling")
-    deadline = time.monotonic() + 60
-    while json.loads(output_of(home, "ping", "--json"))["backlog"] and time.monotonic() < deadline:
-        time.sleep(0.1)
     asked = ["recall", "--agent", "recalling", "where", "are", "the", "orders", "stored?"]
+
+    def is_corrected() -> bool:
+        found = json.loads(output_of(home, *asked, "--include-superseded", "--json"))["entries"]
+        return any(entry.get("supersededBy") for entry in found)
+
+    deadline = time.monotonic() + 120
+    while not is_corrected() and time.monotonic() < deadline:
+        time.sleep(0.1)
     output = output_of(home, *asked, "--explain")
     assert "session tuesday" in output
     assert "\n  replaces: The orders are stored in PostgreSQL. (" in output

@@ -205,7 +205,7 @@ async def test_what_somebody_else_put_there_stays(tmp_path: Path, folder: Path) 
 
 async def test_another_store_in_its_place_is_noticed(tmp_path: Path, folder: Path) -> None:
     await talked(tmp_path, 60)
-    for path in tmp_path.glob("offbook.db*"):
+    for path in tmp_path.glob("offbook.*"):
         path.unlink()
     shutil.rmtree(tmp_path / "index")
     async with small_memory(tmp_path) as memory:
