@@ -56,6 +56,8 @@ NEAR = 0.12
 CORRECTION = "correction"
 LINKER = "offbook"
 """The actor of the audit event: nobody asked for it."""
+BEHIND_SECONDS = 0.5
+"""Until it is tried again, where the index has not come as far as the log."""
 
 
 class Judge(Protocol):
@@ -80,6 +82,8 @@ class Links:
         after = _event(await self._store.agent_note(agent_id, THROUGH))
         arrivals = await next_arrivals(self._store, agent_id, after_event=after, limit=MESSAGES_AT_A_TIME, by=self.name)
         linked = await self._link(agent_id, arrivals.messages)
+        if linked is None:
+            return Progress(is_done=False, again_seconds=BEHIND_SECONDS)
         if arrivals.through_event > after:
             await self._store.set_agent_note(agent_id, THROUGH, str(arrivals.through_event), None)
         return Progress(did={"linked": linked} if linked else {}, is_done=arrivals.is_end)
@@ -114,12 +118,15 @@ class Links:
         gone = [Finding("a link", f"message {old} gives way to {new}, and one is gone") for old, new in sorted(stray)]
         return found + gone
 
-    async def _link(self, agent_id: str, messages: Sequence[PlacedMessage]) -> int:
+    async def _link(self, agent_id: str, messages: Sequence[PlacedMessage]) -> int | None:
+        """How many links there are more; None where the index has not come that far."""
         spoken = {one.place: one for one in await asyncio.to_thread(spoken_in, messages)}
         stating = [one for one in spoken.values() if one.role == "user" and one.read.statements]
         if not stating:
             return 0
-        async with self._indexes.following(agent_id, seconds=1.0, is_patient=True) as (index, _):
+        async with self._indexes.following(agent_id, seconds=1.0, is_patient=True) as (index, has_all):
+            if not has_all and (index.rows.find([one.place for one in stating]) < 0).any():
+                return None
             near = await asyncio.to_thread(_near, index, self._embedders.fingerprint, stating)
         unknown = sorted({place for places in near.values() for place in places if place not in spoken})
         others = await readable(self._store, agent_id, unknown)

@@ -81,13 +81,15 @@ def by_text(
     index: AgentIndex, words: Words, count: int, *, session: int | None, is_open: NDArray[np.bool_] | None
 ) -> Ints:
     """Rows that hold the words, best first; those not yet committed are looked through here."""
-    committed = _open_hits(index, words, count, session, is_open)
+    # First those that are not: what is committed meanwhile is found twice, and would not be found at all else.
     tail = _tail(index, count)
+    committed = _open_hits(index, words, count, session, is_open)
     if session is not None:
         tail = tail[index.rows.view()["session"][tail] == session]
     scores = term_scores(index.rows, tail, words.numbers, words.idf)
     newest = tail[np.argsort(-scores, kind="stable")][: int((scores > 0).sum())][:TEXT_HITS]
-    return np.concatenate([newest if is_open is None else newest[is_open[newest]], committed])
+    newest = newest if is_open is None else newest[is_open[newest]]
+    return np.concatenate([newest, committed[~np.isin(committed, newest)]])
 
 
 def _open_hits(
@@ -160,12 +162,12 @@ def matching_rows(index: AgentIndex, keyword: str | None, session: int | None, l
     words = known_words(index, wanted, count)
     if not wanted or len(words.terms) < min(len(wanted), MOST_WORDS):
         return np.empty(0, np.int64)
-    committed = index.text.search(words.terms, 10 * limit, session=session, before_row=count, needs_all=True)
     tail = _tail(index, count)
+    committed = index.text.search(words.terms, 10 * limit, session=session, before_row=count, needs_all=True)
     if session is not None:
         tail = tail[index.rows.view()["session"][tail] == session]
     held = (SaidWords(index.rows, tail).counts(words.numbers) > 0).all(axis=1)
-    return _without_system(index, np.sort(np.concatenate([committed, tail[held]])))[-limit:]
+    return _without_system(index, np.unique(np.concatenate([committed, tail[held]])))[-limit:]
 
 
 def _without_system(index: AgentIndex, rows: Ints) -> Ints:
