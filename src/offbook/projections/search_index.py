@@ -38,6 +38,8 @@ class SearchIndex:
         self._whole_at: dict[str, AuditHead] = {}
         """Where an agent's chain ended when nothing was left to do: an index is not opened to find that again."""
         self._met: set[str] = set()
+        self._taken: dict[str, int] = {}
+        """How many rows an agent's index had at the last look: who asks takes some, too, and followers are to know."""
 
     async def advance(self, batch: Batch) -> Progress:
         agent_id = batch.agent_id
@@ -45,9 +47,11 @@ class SearchIndex:
         if self._whole_at.get(agent_id, GENESIS) == head:
             await self._indexes.commit(agent_id)
             return Progress(is_idle=True, again_seconds=self._indexes.next_look(agent_id))
-        before = await self._rows(agent_id)
+        before = self._taken.get(agent_id)
+        before = await self._rows(agent_id) if before is None else before
         async with self._indexes.following(agent_id, seconds=batch.seconds, is_patient=True) as (index, has_all):
             indexed = index.rows.count - before
+            self._taken[agent_id] = index.rows.count
         await self._indexes.commit(agent_id)
         did = {"indexed": indexed} if indexed > 0 else {}
         if not has_all:
