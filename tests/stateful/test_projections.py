@@ -145,9 +145,9 @@ def test_killed_rebuilt_and_forgotten_every_projection_is_what_the_log_says(
             await settled(memory)
             rebuilt = await view_of(memory, store, folder)
             # What was compared before it had a vector, where it was killed, is compared with it now: none is lost, and
-            # the pages of the wiki tell of it.
+            # the pages of the wiki and the contexts tell of it.
             assert set(grown["links"]) <= set(rebuilt["links"])
-            told_of_links = {"links", "wiki"} if grown["links"] != rebuilt["links"] else set[str]()
+            told_of_links = {"links", "wiki", "contexts"} if grown["links"] != rebuilt["links"] else set[str]()
             assert {**rebuilt, **{name: grown[name] for name in told_of_links}} == grown
             assert (await memory.forget("main", matching=WORD)).residue == []
             await settled(memory)

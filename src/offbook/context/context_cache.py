@@ -89,7 +89,8 @@ class ContextCache:
                     keep(self._given, key, before._replace(composed=longer, last_seq=session.last_seq), CONTEXTS_KEPT)
                     return longer
         # Asked for again and again while much is said, it leaves room for what comes next.
-        made = await self._made(scope, session, max_chars, room=_room(max_chars) if ready else 0)
+        is_outgrown = ready is not None and ready.last_seq < session.last_seq
+        made = await self._made(scope, session, max_chars, room=_room(max_chars) if is_outgrown else 0)
         keep(self._given, key, made, CONTEXTS_KEPT)
         self.when_made(scope)
         return made.composed

@@ -63,6 +63,21 @@ async def test_what_is_made_ready_leaves_room_and_what_is_asked_for_first_does_n
     assert set(reads) == {MAX_CHARS, MAX_CHARS * 9 // 10}
 
 
+async def test_with_nothing_said_since_it_takes_all_the_room_whatever_stands_ready(
+    memory: Memory, reads: list[int]
+) -> None:
+    scope = await talk(memory, 80)
+    first = await memory.get_compressed_context(scope, MAX_CHARS)
+    await caught_up(memory)
+    cache = memory._background.contexts
+    cache.let_go(scope.agent_id)
+    await prepared(memory, scope)
+    reads.clear()
+    again = await memory.get_compressed_context(scope, MAX_CHARS)
+    assert reads == [MAX_CHARS]
+    assert len(again.text) >= len(first.text) * 0.95
+
+
 async def test_a_message_that_does_not_fit_has_it_made_anew(memory: Memory, reads: list[int]) -> None:
     scope = await talk(memory, 80)
     await memory.get_compressed_context(scope, MAX_CHARS)
