@@ -16,7 +16,7 @@ SYNCED := $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync=target)
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: run test check unit host plugin prove bench docs site wheel develop clean
+.PHONY: run test check unit host plugin prove bench docs site wheel lock audit develop clean
 
 ## run: set everything up and start the provider
 run: $(READY)
@@ -28,8 +28,8 @@ test: $(READY)
 	@$(MAKE) --no-print-directory --jobs=3 $(SYNCED) host check unit
 
 check: $(READY)
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs release
+	$(BIN)/ruff format --check src tests benchmarks docs release
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -69,6 +69,15 @@ site: $(READY)
 ## docs: write the reference pages again from the code (a test compares them)
 docs: $(READY)
 	$(BIN)/python -m docs.generate.pages
+
+## lock: make requirements.lock anew, with its bill of materials and the page of licences. Asks pip's index
+lock: $(READY)
+	$(BIN)/python -m release.lock
+
+## audit: known faults of what is locked, by pip-audit in an environment of its own. Exit status 2: nothing could be looked up
+audit: $(READY)
+	@test -x $(VENV)/audit/bin/pip-audit || { $(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install --quiet pip-audit; } || true
+	@$(BIN)/python -m release.audit $(VENV)/audit/bin/pip-audit
 
 ## develop: from now on .venv runs the sources as they lie here, not the wheel that is built from them (`make clean` ends it)
 develop: $(DEPENDENCIES)

@@ -3,17 +3,21 @@ are filtered out is chance.
 
 Half as many as usual, where a test does not say how many: CI has thirty minutes. `--hypothesis-profile=thorough` for more.
 
+Folders that tests make are not writable by a group, whatever the machine says: a provider refuses to start in such.
+
 Logs are shown with plain tracebacks: rich ones, which structlog draws by itself, take a second each.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+os.umask(0o022)
 UNHURRIED = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 settings.register_profile("offbook", deadline=None, suppress_health_check=UNHURRIED, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("offbook"), max_examples=500)

@@ -123,6 +123,7 @@ there yet.
 """
 RESERVED_MEANINGS = {
     "OFFBOOK_HOME": "The data folder. Default: `~/.offbook`.",
+    "OFFBOOK_SHARED_HOME": "`1`: start also on a data folder in which others can write. They can do all its owner can.",
     "OFFBOOK_URL": "The provider that clients and commands ask. Default: the socket in the data folder.",
     "OFFBOOK_SOCKET": "The same, as the path of a socket.",
     "OFFBOOK_TOKEN": "The token they show. Default over TCP: the one in the data folder.",

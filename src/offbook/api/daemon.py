@@ -22,6 +22,7 @@ from offbook.api.http import HttpSurface
 from offbook.api.listener import Listener
 from offbook.api.memory import Memory
 from offbook.api.metrics import Metrics
+from offbook.api.refusals import RefusalLog
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import SettingsError, StoreReadOnly
 from offbook.model.home import Home, TokenBook
@@ -118,6 +119,7 @@ class _Listeners:
             failures=lambda: runner.failures,
         )
         self._tokens = TokenBook(home)
+        self._refusals = RefusalLog()
         self._listeners: list[Listener] = []
 
     async def start(self) -> Address:
@@ -134,6 +136,7 @@ class _Listeners:
 
     async def close(self) -> None:
         await asyncio.gather(*[listener.close(GRACE_SECONDS) for listener in self._listeners])
+        self._refusals.end_minute()
         self._home.socket.unlink(missing_ok=True)
 
     async def _serve(self, opened: socket.socket, *, is_socket: bool) -> None:
@@ -144,12 +147,14 @@ class _Listeners:
             self._tokens.callers,
             is_socket=is_socket,
             allowed_hosts=self._allowed_hosts(),
+            refusals=self._refusals,
         )
         listener = Listener(
             surface,
             surface.admit,
             max_body_bytes=settings.max_request_bytes,
             keep_alive_seconds=settings.keep_alive_seconds,
+            refused=surface.refused,
         )
         self._listeners.append(listener)
         await listener.start(opened, None if is_socket else tls_context(settings.tls_cert, settings.tls_key))

@@ -19,7 +19,7 @@ from offbook.log.blobs import BlobFiles
 from offbook.log.sqlite.head import refuse_lost_log
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import StoreError
-from offbook.model.home import Home, Lock, home_folder
+from offbook.model.home import Home, Lock, home_folder, home_may_be_shared
 from offbook.model.settings import Settings, load
 from offbook.projections.lanes import Job
 from offbook.transfer.backup.forgetting import Backups
@@ -33,7 +33,8 @@ async def open_memory(
     environ: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[Memory]:
     """Owns the data folder until the block ends; where a daemon owns it already, use a client instead."""
-    place = Home(Path(home) if home is not None else home_folder(environ))
+    folder = Path(home) if home is not None else home_folder(environ)
+    place = Home(folder, may_be_shared=home_may_be_shared(environ))
     chosen = settings or load(place.folder, environ=environ).settings
     async with open_parts(place, chosen) as (memory, _):
         yield memory

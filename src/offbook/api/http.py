@@ -19,6 +19,7 @@ from offbook.api.memory import Memory
 from offbook.api.messages import Answer, Request, problem_answer
 from offbook.api.metrics import CONTENT_TYPE, Metrics
 from offbook.api.openapi import openapi_document
+from offbook.api.refusals import RefusalLog
 from offbook.api.verbs import VERBS, Verb
 from offbook.model import origins
 from offbook.model.errors import Forbidden, OffbookError, UnknownVerb, WrongMethod
@@ -45,12 +46,14 @@ class HttpSurface:
         *,
         is_socket: bool,
         allowed_hosts: frozenset[str] | None,
+        refusals: RefusalLog | None = None,
     ) -> None:
         self._memory = memory
         self._metrics = metrics
         self._callers = callers
         self._is_socket = is_socket
         self._allowed_hosts = allowed_hosts
+        self._refusals = refusals or RefusalLog()
 
     async def __call__(self, request: Request) -> Answer:
         started = time.perf_counter()
@@ -60,7 +63,7 @@ class HttpSurface:
             answer = await self._answer(request, verb)
         except OffbookError as error:
             answer = problem_answer(error, _allowed(error, verb))
-            log.info("refused", action="request.refuse", verb=verb or path, status=error.status, detail=error.detail)
+            self._refusals.refused(error, verb or path)
         except Exception:
             # The one broad handler of this surface: a defect of ours must not take the connection with it.
             answer = problem_answer(OffbookError("an unexpected error; the daemon's log has the details"))
@@ -68,6 +71,11 @@ class HttpSurface:
         label = verb if verb in VERBS else "other"
         self._metrics.answered(label, answer.status, time.perf_counter() - started)
         return answer
+
+    def refused(self, error: OffbookError) -> None:
+        """One that was refused by its head, or while it came."""
+        self._refusals.refused(error, "")
+        self._metrics.refused(error.status)
 
     async def _answer(self, request: Request, verb: str) -> Answer:
         call = Call(self.admit(request), request)
@@ -119,7 +127,7 @@ class HttpSurface:
         handler = getattr(self._memory, verb.handler)
         owner = request.owner(self._memory.default_agent)
         if owner is None:
-            return await handler(**arguments)
+            return await handler(**arguments, by=call.caller)
         guard.check_agent(call.caller, owner if isinstance(owner, str) else owner.agent_id)
         answer = verb.answered(await handler(owner, **arguments, by=call.caller))
         if isinstance(answer, Receipt):

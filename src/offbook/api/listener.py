@@ -43,9 +43,19 @@ Admit = Callable[[Request], object]
 class Listener:
     """Serves one socket until closed."""
 
-    def __init__(self, handler: Handler, admit: Admit, *, max_body_bytes: int, keep_alive_seconds: float) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        admit: Admit,
+        *,
+        max_body_bytes: int,
+        keep_alive_seconds: float,
+        refused: Callable[[OffbookError], None] = lambda error: None,
+    ) -> None:
+        """`refused` is told of what never became a whole request."""
         self.handler = handler
         self.admit = admit
+        self.refused = refused
         self.max_body_bytes = max_body_bytes
         self.connections: set[Connection] = set()
         self.is_closing = False
@@ -227,6 +237,7 @@ class Connection(asyncio.Protocol):
     def _refuse(self, error: OffbookError) -> None:
         """Answer what came before, then say why, then go."""
         self._is_over, self._begun_at = True, None
+        self._listener.refused(error)
         self._waiting.append((error, False))
         self._go_on()
 

@@ -59,6 +59,10 @@ class Metrics:
         self._requests_of(verb, status).inc()
         self._seconds_of(verb).observe(seconds)
 
+    def refused(self, status: int) -> None:
+        """Before there was a whole request."""
+        self._requests_of("other", status).inc()
+
     def render(self) -> bytes:
         return generate_latest(self.registry)
 

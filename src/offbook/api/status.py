@@ -17,7 +17,17 @@ from offbook.log.store import CROSS, Store
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.maintenance import MaintenanceReport
 from offbook.model.settings import Settings, as_document
-from offbook.model.status import AuditReport, CaptureReport, Costs, Health, IndexStatus, Status, TaskHealth, TierHours
+from offbook.model.status import (
+    AuditReport,
+    CaptureReport,
+    Costs,
+    Health,
+    IndexStatus,
+    Status,
+    SummaryStatus,
+    TaskHealth,
+    TierHours,
+)
 from offbook.model.turn import SettingsView
 from offbook.model.types import EMBEDDED, AuditDraft, AuditHead, Caller, Scope, now
 from offbook.model.version import VERSION
@@ -36,7 +46,8 @@ class StatusService:
 
     # ── what is known ──
 
-    async def ping(self) -> Health:
+    async def ping(self, *, by: Caller = EMBEDDED) -> Health:
+        """The backlog is that of the agents that the caller may act for."""
         started = time.perf_counter()
         await self._store.ping()
         return Health(
@@ -45,7 +56,7 @@ class StatusService:
             version=VERSION,
             store=self._store.kind,
             model=self._background.embedders.name,
-            backlog=self._background.runner.backlog(),
+            backlog=self._background.runner.backlog(by.agents),
         )
 
     async def status(self, agent_id: str, *, by: Caller = EMBEDDED) -> Status:
@@ -72,7 +83,7 @@ class StatusService:
             index=index,
             backlog=index.waiting + self._background.to_compress(agent_id),
             costs=Costs(tokens=spent.input_tokens + spent.output_tokens, dollars=spent.dollars),
-            summaries=await self._background.summary_status(agent_id),
+            summaries=await self._summary_status(agent_id, by),
             capture=CaptureReport(
                 sent=sum(capture.sent for capture in captures),
                 received=sum(capture.received for capture in captures),
@@ -138,6 +149,11 @@ class StatusService:
         details = {"tasks": sorted({run.task for run in runs})} | ({"failed": failed} if failed else {})
         await self._store.record(agent_id, AuditDraft(verb="maintain", actor=by.name, details=details))
         return MaintenanceReport(agent_id=agent_id, runs=runs, health=self._task_health(agent_id, by))
+
+    async def _summary_status(self, agent_id: str, by: Caller) -> SummaryStatus:
+        """What models have used today is counted for all agents together, so it is for who may act for all."""
+        status = await self._background.summary_status(agent_id)
+        return status if by.agents is None else msgspec.structs.replace(status, spending=None)
 
     def _task_health(self, agent_id: str, by: Caller) -> list[TaskHealth]:
         """Whoever may act for some agents only does not see how those of others are."""

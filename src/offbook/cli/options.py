@@ -44,9 +44,9 @@ class Invocation:
 
     @property
     def home(self) -> Home:
-        from offbook.model.home import Home, home_folder
+        from offbook.model.home import Home, home_folder, home_may_be_shared
 
-        return Home(home_folder(self.environ))
+        return Home(home_folder(self.environ), may_be_shared=home_may_be_shared(self.environ))
 
     @property
     def agent(self) -> str | None:

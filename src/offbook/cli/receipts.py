@@ -203,7 +203,7 @@ def receipt_was_kept(place: Path, document: dict[str, Any]) -> bool:
     """A receipt that cannot be written is shown instead: what it names is gone already."""
     import msgspec
 
-    from offbook.model.home import make_private, write_private
+    from offbook.model.private_files import make_private, write_private
 
     try:
         if not place.absolute().parent.exists():

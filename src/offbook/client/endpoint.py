@@ -11,6 +11,7 @@ import msgspec
 from offbook.model.errors import InvalidInput
 from offbook.model.home import home_folder
 from offbook.model.origins import is_loopback
+from offbook.model.private_files import read_private
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -88,6 +89,6 @@ def default_token(endpoint: Endpoint, environ: Mapping[str, str]) -> str | None:
     if not endpoint.is_loopback:
         return None
     try:
-        return (home_folder(environ) / "token").read_text(encoding="utf-8").strip() or None
+        return read_private(home_folder(environ) / "token").decode().strip() or None
     except (OSError, UnicodeDecodeError):
         return None

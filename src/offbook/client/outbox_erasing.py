@@ -21,6 +21,7 @@ from offbook.client.outbox_records import Kept, OutboxLine, files_of, is_rejecte
 from offbook.log.store import Store
 from offbook.model.errors import StoreError
 from offbook.model.home import Home
+from offbook.model.private_files import OPEN_OURS
 from offbook.model.receipt import ForgottenSpan, Residue
 from offbook.model.types import Scope
 from offbook.projections.base import Erased, Removal, Says
@@ -220,7 +221,7 @@ def _write_again(path: Path) -> None:
     """Without its empty lines. Whoever calls holds the outbox."""
     temporary = path.with_suffix(TEMPORARY)
     is_empty = True
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(temporary, OPEN_OURS | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as left, path.open("rb") as file:
         for line in file:
             if not line.isspace():

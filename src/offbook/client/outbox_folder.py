@@ -22,6 +22,7 @@ import msgspec
 from offbook.client.segment import Queued, Segment, queued_of
 from offbook.model.errors import OffbookError
 from offbook.model.plain_names import is_digits
+from offbook.model.private_files import OPEN_OURS, make_folders
 from offbook.model.types import now
 
 REJECTED_MAX_BYTES = 64 * 1024 * 1024
@@ -90,8 +91,8 @@ class OutboxFolder:
         if self.is_ours:
             return False
         self.release()
-        _make_private(self.path)
-        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        make_folders(self.path)
+        descriptor = os.open(self.path / "lock", OPEN_OURS, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -100,7 +101,7 @@ class OutboxFolder:
                 raise OutboxBusy(f"{self.path} is open in another process") from None
             raise
         self._lock = descriptor
-        self._cursor = os.open(self.path / "cursor", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._cursor = os.open(self.path / "cursor", OPEN_OURS, 0o600)
         return True
 
     @property
@@ -177,7 +178,7 @@ class OutboxFolder:
     def _replace(self, path: Path, content: bytes, suffix: str = ".new") -> None:
         self._require_ours()
         temporary = path.with_suffix(suffix)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(temporary, OPEN_OURS | os.O_TRUNC, 0o600)
         try:
             os.write(descriptor, content)
         finally:
@@ -280,7 +281,7 @@ def rejected_number(name: str) -> int:
 
 def add_lines(path: Path, lines: bytes) -> None:
     """All of them or none, and on the disk: where they came from they are deleted next. Raises OSError."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, OPEN_OURS | os.O_APPEND, 0o600)
     try:
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -291,10 +292,3 @@ def add_lines(path: Path, lines: bytes) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _make_private(path: Path) -> None:
-    """Conversations lie in here, so every folder we make is the owner's alone."""
-    if not path.is_dir():
-        _make_private(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)

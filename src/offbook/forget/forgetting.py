@@ -316,6 +316,7 @@ class Forgetting:
                 break
             await self._store.erase_stray(agent_id, stray)
             await self._store.purge()
+        await self._search.sync_folders()
         # Other messages were looked through when the probes were chosen, and those since then by what is meant, as the
         # backups were. Who started anew does not know it: then all is looked through, and what says it is told.
         is_known = unproven.selection is not None

@@ -8,6 +8,7 @@ import json
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from offbook.forget.probes import Prober
 from offbook.forget.selection import Known, Said, pages_of
 from offbook.log.erasure import folded, texts_of
 from offbook.log.store import Blobs, Store
+from offbook.model.private_files import sync_folder
 from offbook.model.receipt import FORGOTTEN, ForgetReceipt, ForgottenSpan, Probe, Residue
 from offbook.model.summary import SourceSpan
 from offbook.model.types import Scope
@@ -25,6 +27,8 @@ LARGEST_TEXT_BYTES = 8 * 1024 * 1024
 """Of a file that is read as text; a larger one is only looked through byte by byte."""
 NOT_LOOKED_INTO = frozenset({"models"})
 """Holds what was downloaded."""
+REWRITTEN = ("index", "summaries", "wiki", "wiki-state")
+"""Folders of what is derived: written without waiting for the disk, since it can be made again."""
 MOST_NAMED = 100
 PAGE = 200
 
@@ -100,6 +104,17 @@ class ResidueSearch:
             residue += [Residue(where=one.where, what=one.what) for one in found]
         residue += await self._in_files(agent_id, receipt.probes, known, elsewhere, searched)
         return residue[:MOST_NAMED], searched
+
+    async def sync_folders(self) -> None:
+        """Have it on the disk that files are gone or replaced, before that is signed: else a power cut brings them
+        back."""
+        await asyncio.to_thread(self._sync_folders)
+
+    def _sync_folders(self) -> None:
+        for top in REWRITTEN:
+            for folder, _, _ in os.walk(self._folder / top):
+                with suppress(FileNotFoundError):
+                    sync_folder(Path(folder))
 
     async def _in_files(
         self,

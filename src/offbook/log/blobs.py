@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from offbook.model.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+from offbook.model.private_files import sync_folder
 
 # ── Which large parts somebody is about to refer to, and which are about to go ──
 
@@ -94,7 +95,7 @@ class BlobFiles:
                 return False
             path.unlink(missing_ok=True)
         with suppress(FileNotFoundError):
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         return True
 
     def sweep(self) -> None:
@@ -126,7 +127,7 @@ class BlobFiles:
                 _write_synced(unfinished, data)
                 unfinished.replace(path)
             # Also where the file was there: whoever made it may not have come this far yet.
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except OSError as error:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
@@ -147,7 +148,7 @@ class BlobFiles:
                     if not level.is_dir():
                         raise
             if is_new or level not in self._durable:
-                _sync_folder(level.parent)
+                sync_folder(level.parent)
                 self._durable.add(level)
 
     def _get(self, agent_id: str, digest: str) -> bytes:
@@ -182,11 +183,3 @@ def _write_synced(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

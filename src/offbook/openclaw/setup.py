@@ -13,7 +13,8 @@ from offbook.client.config_files.editing import MISSING, edited, value_at
 from offbook.client.config_files.file import ConfigFile, diff, hindrance, replace_file, thin_out
 from offbook.client.endpoint import Endpoint
 from offbook.model.errors import InvalidInput, SettingsError
-from offbook.model.home import Home, write_private
+from offbook.model.home import Home
+from offbook.model.private_files import write_private
 from offbook.model.settings import load
 from offbook.openclaw.changes import ENTRY, INJECTION, MEMORY_PLUGIN, PLUGIN, PRECHECK, SLOTS, Wishes, planned
 from offbook.openclaw.checks import level_of
@@ -144,7 +145,7 @@ def write(prepared: Prepared, at: datetime) -> list[Path]:
     provider = prepared.provider
     if provider is not None and provider.is_changed:
         if provider.before is None:
-            Home(provider.path.parent).prepare()
+            Home(provider.path.parent, may_be_shared=True).prepare()  # its provider sees to that
             write_private(provider.path, provider.after)
         else:
             backups.append(replace_file(ConfigFile(provider.path, provider.before, {}), provider.after, at))

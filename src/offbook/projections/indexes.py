@@ -23,8 +23,8 @@ import structlog
 
 from offbook.log.store import Blobs, Store
 from offbook.model.errors import StoreCorrupt, StoreError, StoreFull
-from offbook.model.home import make_private
 from offbook.model.memory_entry import Arrivals
+from offbook.model.private_files import make_private
 from offbook.projections.index_reader import Before, SayingReader
 from offbook.projections.threads import to_the_end
 from offbook.search.index.text import is_indexed

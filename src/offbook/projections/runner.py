@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import Protocol
@@ -180,10 +180,12 @@ class Runner:
         """How often each task has failed since the start."""
         return {job.name: sum(lane.total_failures for lane in self._lanes[job.name].values()) for job in self._tasks()}
 
-    def backlog(self) -> int:
-        """What is not done yet and is not merely due some time."""
-        waiting = sum(lane.undone for lane in self._all_lanes() if lane.job.is_counted)
-        waiting += sum(job.waiting(None) for job in self._jobs.values())
+    def backlog(self, agents: Collection[str] | None = None) -> int:
+        """What is not done yet and is not merely due some time; of these agents only, where some are named."""
+        lanes = [lane for lane in self._all_lanes() if agents is None or lane.agent_id in agents]
+        waiting = sum(lane.undone for lane in lanes if lane.job.is_counted)
+        whose = [None] if agents is None else list(agents)
+        waiting += sum(job.waiting(agent_id) for job in self._jobs.values() for agent_id in whose)
         return waiting + (bool(self._workers) and not self._has_begun)
 
     def waiting(self, name: str, agent_id: str | None = None) -> int:

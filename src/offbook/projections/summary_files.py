@@ -18,8 +18,9 @@ import structlog
 
 from offbook.log.store import Store
 from offbook.model.errors import StoreError
-from offbook.model.home import encoded_name, make_private, write_private
+from offbook.model.home import encoded_name
 from offbook.model.plain_names import is_digits, is_hex
+from offbook.model.private_files import make_private, write_private
 from offbook.model.settings import Settings
 from offbook.model.summary import SourceSpan, Summary, summary_id, view_of
 from offbook.model.types import Value, now

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from offbook.model.errors import InvalidInput
-from offbook.transfer.backup.archive import sync_folder
+from offbook.model.private_files import sync_folder
 
 
 def check_is_free(folder: Path) -> None:

@@ -16,7 +16,7 @@ import uvloop
 from offbook.api import listener as listening
 from offbook.api.listener import BODY_WORTH_ASKING, MOST_PIPELINED, Connection, Listener
 from offbook.api.messages import Answer, Request
-from offbook.model.errors import Forbidden
+from offbook.model.errors import Forbidden, OffbookError
 from offbook.model.http1 import MAX_HEAD_BYTES
 
 LIMIT = 100_000
@@ -254,6 +254,20 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(served: Served) -> 
     await until(served.is_answering)
     writer.transport.abort()
     await until(lambda: not served.listener.connections)
+
+
+async def test_what_never_became_a_request_is_told() -> None:
+    opened = socket.create_server(("127.0.0.1", 0))
+    opened.setblocking(False)
+    refused: list[OffbookError] = []
+    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=30, refused=refused.append)
+    await listener.start(opened)
+    served = Served(listener, opened.getsockname()[1])
+    assert b" 200 " in await served.ask(post("/a", b"hello", "Connection: close"))
+    assert refused == []
+    assert b" 413 " in await served.ask(post("/a", b"x" * (LIMIT + 1)))
+    assert [error.status for error in refused] == [413]
+    await listener.close(1)
 
 
 async def test_silent_connections_are_closed() -> None:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from offbook.api.embedded import open_memory
+from offbook.api.embedded import open_memory, open_parts
+from offbook.api.http import HttpSurface
 from offbook.api.memory import Memory
+from offbook.api.messages import Request
+from offbook.api.metrics import Metrics
 from offbook.ingest.frames import frame
 from offbook.log import reading
-from offbook.model.errors import StoreOwned, WrongShape
+from offbook.model.errors import SettingsError, StoreOwned, WrongShape
+from offbook.model.home import Home, token_digest
+from offbook.model.settings import load
 from offbook.model.status import CaptureClaim
 from offbook.model.types import Caller, Message
+from offbook.projections.base import Batch, Progress
+from offbook.projections.lanes import Job
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 ALICE = Caller(name="token:alice")
@@ -370,7 +380,75 @@ async def test_ping(memory: Memory) -> None:
     assert (health.ok, health.store, health.backlog) == (True, "sqlite", 0)
 
 
+async def test_whoever_acts_for_some_agents_is_told_of_their_work_only(tmp_path: Path) -> None:
+    waiting = {"ada": 2, "bea": 5}
+
+    async def nothing(_batch: Batch) -> Progress:
+        return Progress(is_idle=True)
+
+    def those(agent_id: str | None) -> int:
+        return sum(waiting.values()) if agent_id is None else waiting.get(agent_id, 0)
+
+    environ = {"OFFBOOK_EMBEDDING_MODEL": "none", "OFFBOOK_SUMMARIZER_ORDER": "openai:a-model"}
+    settings = load(tmp_path, environ=environ).settings
+    job = Job("work", nothing, is_task=False, waiting=those)
+    callers = {
+        token_digest("ours"): Caller(name="owner"),
+        token_digest("ada's"): Caller(name="token:ada", agents=frozenset({"ada"})),
+    }
+    async with open_parts(Home(tmp_path), settings, tasks=[job]) as (memory, _):
+        surface = HttpSurface(memory, Metrics("1", lambda: 0), lambda: callers, is_socket=True, allowed_hosts=None)
+
+        async def ask(token: str, verb: str) -> Any:
+            headers = {b"authorization": f"Bearer {token}".encode()}
+            answer = await surface(Request("POST", f"/v1/{verb}", headers, b'{"agentId": "ada"}' * (verb != "ping")))
+            assert answer.status == 200, answer.body
+            return msgspec.json.decode(answer.body)
+
+        async with asyncio.timeout(120):
+            while (await ask("ours", "ping"))[
+                "backlog"
+            ] != 7:  # until the background has looked for what was left undone
+                await asyncio.sleep(0.01)
+        assert (await ask("ada's", "ping"))["backlog"] == 2
+        assert (await memory.ping()).backlog == 7
+        assert "spending" in (await ask("ours", "status"))["summaries"]
+        assert "spending" not in (await ask("ada's", "status"))["summaries"]
+
+
+async def test_nothing_that_is_remembered_can_be_opened_by_others_whatever_the_umask(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o755)
+    before = os.umask(0)
+    try:
+        async with open_memory(home, environ={"OFFBOOK_EMBEDDING_MODEL": "none"}) as memory:
+            await memory.on_message(memory.scope("chat"), [user("My cat is called Ada. " + "x" * 100_000)])
+            assert (await memory.recall(memory.scope("chat"), "cat")).entries
+            await memory.maintain("main")
+            Home(home).owner_token()
+    finally:
+        os.umask(before)
+    lying = {path.name: stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()}
+    assert {"offbook.db", "offbook.lock", "token", "blobs", "index", "wiki"} <= lying.keys()
+    assert {name: f"{mode:o}" for name, mode in lying.items() if mode & 0o077} == {}
+
+
 async def test_one_process_owns_a_folder(memory: Memory, tmp_path: Path) -> None:
     with pytest.raises(StoreOwned, match="another Offbook"):
         async with open_memory(tmp_path, environ={}):
             pass
+    (tmp_path / "offbook.lock").unlink()
+    with pytest.raises(StoreOwned, match="another Offbook"):
+        async with open_memory(tmp_path, environ={}):
+            pass
+
+
+async def test_no_memory_is_opened_in_a_folder_that_others_can_write(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(SettingsError, match="chmod go-w"):
+        async with open_memory(tmp_path, environ={}):
+            pass
+    assert list(tmp_path.iterdir()) == []
+    async with open_memory(tmp_path, environ={"OFFBOOK_SHARED_HOME": "1", "OFFBOOK_EMBEDDING_MODEL": "none"}):
+        assert (tmp_path / "offbook.db").exists()

@@ -15,6 +15,7 @@ import pytest
 from offbook.api.embedded import open_parts
 from offbook.api.memory import Memory
 from offbook.forget import erase as erasing
+from offbook.forget import residue
 from offbook.forget.forgetting import Forgetting
 from offbook.forget.probes import Prober
 from offbook.log.blobs import BlobFiles
@@ -158,6 +159,18 @@ async def test_contexts_turns_notes_and_lessons_go_with_it(tmp_path: Path) -> No
         assert await kept_with(store) == []
         assert await faults(tmp_path, store) == []
     assert files_with(tmp_path) == []
+
+
+async def test_that_files_are_gone_is_on_the_disk_before_it_is_signed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(residue, "sync_folder", lambda folder: synced.append(folder.name))
+    async with opened(tmp_path) as (memory, _):
+        await told(memory, 12, 2)
+        await memory.maintain("main")
+        assert_gone(await memory.forget("main", matching=WORD))
+    assert {"L1", "summaries", "wiki", "index"} <= set(synced)
 
 
 async def test_why_a_session_ended_goes_too(tmp_path: Path) -> None:

@@ -67,8 +67,8 @@ async def test_every_folder_is_ours_alone_and_known_to_the_one_above(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
-    sync = module._sync_folder
-    monkeypatch.setattr(module, "_sync_folder", lambda folder: (synced.append(folder), sync(folder)))
+    sync = module.sync_folder
+    monkeypatch.setattr(module, "sync_folder", lambda folder: (synced.append(folder), sync(folder)))
     blobs = BlobFiles(tmp_path / "home" / "blobs")
     mask = os.umask(0o022)
     try:
@@ -86,7 +86,7 @@ async def test_a_second_put_returns_when_the_file_is_durable_whoever_wrote_it(
     """The first one may have died, or be waiting, between the file's name and the sync of its folder."""
     path = BlobFiles(tmp_path / "blobs").path_of("main", await BlobFiles(tmp_path / "blobs").put("main", b"large"))
     synced: list[Path] = []
-    monkeypatch.setattr(module, "_sync_folder", synced.append)
+    monkeypatch.setattr(module, "sync_folder", synced.append)
     flushed: list[int] = []
     monkeypatch.setattr(os, "fsync", flushed.append)
     blobs = BlobFiles(tmp_path / "blobs")

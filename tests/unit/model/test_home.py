@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -8,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from offbook.api.daemon import listen_on_socket
+from offbook.client.endpoint import Endpoint, default_token
 from offbook.model.errors import SettingsError, StoreOwned, StoreReadOnly
 from offbook.model.home import (
     LONGEST_SOCKET_PATH,
@@ -16,9 +20,11 @@ from offbook.model.home import (
     Lock,
     TokenBook,
     home_folder,
-    make_private,
+    home_may_be_shared,
+    lock_holder,
     token_digest,
 )
+from offbook.model.private_files import make_private
 
 
 @pytest.fixture
@@ -123,6 +129,114 @@ def test_one_owner_at_a_time(home: Home) -> None:
     lock.release()
     lock.release()
     Lock(home).release()
+
+
+def test_deleting_the_lock_file_lets_nobody_in(home: Home) -> None:
+    lock = Lock(home)
+    assert lock_holder(home) == str(os.getpid())
+    home.lock.unlink()
+    with pytest.raises(StoreOwned, match="another Offbook"):
+        Lock(home)
+    assert lock_holder(home) == "unknown"
+    lock.release()
+    assert lock_holder(home) is None
+    Lock(home).release()
+
+
+def test_the_lock_file_of_an_earlier_version_is_respected(home: Home) -> None:
+    with home.lock.open("w") as held:
+        held.write("4711\n")
+        held.flush()
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert lock_holder(home) == "4711"
+        with pytest.raises(StoreOwned, match="4711"):
+            Lock(home)
+    Lock(home).release()
+
+
+def test_where_folders_cannot_be_locked_the_file_is(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    locked = fcntl.flock
+
+    def files_only(descriptor: int, operation: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.ENOTSUP, "no locks on folders")
+        locked(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", files_only)
+    lock = Lock(home)
+    assert lock_holder(home) == str(os.getpid())
+    with pytest.raises(StoreOwned):
+        Lock(home)
+    lock.release()
+    assert lock_holder(home) is None
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_was_planted_for_the_lock_is_refused_and_not_written(home: Home, kind: str, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("of somebody else")
+    home.lock.symlink_to(other) if kind == "link" else os.mkfifo(home.lock)
+    with pytest.raises(SettingsError, match=r"offbook\.lock is .*remove it"):
+        Lock(home)
+    assert other.read_text() == "of somebody else"
+    home.lock.unlink()
+    Lock(home).release()  # nothing is held by the attempt
+
+
+def test_a_token_is_not_read_through_a_link(home: Home, tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    known.write_text("a token that somebody else knows\n")
+    home.token.symlink_to(known)
+    with pytest.raises(SettingsError, match="symbolic link"):
+        home.owner_token()
+    with pytest.raises(SettingsError, match="symbolic link"):
+        TokenBook(home).callers()
+    with pytest.raises(SettingsError, match="symbolic link"):
+        default_token(Endpoint(scheme="http", host="127.0.0.1", port=8770), {"OFFBOOK_HOME": str(home.folder)})
+    home.token.unlink()
+    known.write_text("[]")
+    home.bound_tokens.symlink_to(known)
+    with pytest.raises(SettingsError, match="symbolic link"):
+        home.read_bound_tokens()
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777, 0o2775])
+def test_a_folder_in_which_others_can_write_is_refused_unless_told(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(SettingsError, match=f"chmod go-w '{folder}'"):
+        Home(folder).prepare()
+    Home(folder, may_be_shared=home_may_be_shared({"OFFBOOK_SHARED_HOME": "1"})).prepare()
+    assert stat.S_IMODE(folder.stat().st_mode) == mode
+    folder.chmod(mode & ~0o022)
+    Home(folder, may_be_shared=home_may_be_shared({})).prepare()
+
+
+def test_folders_are_made_for_their_owner_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Home(tmp_path / "new" / "newer" / "home").prepare()
+        make_private(tmp_path / "other" / "index")
+    finally:
+        os.umask(before)
+    made = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o700}
+    assert len(made) == 5
+
+
+def test_a_revocation_is_on_the_disk_before_it_is_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[bool, list[str]]] = []
+    really = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), [path.name for path in home.folder.iterdir()]))
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    home.write_bound_tokens([])
+    assert [is_folder for is_folder, _ in synced] == [False, True]
+    assert synced[-1][1] == ["tokens.json"]  # the folder after the file had its name
 
 
 def test_a_revoked_token_is_forgotten_at_once(home: Home) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -17,7 +16,8 @@ from offbook.client.outbox_folder import OutboxFolder
 from offbook.client.outboxes import waiting_in
 from offbook.log.sqlite.head import refuse_lost, refuse_lost_log
 from offbook.model.errors import LogLost, OffbookError, StoreError
-from offbook.model.home import SHORTEST_TOKEN, Home
+from offbook.model.home import SHORTEST_TOKEN, Home, lock_holder
+from offbook.model.private_files import read_private
 from offbook.model.types import now
 from offbook.transfer.backup import marker_of
 
@@ -120,28 +120,14 @@ def check_log(home: Home) -> list[Finding]:
 def check_tokens(home: Home) -> Finding:
     try:
         number = len(home.read_bound_tokens())
+        is_short = home.token.exists() and len(read_private(home.token).strip()) < SHORTEST_TOKEN
     except (OffbookError, UnicodeDecodeError, OSError) as error:
         mend = f"mend {home.bound_tokens}, or remove it and make its tokens again with `offbook token create`"
         return Finding(check="tokens", level="fail", what=f"{home.bound_tokens} cannot be read: {error}", mend=mend)
-    if home.token.exists() and len(home.token.read_bytes().strip()) < SHORTEST_TOKEN:
+    if is_short:
         mend = f"rm {home.token}  (the next `offbook serve` makes a new one)"
         return Finding(check="tokens", level="fail", what=f"{home.token} is empty or too short", mend=mend)
     return Finding(check="tokens", level="ok", what=f"the owner's and {number:,} for agents")
-
-
-def lock_holder(home: Home) -> str | None:
-    """The process that owns the data folder; None where none does."""
-    try:
-        descriptor = os.open(home.lock, os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-    finally:
-        os.close(descriptor)
-    return None
 
 
 def check_blob_files(home: Home) -> Finding:

@@ -6,12 +6,12 @@ import ssl
 from collections.abc import Mapping
 
 from offbook.api.doctor.finding import Finding
-from offbook.api.doctor.folder import lock_holder
 from offbook.client.answers import content_of
 from offbook.client.endpoint import Endpoint, default_endpoint, default_token
 from offbook.client.transport import Transport
 from offbook.model.errors import OffbookError, ProviderError, ProviderRefused, ProviderUnavailable
-from offbook.model.home import Home
+from offbook.model.home import Home, lock_holder
+from offbook.model.private_files import read_private
 from offbook.model.settings import Settings
 
 ANSWER_SECONDS = 5.0
@@ -74,7 +74,7 @@ async def check_port(home: Home, settings: Settings) -> Finding:
     is_default = server.port == Settings().server.port
     mend = "was it started with another --port, or before the setting changed? If so, all is well; else start it again"
     try:
-        await _ping(where, home.token.read_text().strip(), trusting=server.tls_cert)
+        await _ping(where, read_private(home.token).decode(errors="replace").strip(), trusting=server.tls_cert)
     except ProviderRefused as error:
         if is_default:
             return _other_port_hint(f"another provider has {where}")

@@ -16,6 +16,7 @@ from typing import Any
 
 from offbook.client.config_files.masking import masked_text
 from offbook.model.errors import OffbookError
+from offbook.model.private_files import sync_folder
 
 BACKUP_INFIX = ".offbook-backup-"
 BACKUPS_KEPT = 10
@@ -95,8 +96,4 @@ def _written(like: Path, path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

@@ -24,7 +24,7 @@ from offbook.client.history.conversations import Damage, Ready
 from offbook.client.history.files import LONGEST_EVENT_BYTES, TranscriptLine, line_of
 from offbook.contrib.coding.agents import Session
 from offbook.model.errors import OffbookError
-from offbook.model.home import make_private, write_private
+from offbook.model.private_files import OPEN_OURS, make_private, write_private
 from offbook.model.types import Value
 
 # ── How far each transcript was read: a small file in the data folder, replaced in one step ──
@@ -80,7 +80,7 @@ class Places:
         """Hooks of one session may run beside each other. Raises ReadByAnother, OSError."""
         make_private(self._folder.parent)
         make_private(self._folder)
-        handle = os.open(self._file(transcript, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(self._file(transcript, "lock"), OPEN_OURS, 0o600)
         try:
             _lock(handle, time.monotonic() + patience_seconds)
             yield

@@ -21,7 +21,7 @@ from offbook.client.endpoint import Endpoint
 from offbook.client.outboxes import folders_that_wait, is_addressed_to, waiting_in
 from offbook.client.recorder import encoded
 from offbook.model.errors import ProviderError, ProviderRefused
-from offbook.model.home import make_private, write_private
+from offbook.model.private_files import make_private, write_private
 from offbook.model.types import Value
 
 _SUFFIX = ".end"

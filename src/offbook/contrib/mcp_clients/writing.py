@@ -14,7 +14,7 @@ from offbook.client.config_files.file import ConfigFile, replace_file, thin_out
 from offbook.client.config_files.masking import masked_pairs, masked_text
 from offbook.contrib.mcp_clients.clients import FOLDERS, Notation
 from offbook.model.errors import InvalidInput, OffbookError
-from offbook.model.home import write_private
+from offbook.model.private_files import write_private
 
 LARGEST_BYTES = 32 * 1024 * 1024
 """No configuration is larger."""

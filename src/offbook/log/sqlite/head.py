@@ -19,6 +19,7 @@ import apsw
 from offbook.log.sqlite.connection import open_reader, store_errors
 from offbook.model.errors import LogLost
 from offbook.model.home import Home
+from offbook.model.private_files import OPEN_OURS
 
 log = logging.getLogger("offbook.store")
 _LINE = re.compile(rb"([0-9a-f]{1,64}) ([0-9]{20})\n")
@@ -47,7 +48,7 @@ class HeadFile:
     def _opened(self) -> int | None:
         """None where it cannot be had: then the log goes without."""
         try:
-            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            return os.open(self._path, OPEN_OURS, 0o600)
         except OSError as error:
             log.warning("no head is kept: %s; remove it", error, extra={"action": "store.head"})
             return None

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from offbook.model.errors import SettingsError
+from offbook.model.home import SHARED_HOME
 from offbook.model.settings.sections import (
     Anchors,
     Archive,
@@ -53,7 +54,7 @@ from offbook.model.types import MAX_AGENT_BYTES, Value
 
 CONFIG_FILE = "config.toml"
 RESERVED_VARIABLES = frozenset(
-    {"OFFBOOK_HOME", "OFFBOOK_TOKEN", "OFFBOOK_SOCKET", "OFFBOOK_AGENT", "OFFBOOK_CLIENT", "OFFBOOK_URL"}
+    {"OFFBOOK_HOME", "OFFBOOK_TOKEN", "OFFBOOK_SOCKET", "OFFBOOK_AGENT", "OFFBOOK_CLIENT", "OFFBOOK_URL", SHARED_HOME}
 )
 SHORT_NAMES = {"port": "server.port"}
 PROVIDER_WIDE_GROUPS = frozenset({"server", "store", "log", "embedding", "summarizer", "maintenance", "backup"})

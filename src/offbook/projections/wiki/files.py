@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from offbook.model.home import safe_name, write_private
+from offbook.model.home import safe_name
+from offbook.model.private_files import write_private
 from offbook.projections.wiki.day_page import is_cold_file, is_log_file
 from offbook.projections.wiki.lesson_page import is_lesson_file
 from offbook.projections.wiki.own_fields import BrokenPage

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from offbook.model.home import write_private
 from offbook.model.memory_entry import PlacedMessage
+from offbook.model.private_files import make_folders, write_private
 from offbook.model.receipt import ForgottenSpan
 from offbook.model.types import Value
 from offbook.projections.wiki.day_page import (
@@ -214,7 +214,7 @@ def read_state(path: Path, agent_id: str) -> WikiState | None:
 
 
 def write_state(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folders(path.parent)
     write_private(path, text, is_durable=False)
 
 

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 
 from offbook.model.memory_entry import StoredVector
+from offbook.model.private_files import make_folders
 from offbook.model.types import Value
 from offbook.search.index.rows import NO_ROW, IndexedMessage, Rows
 from offbook.search.index.text import TextIndex
@@ -199,7 +200,7 @@ class AgentIndex:
     def _open(self, checkpoint: Checkpoint) -> None:
         if checkpoint.format != FORMAT:
             raise ValueError("made by another version")
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folders(self.folder)
         self._checkpoint = checkpoint
         self._through_event = checkpoint.through_event
         self._rows = Rows(

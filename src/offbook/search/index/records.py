@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from offbook.model.private_files import OPEN_OURS
+
 SMALLEST_CAPACITY = 64
 GROWTH = 1.5
 """Each time the file is full."""
@@ -23,7 +25,7 @@ class Records:
     def __init__(self, path: Path, dtype: np.dtype[Any], count: int) -> None:
         """Opens the file with its first `count` records; ValueError where it holds fewer."""
         self.dtype = dtype
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._descriptor = os.open(path, OPEN_OURS, 0o600)
         self._capacity = os.fstat(self._descriptor).st_size // dtype.itemsize
         if self._capacity < count:
             os.close(self._descriptor)

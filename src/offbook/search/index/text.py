@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from offbook.model.content import render, without_stand_ins
 from offbook.model.memory_entry import PlacedMessage
+from offbook.model.private_files import make_folders
 from offbook.model.types import Message
 from offbook.search.addressing import labelled_speaker, names_called
 from offbook.search.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, IndexedMessage, Rows
@@ -32,7 +33,7 @@ class TextIndex:
 
     def __init__(self, folder: Path, *, rows: int) -> None:
         """Opens the index of the first `rows` rows; ValueError where it holds fewer."""
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folders(folder)
         self._schema = _schema()
         self._index = tantivy.Index(self._schema, path=str(folder))
         self._index.register_tokenizer(_TOKENIZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())

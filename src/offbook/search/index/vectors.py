@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from offbook.model.private_files import make_folders
 from offbook.search.index.records import Growing, Records
 
 EXACT_UP_TO = 6_000
@@ -63,7 +64,7 @@ class VectorIndex:
     """The passages of one agent by one model. One thread appends; any may search."""
 
     def __init__(self, folder: Path, dimensions: int, *, count: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folders(folder)
         self.dimensions = dimensions
         self._code_words = -(-dimensions // 64)
         passage = np.dtype(

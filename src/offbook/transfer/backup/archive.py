@@ -26,6 +26,7 @@ from typing import IO, cast
 import msgspec
 
 from offbook.model.errors import InvalidInput, OffbookError, StoreFull, StoreTooNew
+from offbook.model.private_files import make_folders
 from offbook.model.types import AuditHead, Value
 
 FORMAT = 1
@@ -249,23 +250,9 @@ def _digest_while_copying(source: IO[bytes], target: Path | None, advance: Advan
 # ── files ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _make_private(folder: Path) -> None:
-    if not folder.is_dir():
-        _make_private(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)
-
-
 def _new_file(path: Path) -> IO[bytes]:
-    _make_private(path.parent)
+    make_folders(path.parent)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

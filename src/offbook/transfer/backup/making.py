@@ -24,6 +24,7 @@ from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import ALL_SESSIONS
 from offbook.model.errors import InvalidInput, OffbookError, StoreBusy, StoreError
 from offbook.model.home import Home
+from offbook.model.private_files import sync_folder
 from offbook.model.types import Scope, now
 from offbook.model.version import VERSION
 from offbook.transfer.backup.archive import (
@@ -39,7 +40,6 @@ from offbook.transfer.backup.archive import (
     disk_errors,
     pack,
     silent,
-    sync_folder,
 )
 from offbook.transfer.backup.restoring import refuse_unfinished
 

@@ -19,7 +19,8 @@ from offbook.log.sqlite.point_in_time import Cut
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
 from offbook.model.errors import InvalidInput, StoreError, StoreFull, StoreTooNew
-from offbook.model.home import Home, Lock, write_private
+from offbook.model.home import Home, Lock, refuse_owned
+from offbook.model.private_files import sync_folder, write_private
 from offbook.model.types import Fault, Value, now
 from offbook.transfer.backup.archive import (
     BLOBS,
@@ -31,7 +32,6 @@ from offbook.transfer.backup.archive import (
     disk_errors,
     read_manifest,
     silent,
-    sync_folder,
 )
 from offbook.transfer.backup.point_in_time import cut_unpacked
 
@@ -92,7 +92,6 @@ def move(home: Home, unpacked: Path, manifest: Manifest) -> Path | None:
     for folder in [unpacked, *(path for path in unpacked.rglob("*") if path.is_dir())]:
         sync_folder(folder)
     write_private(marker_of(home), msgspec.json.format(msgspec.json.encode(moving)).decode() + "\n")
-    sync_folder(home.folder)
     finish(home, moving)
     return aside_of(home, moving)
 
@@ -274,8 +273,7 @@ def _refuse_unwanted(archive: Path, manifest: Manifest, home: Home, *, force: bo
             f"{archive} has schema version {manifest.schema_version}, this Offbook knows up to {latest_version()}: "
             "upgrade Offbook, then restore it"
         )
-    if home.lock.exists():
-        Lock(home).release()
+    refuse_owned(home)
     refuse_unfinished(home)
     if set(data_of(home)) - {HEAD} and not force:
         raise InvalidInput(

@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 
 from offbook.model.errors import InvalidInput, OffbookError
-from offbook.model.home import Home, make_private, write_private
+from offbook.model.home import Home
 from offbook.model.plain_names import is_digits
+from offbook.model.private_files import make_private, sync_folder, write_private
 from offbook.model.types import Sparse, Value, now
 from offbook.projections import base
 from offbook.transfer.backup.archive import (
@@ -25,7 +26,6 @@ from offbook.transfer.backup.archive import (
     disk_errors,
     read_manifest,
     silent,
-    sync_folder,
 )
 from offbook.transfer.backup.making import default_name, remove_abandoned, write_backup
 

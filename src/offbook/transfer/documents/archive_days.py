@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from offbook.client.history.fields import iso
+from offbook.model.private_files import make_folders
 from offbook.transfer.documents.archive_days_reader import FOLDER
 from offbook.transfer.documents.exchange_ids import AGENT, USER, ExchangeKey, exchange_ids
 from offbook.transfer.documents.spoken import LeftOutCounts, id_of, spoken
@@ -29,7 +30,7 @@ from offbook.transfer.provider_export import Exported, ExportedMessage, Written
 
 def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
     """Readable by its owner only, as all that is remembered. A kill leaves what was there before."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folders(path.parent)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -48,7 +49,7 @@ class Spool:
     """Records put into another order without holding them: they wait in a file that has no name, their keys here."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folders(folder)
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 closed by `close`
         self._places: list[tuple[tuple[Any, ...], int, int]] = []
         self._end = 0
