@@ -20,7 +20,7 @@ from tests.host.providers import OffbookProvider
 from tests.host.scripted_model import ScriptedModel, Text, system_text
 
 MODEL_SECONDS = float(os.environ.get("PROVE_ENGINES", "0"))
-TURNS, LINES = int(os.environ.get("ENGT", "40")), 32
+TURNS, LINES = 40, 32
 HOSTS_MEMORY = {"plugins": {"slots": {"memory": None}, "allow": ["offbook", "memory-core"]}}
 
 pytestmark = pytest.mark.skipif(not MODEL_SECONDS, reason="a campaign: PROVE_ENGINES, as in `make prove`")
