@@ -52,6 +52,7 @@ prove: $(READY)
 	PROVE_REQUESTS=1000000 $(PYTEST) tests/acceptance/test_fuzz.py --timeout=0
 	PROVE_TURNS=200 $(PYTEST) tests/host/test_long_conversation.py --timeout=0
 	PROVE_SWAPS=10 $(PYTEST) tests/host/test_compaction.py --timeout=0
+	PROVE_ENGINES=5 $(PYTEST) tests/host/test_engines.py --timeout=0 -s
 	$(BIN)/python -m benchmarks --only conservation --only forgetting
 
 ## bench: measure what is promised of speed and safety (BENCH="--quick", BENCH="--only acknowledge")

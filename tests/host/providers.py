@@ -75,10 +75,13 @@ class OffbookProvider:
             self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def daemon(self) -> Daemon:
+        assert self._daemon is not None, "the provider is not running"
+        return self._daemon
+
     def ask(self, verb: str, **fields: Any) -> Any:
         """A verb's answer; anything but 200 is a failure of the test."""
-        assert self._daemon is not None, "the provider is not running"
-        reply = self._daemon.ask(verb, over_socket=True, **fields)
+        reply = self.daemon().ask(verb, over_socket=True, **fields)
         assert reply.status == 200, f"{verb} was answered with {reply.status}: {reply.body!r}"
         return reply.json()
 
@@ -95,3 +98,29 @@ class OffbookProvider:
             if not page:
                 return lines
             lines += page
+
+
+class StartedByOthers(OffbookProvider):
+    """One that the plugin starts, in a folder that is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home.mkdir(mode=0o700)
+        (self.home / "config.toml").write_text('server.port = 0\nembedding.model = "none"\n')
+
+    def daemon(self) -> Daemon:
+        return Daemon(self.home, 0, None, self.home / "serve.log")
+
+    def is_there(self) -> bool:
+        try:
+            return self.daemon().send("GET", "/v1/ping", over_socket=True).status == 200
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        os.kill(int((self.home / "offbook.lock").read_text()), signal.SIGKILL)
+
+    def close(self) -> None:
+        if self.is_there():
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)

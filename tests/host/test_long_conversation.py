@@ -21,6 +21,7 @@ from tests.host.host_config import Setup
 from tests.host.planted_facts import Fact
 from tests.host.providers import OffbookProvider
 from tests.host.scripted_model import (
+    TOKENS_PER_CHINESE,
     Request,
     ScriptedModel,
     Text,
@@ -113,6 +114,9 @@ def test_a_long_conversation(gateway: Gateway, model: ScriptedModel, provider: O
 
 # ── small windows: a swap that shrinks ──
 
+HOST_MARGIN = 1.25
+"""What the host adds to a prompt of four characters a token, when it reckons how much room is left for the answer."""
+
 
 @dataclass(frozen=True)
 class Talk:
@@ -123,6 +127,8 @@ class Talk:
     topics: Sequence[str]
     answer: str
     facts: Sequence[Fact]
+    host_tokens: float = HOST_MARGIN
+    """What the host counts for each token of the model."""
 
     def planted(self, turns: int) -> dict[int, Fact]:
         """By the turn in which they are said, in the first half of the conversation; a few in a short one."""
@@ -143,8 +149,6 @@ TOKENS_A_SENTENCE = 2_000
 SMALL_TURNS = TURNS if IS_CAMPAIGN else 24
 SMALL_SENTENCES = 12 if IS_CAMPAIGN else 20
 LEAST_ROOM_TOKENS = 1_000
-HOST_MARGIN = 1.25
-"""What the host adds to a prompt of four characters a token, when it reckons how much room is left for the answer."""
 ENGLISH = Talk(
     characters_per_token=4.0,
     sentence="We went over {topic} again, and of the {number} parts on the list the last ones came without a label.",
@@ -166,6 +170,7 @@ CHINESE = Talk(
     topics=("港口的围墙", "坏掉的水泵", "那些苹果树", "夜班火车", "镇政府的来信"),
     answer="这件事我想了一会儿，我会先从还没有人问起的那些零件开始。",
     facts=planted_facts.CHINESE,
+    host_tokens=HOST_MARGIN / TOKENS_PER_CHINESE,
 )
 LANGUAGES = {"english": ENGLISH, "german": GERMAN, "chinese": CHINESE}
 SMALL = [(SMALL_WINDOW_TOKENS, "english", 0), (SMALL_WINDOW_TOKENS, "german", 0)]
@@ -222,9 +227,12 @@ def test_in_a_small_window_a_swap_makes_room(
     # The host's own instructions leave little: half of what is left for the talk is said between two swaps.
     least = int(overhead + said > 0.85 * window)
     assert least or IS_CAMPAIGN, "too little was said for a swap"
-    growth = max(0.05 * window, min(0.45 * window, (0.85 * window / HOST_MARGIN - overhead) / 2))
-    # Where instructions take half of the window, next to nothing is left between two swaps; tools have the host ask earlier.
-    assert least <= swaps <= (said / growth * (1.5 if calls else 1) + 1 if overhead < 0.4 * window else SMALL_TURNS * 2)
+    left = (0.85 * window - HOST_MARGIN * overhead) / talk.host_tokens
+    growth = max(0.05 * window, min(0.45 * window, left / 2))
+    # What comes to mind takes its part, and tools have the host ask earlier. Where instructions take half of the window, next
+    # to nothing is left between two swaps.
+    most = said / growth * (1.5 if calls else 1.2) + 1 if overhead < 0.4 * window else SMALL_TURNS * 2
+    assert least <= swaps <= most
     assert max(after_swaps, default=0) <= max(0.50 * window, overhead + 0.25 * window)
     assert missing == []
 

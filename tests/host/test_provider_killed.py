@@ -11,12 +11,13 @@ import pytest
 from tests.host.conftest import PLUGIN_DIR
 from tests.host.gateway import Gateway
 from tests.host.host_config import Setup
-from tests.host.providers import OffbookProvider
+from tests.host.providers import OffbookProvider, StartedByOthers
 from tests.host.scripted_model import Request, ScriptedModel, Text, ToolCall, ToolCalls, tool_results
 from tests.host.transcripts import Entry, transcript
 
 # A turn with nobody there costs the deadlines at most: 0.6 s to recall, and what the host takes by itself.
 LONGEST_TURN_SECONDS = 15.0
+PATIENT_SECONDS = 150.0
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +105,22 @@ def test_a_provider_that_hangs_holds_nobody_up(
         provider.resume()
     assert answer.seconds < LONGEST_TURN_SECONDS
     assert_the_same(gateway, provider, "agent:main:hangs")
+
+
+def test_the_plugin_starts_the_provider_and_starts_it_again(gateway: Gateway, model: ScriptedModel) -> None:
+    """Where the user wants that: nobody else has started it, and nobody else starts it again when it is killed."""
+    provider = StartedByOthers()
+    model.reply = with_tools
+    try:
+        config = {"home": str(provider.home), "startDaemon": True}
+        gateway.use(model, Setup(plugin_dir=PLUGIN_DIR, level="capture", plugin_config=config))
+        gateway.wait_until(provider.is_there, "it was started", PATIENT_SECONDS)
+        for turn in range(4):
+            if turn == 2:
+                provider.kill()
+            gateway.turn("kept", f"This is turn number {turn} with a provider that nobody started.")
+        gateway.wait_until(provider.is_there, "it was started again", PATIENT_SECONDS)
+        assert_the_same(gateway, provider, "agent:main:kept")
+    finally:
+        gateway.set_level("off")
+        provider.close()

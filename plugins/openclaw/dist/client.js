@@ -9,6 +9,8 @@ import { exchange } from "./exchange.js";
 const CONNECTIONS = 8;
 const LONGEST_DETAIL = 500;
 const LOOK_AT_ENDPOINT = "is it Offbook that listens there? Look at `endpoint` in the plugin's config";
+/** How a provider says that it does not know a field of a request: it is older than this plugin. */
+const UNKNOWN_FIELD = /unknown field `(\w+)`(?! - at)/;
 /** A lone half of a surrogate pair as `JSON.stringify` writes it; the provider takes it for broken text. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f][0-9a-f]{2}/;
 export class ProviderError extends Error {
@@ -41,12 +43,14 @@ export function provider(settings) {
         scheduling: "lifo",
     });
     const token = tokenReader(settings, place);
+    const unknown = new Map();
     return {
         endpoint: place?.told ?? settings.endpoint,
         async call(verb, body, deadlineMs = settings.callDeadlineMs) {
             if (!place)
                 throw wrongEndpoint(settings.endpoint);
-            const sent = encoded(verb, body);
+            const leftOut = unknown.get(verb) ?? new Set();
+            let sent = encoded(verb, without(body, leftOut));
             const ends = performance.now() + deadlineMs;
             const ask = async () => {
                 const question = () => ({
@@ -68,9 +72,24 @@ export function provider(settings) {
             let answer = await ask();
             if (answer.status === 401 && token.again())
                 answer = await ask();
+            for (let field = unknownField(answer, body); field && !leftOut.has(field); field = unknownField(answer, body)) {
+                unknown.set(verb, leftOut.add(field));
+                sent = encoded(verb, without(body, leftOut));
+                answer = await ask();
+            }
             return valueOf(answer, place);
         },
     };
+}
+/** What the provider knows no field for: it does without, as it did before there was one. */
+function unknownField(answer, body) {
+    if (answer.status !== 422)
+        return undefined;
+    const field = UNKNOWN_FIELD.exec(answer.body.toString("utf8"))?.[1];
+    return field !== undefined && Object.hasOwn(body, field) ? field : undefined;
+}
+function without(body, fields) {
+    return fields.size === 0 ? body : Object.fromEntries(Object.entries(body).filter(([name]) => !fields.has(name)));
 }
 // ── what went wrong, and what to do ──
 function failureOf(broken, place, deadlineMs, settings) {

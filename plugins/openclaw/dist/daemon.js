@@ -11,19 +11,23 @@ const PING_MS = 1_000;
 const TRIED_AGAIN_AFTER_MS = 60_000;
 const LOG_BYTES = 8 * 1024 * 1024;
 const ATTEMPTS = Symbol.for("offbook.openclaw.daemon-attempts");
-/** Whether a provider answers in the end. At most one attempt a minute; who asks meanwhile gets the outcome of that one.
- * A second provider on the same folder ends by itself: its lock is taken. */
+/** Whether a provider answers in the end. One that was started and has died since is started again at once, after a failure
+ * at most one attempt a minute is made; who asks meanwhile gets the outcome of the last. A second provider on the same folder ends by itself: its lock is taken. */
 export function startDaemon(settings, log) {
     const shared = globalThis;
     const attempts = (shared[ATTEMPTS] ??= new Map());
     const last = attempts.get(settings.home);
-    if (last && performance.now() - last.at < TRIED_AGAIN_AFTER_MS)
+    if (last && performance.now() < last.until)
         return last.outcome;
     const outcome = started(settings, log).catch((error) => {
         log(`\`${settings.command} serve\` could not be started (${String(error)})`);
         return false;
     });
-    attempts.set(settings.home, { at: performance.now(), outcome });
+    const attempt = { outcome, until: Infinity };
+    attempts.set(settings.home, attempt);
+    void outcome.then((answers) => {
+        attempt.until = performance.now() + (answers ? 0 : TRIED_AGAIN_AFTER_MS);
+    });
     return outcome;
 }
 async function started(settings, log) {

@@ -12,6 +12,8 @@ import type { Answers, Requests, Verb } from "./wire.js";
 const CONNECTIONS = 8;
 const LONGEST_DETAIL = 500;
 const LOOK_AT_ENDPOINT = "is it Offbook that listens there? Look at `endpoint` in the plugin's config";
+/** How a provider says that it does not know a field of a request: it is older than this plugin. */
+const UNKNOWN_FIELD = /unknown field `(\w+)`(?! - at)/;
 /** A lone half of a surrogate pair as `JSON.stringify` writes it; the provider takes it for broken text. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f][0-9a-f]{2}/;
 
@@ -57,11 +59,13 @@ export function provider(settings: Settings): Provider {
     scheduling: "lifo",
   });
   const token = tokenReader(settings, place);
+  const unknown = new Map<Verb, Set<string>>();
   return {
     endpoint: place?.told ?? settings.endpoint,
     async call<V extends Verb>(verb: V, body: Requests[V], deadlineMs = settings.callDeadlineMs): Promise<Answers[V]> {
       if (!place) throw wrongEndpoint(settings.endpoint);
-      const sent = encoded(verb, body);
+      const leftOut = unknown.get(verb) ?? new Set();
+      let sent = encoded(verb, without(body, leftOut));
       const ends = performance.now() + deadlineMs;
       const ask = async (): Promise<Answer> => {
         const question = (): Question => ({
@@ -80,9 +84,25 @@ export function provider(settings: Settings): Provider {
       };
       let answer = await ask();
       if (answer.status === 401 && token.again()) answer = await ask();
+      for (let field = unknownField(answer, body); field && !leftOut.has(field); field = unknownField(answer, body)) {
+        unknown.set(verb, leftOut.add(field));
+        sent = encoded(verb, without(body, leftOut));
+        answer = await ask();
+      }
       return valueOf<Answers[V]>(answer, place);
     },
   };
+}
+
+/** What the provider knows no field for: it does without, as it did before there was one. */
+function unknownField(answer: Answer, body: object): string | undefined {
+  if (answer.status !== 422) return undefined;
+  const field = UNKNOWN_FIELD.exec(answer.body.toString("utf8"))?.[1];
+  return field !== undefined && Object.hasOwn(body, field) ? field : undefined;
+}
+
+function without<Body extends object>(body: Body, fields: ReadonlySet<string>): Body {
+  return fields.size === 0 ? body : (Object.fromEntries(Object.entries(body).filter(([name]) => !fields.has(name))) as Body);
 }
 
 // ── what went wrong, and what to do ──

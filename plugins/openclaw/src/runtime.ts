@@ -35,7 +35,7 @@ export interface Running {
 }
 
 const NAME = Symbol.for("offbook.openclaw.running");
-const CHECK_EVERY_MS = 30_000;
+const CHECK_EVERY_MS = 10_000;
 /** An agent that speaks tells by itself what was forgotten; each question of ours is an event in its audit. */
 const ASK_FORGOTTEN_EVERY_MS = 3_600_000;
 /** The host gives a service 5 s to make room for the next one. */

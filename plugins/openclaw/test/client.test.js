@@ -32,6 +32,22 @@ test("one connection is used again and again", async (t) => {
   assert.equal(server.connections, 1);
 });
 
+test("what an older provider does not know is left out, from then on at once", async (t) => {
+  const home = folderFor(t);
+  const known = new Set(["sessionId", "prompt"]);
+  const server = await serve(home, ({ body }) => {
+    const other = Object.keys(body).find((name) => !known.has(name));
+    return other ? problem(422, `Object contains unknown field \`${other}\``) : { body: { got: body } };
+  });
+  t.after(() => server.close());
+  const memory = provider(settingsIn(home));
+  const asked = { sessionId: "a", prompt: "hi", swapAtTokens: 1, tokenRatio: 1 };
+  assert.deepEqual(await memory.call("prepareTurn", asked), { got: { sessionId: "a", prompt: "hi" } });
+  assert.equal(server.seen.length, 3);
+  await memory.call("prepareTurn", asked);
+  assert.equal(server.seen.length, 4);
+});
+
 test("where nobody listens it says how to start one", async (t) => {
   const home = folderFor(t);
   const error = await failure(provider(settingsIn(home)).call("ping", {}));

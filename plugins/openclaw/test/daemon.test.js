@@ -25,6 +25,14 @@ function started(home) {
   return readFileSync(join(home, "started"), "utf8").trim().split("\n").map((line) => line.split(" "));
 }
 
+function isAlive(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 test("a provider is started where nobody answers, once", async (t) => {
   const home = join(folderFor(t), "new");
   const settings = settingsIn(home, { command: command(folderFor(t), LISTENING) });
@@ -38,6 +46,19 @@ test("a provider is started where nobody answers, once", async (t) => {
   assert.deepEqual(started(home).map(([, ...given]) => given), [["serve"]]);
   assert.match(readFileSync(join(home, "serve.log"), "utf8"), /listening/);
   assert.equal(told.length, 1);
+});
+
+test("one that was started and has died is started again at once", async (t) => {
+  const home = join(folderFor(t), "new");
+  const settings = settingsIn(home, { command: command(folderFor(t), `require("node:fs").rmSync(process.env.OFFBOOK_HOME + "/offbook.sock", { force: true });${LISTENING}`) });
+  assert.equal(await startDaemon(settings, () => {}), true);
+  const first = Number(started(home)[0][0]);
+  process.kill(first, "SIGKILL");
+  while (isAlive(first)) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(await startDaemon(settings, () => {}), true);
+  assert.equal(started(home).length, 2);
+  const second = Number(started(home)[1][0]);
+  t.after(() => process.kill(second, "SIGKILL"));
 });
 
 test("where one answers, none is started", async (t) => {
