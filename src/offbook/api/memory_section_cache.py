@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
 
+from offbook.api.background import Background
 from offbook.api.session_state import SessionStateService
-from offbook.context.corrections import Corrections
 from offbook.context.cover import COARSEST, cost
 from offbook.context.memory_section import Known, lessons_named, memory_budget, memory_section, pinned_text
 from offbook.log.store import Store
@@ -31,6 +31,7 @@ from offbook.model.summary import Summary
 from offbook.model.turn import Handed, SessionState, TurnMemory
 from offbook.model.types import AuditEvent, Scope, Session, Span, now
 from offbook.projections.import_pause import IMPORTED
+from offbook.search.recurrence import recurring
 from offbook.search.whole_messages import readable
 from offbook.statements.corrected import later_than
 from offbook.statements.lessons import JUDGED, chosen_lessons
@@ -43,10 +44,12 @@ GOING_ON = timedelta(days=14)
 """What was open in a conversation longer ago than this is no longer going on."""
 LEARNT: tuple[LessonStatus, ...] = ("learnt",)
 REJECTED: tuple[LessonStatus, ...] = ("rejected",)
+LOOK_SECONDS = 0.05
 SECTIONS_KEPT = 64
 EVENTS_LOOKED_AT = 8
 CHANGES_HANDS = ("hooks/post-compaction", "hooks/session-start")
 """Beside a swap, which is known by its generation: what the agent has before its eyes is another thing then."""
+T = TypeVar("T", bound=Hashable)
 
 
 class Epoch(NamedTuple):
@@ -75,13 +78,14 @@ class MemorySectionCache:
         store: Store,
         settings: Settings,
         session_state: SessionStateService,
-        corrections: Corrections,
+        background: Background,
         frame_key: bytes,
     ) -> None:
         self._store = store
         self._settings = settings
+        self._indexes, self._embedders = background.indexes, background.embedders
         self._session_state = session_state
-        self._corrections = corrections
+        self._corrections = background.reader.corrections
         self._key = frame_key
         self._kept: OrderedDict[tuple[Scope, tuple[int, ...]], TurnMemory] = OrderedDict()
         self._handed: OrderedDict[tuple[Scope, tuple[int, ...], int, int], Handed | None] = OrderedDict()
@@ -221,13 +225,22 @@ class MemorySectionCache:
             for session in await self._session_state.newest(scope.agent_id)
             if not (is_handed and session.session_id == scope.session_id)
         ]
-        summaries, states, pinned, lessons = await asyncio.gather(
+        summaries, pinned, lessons = await asyncio.gather(
             self._summaries(scope, is_handed=is_handed),
-            self._session_state.states(sessions),
             self._pinned(scope, is_handed=is_handed),
             self._lessons(scope.agent_id),
         )
-        chosen = chosen_lessons(lessons, self._settings.for_agent(scope.agent_id).lessons, now())
+        passing = await self._in_passing(
+            scope.agent_id,
+            {
+                **{one: [(one.session_id, one.last_seq)] for one in sessions if one.session_id != scope.session_id},
+                **{one.id: [(span.session_id, span.last_seq) for span in one.draft.spans] for one in summaries},
+                **{one.id: [(source.session_id, source.seq) for source in one.sources] for one in lessons},
+            },
+        )
+        summaries = [one for one in summaries if one.id not in passing]
+        states = await self._session_state.states([one for one in sessions if one not in passing])
+        chosen = chosen_lessons(lessons, self._settings.for_agent(scope.agent_id).lessons, now(), passing)
         outdated = await self._corrections.outdated(scope.agent_id)
         later = later_than(chosen, await self._corrections.newest(scope.agent_id))
         # What was said later may be a lesson of its own: then it is told once, with what it was before.
@@ -243,6 +256,23 @@ class MemorySectionCache:
             later=later,
             outdated=outdated,
         )
+
+    async def _in_passing(self, agent_id: str, said: Mapping[T, Sequence[tuple[str, int]]]) -> set[T]:
+        """Of what was said at these messages, what was said only in conversations that they never came back to."""
+        ids = {session_id for spoken in said.values() for session_id, _ in spoken}
+        numbers = {one: await self._store.session_number(agent_id, one) for one in ids}
+        places = {
+            one: [number << 32 | seq for session_id, seq in spoken if (number := numbers[session_id]) is not None]
+            for one, spoken in said.items()
+        }
+        flat = [place for some in places.values() for place in some]
+        async with self._indexes.following(agent_id, seconds=LOOK_SECONDS) as (index, _):
+            model = self._embedders.fingerprint
+            vectors = index.vectors(model) if model is not None else None
+            if vectors is None or not flat:
+                return set()
+            recurs = dict(zip(flat, await asyncio.to_thread(recurring, index.rows, vectors, flat), strict=True))
+        return {one for one, some in places.items() if some and not any(recurs[place] for place in some)}
 
     async def _summaries(self, scope: Scope, *, is_handed: bool) -> list[Summary]:
         settings = self._settings.for_agent(scope.agent_id)

@@ -16,7 +16,7 @@ from offbook.model.errors import StoreError
 from offbook.model.memory_entry import TAKEN_BACK, MemoryEntry, PlacedMessage
 from offbook.model.types import LoggedMessage, Message, Scope
 from offbook.search.injection import FALLBACK_SCORE
-from offbook.search.resolve import RETRACTED
+from offbook.search.resolve import PARTLY, RETRACTED
 from offbook.search.substance import is_boilerplate, is_denial
 from offbook.search.whole_messages import readable, whole_text
 from offbook.search.words import place_named
@@ -94,7 +94,8 @@ class Surroundings:
     async def _replaced(
         self, agent_id: str, entries: Sequence[MemoryEntry], beside: Mapping[str, Neighbour]
     ) -> dict[str, str]:
-        """Of which entries that which they were said beside no longer holds, and how it came about."""
+        """Of which entries that which they were said beside no longer holds, and how it came about. What holds in part
+        is told as it was said."""
         places: dict[int, str] = {}
         for entry in entries:
             place, one = place_named(entry.id), beside.get(entry.id)
@@ -102,7 +103,9 @@ class Surroundings:
                 places[place + one.seq - entry.span.first_seq] = entry.id
         links = await self._store.supersessions(agent_id, list(places)) if places else []
         return {
-            places[link.old_place]: link.kind for link in links if link.old_place in places and link.kind != TAKEN_BACK
+            places[link.old_place]: link.kind
+            for link in links
+            if link.old_place in places and link.kind not in (TAKEN_BACK, PARTLY)
         }
 
     async def _messages(self, agent_id: str, entries: Sequence[MemoryEntry]) -> dict[str, Message]:

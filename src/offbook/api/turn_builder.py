@@ -91,9 +91,7 @@ class TurnBuilder:
         self._background = background
         self._recall_service = recall_service
         self._session_state = session_state
-        self._memory_section_cache = MemorySectionCache(
-            store, settings, session_state, background.reader.corrections, frame_key
-        )
+        self._memory_section_cache = MemorySectionCache(store, settings, session_state, background, frame_key)
         self._surroundings = Surroundings(store, blobs)
         self._key = frame_key
 
@@ -375,6 +373,7 @@ class TurnBuilder:
             own_agent=scope.agent_id,
             said_chars=retrieval.said_chars,
             beside_chars=retrieval.beside_chars,
+            rest_chars=retrieval.rest_chars,
             asked=frozenset(query_terms(query)),
             why=why,
             key=self._key,

@@ -40,6 +40,8 @@ class RetrievalBudget(NamedTuple):
     min_probability: float
     said_chars: int
     beside_chars: int
+    rest_chars: int
+    """The same beside what ranks behind the first few."""
 
 
 def intent_of(query: Query) -> Intent:
@@ -63,5 +65,6 @@ def retrieval_budget_for(
         min_score=min_score * broader if search.qualifies == "similarity" else None,
         min_probability=search.min_probability * broader * (ASKED_PROBABILITY if is_asked else 1),
         said_chars=tiers.recent_turn_char_limit if is_asked else tiers.mid_turn_char_limit,
-        beside_chars=tiers.mid_turn_char_limit if is_asked else tiers.older_turn_char_limit,
+        beside_chars=tiers.mid_turn_char_limit,
+        rest_chars=tiers.mid_turn_char_limit if is_asked else tiers.older_turn_char_limit,
     )

@@ -23,7 +23,7 @@ from offbook.model.lesson import Lesson, LessonKind
 from offbook.model.sentences import sentences
 from offbook.model.settings import Settings
 from offbook.model.statement import ReadSentence, StatementKind
-from offbook.model.summary import Summary, SummaryDraft
+from offbook.model.summary import StateKind, Summary, SummaryDraft
 from offbook.model.turn import PartKind, SessionState, TurnMemory, TurnPart
 from offbook.model.types import Message
 from offbook.models.sentence_kinds import read_sentences
@@ -54,6 +54,7 @@ INTRODUCTION = (
     "What I know from before, in their words, each with the day it was said; the newest is what holds. A name such as "
     "[L1-0003] or [lesson-0007] can be expanded to the exact messages."
 )
+GOES_ON: tuple[StateKind, ...] = ("open loop", "live handle")
 _LEVELS = {3: "Long ago:", 2: "Earlier:", 1: "Lately:"}
 _PERSONAL: tuple[LessonKind, ...] = ("fact",)
 
@@ -216,14 +217,16 @@ def _is_told(one: ReadSentence, speaker: str) -> bool:
 def _state_part(
     states: Sequence[SessionState], left_out: Collection[str], session_id: str, most_tokens: int
 ) -> TurnPart | None:
-    """What is going on. What was corrected since or is told as a lesson is no task of its own."""
+    """What is going on. What was corrected since or is told as a lesson is no task of its own. What was wanted or done
+    in another conversation is over with it: of that, what is open and what runs."""
     texts: list[str] = []
     count = 0
     for one in states:
         records = [
             record
             for record in one.records
-            if not all(sentence.text in left_out for sentence in sentences(record.text))
+            if (one.session_id == session_id or record.kind in GOES_ON)
+            and not all(sentence.text in left_out for sentence in sentences(record.text))
         ]
         text = defused(rendered(records, STATE_CHARS))
         if not text:

@@ -6,7 +6,7 @@ that is done again leaves the same, and so does one whose messages come in anoth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from math import inf, prod
 from typing import NamedTuple
@@ -91,8 +91,11 @@ def holding(lessons: Iterable[Lesson]) -> list[Lesson]:
     return [one for one in lessons if one.replaced_by is None and one.status != "rejected"]
 
 
-def chosen_lessons(lessons: Sequence[Lesson], settings: Lessons, at: datetime) -> list[Lesson]:
-    """Which come into a turn: what a person has judged first, then what is surest."""
+def chosen_lessons(
+    lessons: Sequence[Lesson], settings: Lessons, at: datetime, passing: Collection[str] = ()
+) -> list[Lesson]:
+    """Which come into a turn: what a person has judged first, then what is surest; last what was said only in passing,
+    in conversations they never came back to (`passing`: their ids)."""
     if not settings.enabled:
         return []
     there = holding({one.id: one for one in lessons}.values())
@@ -106,7 +109,7 @@ def chosen_lessons(lessons: Sequence[Lesson], settings: Lessons, at: datetime) -
         or confidence_at(one.confidence, one.last_seen, at) >= least.get(one.learnt_by, settings.min_confidence)
     ]
     shown.sort(key=lambda one: (confidence_at(one.confidence, one.last_seen, at), one.last_seen, one.id), reverse=True)
-    shown.sort(key=lambda one: one.status not in JUDGED)
+    shown.sort(key=lambda one: (one.status not in JUDGED, one.id in passing))
     return _distinct(shown)[: settings.max_injected]
 
 

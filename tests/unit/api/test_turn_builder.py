@@ -250,8 +250,10 @@ async def test_the_stable_section_is_the_same_until_the_next_swap(tmp_path: Path
         assert again.recall != first.recall
     async with small_memory(tmp_path, turn=PATIENT) as memory:
         assert (await prepared(memory, "Are you still there after the restart?")).memory == first.memory
-        await talk(memory, 20, "elsewhere", first=200)
-        await memory.session_end(memory.scope("elsewhere"))
+        elsewhere = await talk(memory, 20, "elsewhere", first=200)
+        await memory.on_message(elsewhere, [user("The code of the cellar gate is 4711.")])
+        await memory.session_end(elsewhere)
+        await memory.pin("main", keyword="cellar gate")
         await caught_up(memory)
         assert (await prepared(memory, "Please look at module_7 again")).memory == first.memory
         swap = await memory.swap(scope, used_tokens=90_000, context_window=100_000)

@@ -42,7 +42,7 @@ def summary(level: int, number: int, text: str) -> Summary:
 
 
 def doing(text: str, session_id: str = "earlier") -> SessionState:
-    record = StateRecord(kind="goal", text=text, first_seq=1, last_seq=1, at=NOW)
+    record = StateRecord(kind="open loop", text=text, first_seq=1, last_seq=1, at=NOW)
     return SessionState(session_id=session_id, last_at=NOW, records=[record])
 
 
@@ -130,6 +130,14 @@ def test_what_is_told_as_a_lesson_or_outdated_is_no_goal() -> None:
     assert made.text.count("Leipzig") == 1
     assert "Graz" not in made.text
     assert "Plan the trip." in made.text
+
+
+def test_what_was_wanted_in_another_conversation_is_not_told_in_this_one() -> None:
+    wanted = StateRecord(kind="goal", text="Book the ferry.", first_seq=1, last_seq=1, at=NOW)
+    states = [SessionState(session_id=name, last_at=NOW, records=[wanted]) for name in ("now", "earlier")]
+    made = section(Known([], states, []))
+    assert made.text.count("Book the ferry.") == 1
+    assert "another conversation" not in made.text
 
 
 def test_of_the_lessons_the_first_stay_where_there_is_no_room_for_all() -> None:
