@@ -91,6 +91,8 @@ class RecordTransfer:
         page = await self._pages.page(agent_id, after, limit)
         messages = sum(isinstance(record, MessageRecord) for record in page.records)
         details = {"records": len(page.records), "messages": messages}
+        if missing := sum(len(record.missing_parts) for record in page.records if isinstance(record, MessageRecord)):
+            details["missingParts"] = missing
         await self._store.record(agent_id, AuditDraft(verb="export", actor=by.name, details=details))
         return page
 

@@ -298,6 +298,8 @@ class LogLine(Sparse, frozen=True):
     message: Message
     noise: str | None = None
     redactions: dict[str, int] = {}
+    missing_parts: list[BlobRef] = []
+    """Large parts that cannot be read back: in the message a stand-in says so."""
 
 
 class LogPage(Value, frozen=True):

@@ -15,7 +15,7 @@ from offbook.log.blobs import BlobFiles
 from offbook.log.sqlite.connection import latest_version, schema_version
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
-from offbook.model.errors import StoreError
+from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.home import Home
 from offbook.model.settings import Settings
 from offbook.model.types import Fault, Scope, now
@@ -114,15 +114,24 @@ async def check_newest(store: SqliteStore, at: datetime) -> Finding:
 
 async def check_large_parts(store: SqliteStore, blobs: BlobFiles) -> Finding:
     """The large parts of the newest messages are there and what they were."""
-    looked_at = 0
+    looked_at, lost = 0, []
     for agent_id in await store.agents():
         for session in await store.sessions(agent_id, limit=SESSIONS_LOOKED_AT):
             scope = Scope(agent_id=agent_id, session_id=session.session_id)
             after = max(0, session.last_seq - MESSAGES_LOOKED_AT)
             for logged in await store.messages(scope, after_seq=after, limit=MESSAGES_LOOKED_AT):
                 for reference in logged.entry.blobs:
-                    await blobs.get(agent_id, reference.sha256)
                     looked_at += 1
+                    try:
+                        await blobs.get(agent_id, reference.sha256)
+                    except StoreCorrupt as error:
+                        lost.append(error.detail)
+    if lost:
+        what = f"large parts of the newest messages that cannot be read back: {len(lost):,} of {looked_at:,}; {lost[0]}"
+        mend = (
+            "`offbook restore` from a backup; everything else can be read, and says in their place that they are lost"
+        )
+        return Finding(check="references", level="fail", what=what, mend=mend)
     return Finding(
         check="references",
         level="ok",
