@@ -24,7 +24,7 @@ from offbook.model.content import replace, text_of
 from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.receipt import FORGOTTEN, ForgottenSpan
 from offbook.model.status import Counts
-from offbook.model.types import AuditEvent, AuditHead, Entry, Fault, LoggedMessage, Scope, Value
+from offbook.model.types import LOST, SALVAGE, AuditEvent, AuditHead, Entry, Fault, LoggedMessage, Scope, Value
 
 EVENTS_AT_A_TIME = 2_000
 MESSAGES_AT_A_TIME = 200
@@ -63,7 +63,7 @@ async def verify(
     """Every fault of one agent's chain and log, each with its place; with `blobs`, of its large parts as well.
     `progress` is told how many events are done."""
     chain = _Chain(agent_id)
-    log = _Log(store, agent_id, blobs, chain.is_forgotten)
+    log = _Log(store, agent_id, blobs, chain)
     try:
         chain.noted, chain.noted_counts = await store.noted_counts(agent_id)
     except StoreCorrupt as error:
@@ -111,6 +111,11 @@ class _Chain:
         """None after an event that cannot be counted."""
         self._forgotten: dict[str, list[tuple[int, int]]] = {}
         """The stretches of each session that sound events say were forgotten."""
+        self._lost: dict[str, list[tuple[int, int]]] = {}
+        """The same of what a salvage says was lost."""
+        self._lost_events: list[int] = []
+        """What stands for a lost one. The event that vouches for it comes later."""
+        self.salvages: list[AuditEvent] = []
 
     def take(self, row: AuditEvent | Fault, stretches: list[StoredSpan]) -> Iterator[Fault]:
         if isinstance(row, Fault):
@@ -128,8 +133,14 @@ class _Chain:
         if row.seq == self.noted.seq and self._counts and self.noted_counts not in (None, self._counts):
             yield self._fault("the counts noted with this audit event are not those of the chain", row.seq)
         self.head = AuditHead(seq=row.seq, hash=row.hash)
+        if row.verb == LOST:
+            self._lost_events.append(row.seq)
         if is_sound and row.verb == "forget":
-            self._note_forgotten(row)
+            _note_spans(self._forgotten, row.details.get("spans", []))
+        if is_sound and row.verb == SALVAGE:
+            self.salvages.append(row)
+            _note_spans(self._lost, row.details.get("spans", []))
+            _note_spans(self._forgotten, row.details.get("emptied", []))
         if row.session_id is not None and (not is_sound or row.details.get("accepted")):
             stored = _stored(row) if is_sound else None
             if is_sound and stored is None:
@@ -137,6 +148,10 @@ class _Chain:
             stretches.append(StoredSpan(session_id=row.session_id, event_seq=row.seq, stored=stored))
 
     def end_faults(self) -> Iterator[Fault]:
+        told = [run for event in self.salvages for run in _runs_in(event.details.get("events", []))]
+        for seq in self._lost_events:
+            if not any(first <= seq <= last for first, last in told):
+                yield self._fault("audit event is lost, and no salvage says so", seq)
         if self.head.seq < self.noted.seq:
             what = f"the chain ends at event {self.head.seq}, but {self.noted.seq} was noted"
             yield self._fault(f"{what}: events at the end are missing", self.head.seq + 1)
@@ -146,13 +161,8 @@ class _Chain:
     def is_forgotten(self, session_id: str, seq: int) -> bool:
         return any(first <= seq <= last for first, last in self._forgotten.get(session_id, ()))
 
-    def _note_forgotten(self, event: AuditEvent) -> None:
-        try:
-            spans = msgspec.convert(event.details.get("spans", []), list[ForgottenSpan])
-        except msgspec.ValidationError:
-            return
-        for span in spans:
-            self._forgotten.setdefault(span.session_id, []).append((span.first_seq, span.last_seq))
+    def is_lost(self, session_id: str, seq: int) -> bool:
+        return any(first <= seq <= last for first, last in self._lost.get(session_id, ()))
 
     def _count(self, event: AuditEvent, *, is_countable: bool) -> None:
         try:
@@ -164,11 +174,27 @@ class _Chain:
         return Fault(what=what, agent_id=self.agent_id, seq=seq)
 
 
+def _note_spans(noted: dict[str, list[tuple[int, int]]], found: object) -> None:
+    try:
+        spans = msgspec.convert(found, list[ForgottenSpan])
+    except msgspec.ValidationError:
+        return
+    for span in spans:
+        noted.setdefault(span.session_id, []).append((span.first_seq, span.last_seq))
+
+
+def _runs_in(found: object) -> list[tuple[int, int]]:
+    try:
+        return msgspec.convert(found, list[tuple[int, int]])
+    except msgspec.ValidationError:
+        return []
+
+
 def _chain_faults(event: AuditEvent, head: AuditHead) -> tuple[list[Fault], bool]:
     """The faults, and whether the event itself is as it was written, whatever is wrong before it."""
     try:
         faults = list(chain_faults([event], head))
-        return faults, not faults or event_hash(event) == event.hash
+        return faults, not faults or event.verb == LOST or event_hash(event) == event.hash
     except NOT_AS_WRITTEN:
         what = "audit event was altered after it was written"
         return [Fault(what=what, agent_id=event.agent_id, seq=event.seq)], False
@@ -205,15 +231,15 @@ class _Walk:
 class _Log:
     """One agent's messages, compared with the chain and each with itself."""
 
-    def __init__(
-        self, store: Store, agent_id: str, blobs: Blobs | None, is_forgotten: Callable[[str, int], bool]
-    ) -> None:
+    def __init__(self, store: Store, agent_id: str, blobs: Blobs | None, chain: _Chain) -> None:
         self._store = store
         self._agent_id = agent_id
         self._blobs = blobs
-        self._is_forgotten = is_forgotten
+        self._chain = chain
         self._erased: list[tuple[str, int]] = []
         """Messages that say they were forgotten. The event that vouches for it comes later in the chain."""
+        self._lost: list[tuple[str, int, Fault]] = []
+        """Messages that say they are lost, and what is told of their event where no salvage vouches for it."""
         self._walks: dict[str, _Walk] = {}
 
     async def compare(self, stretches: list[StoredSpan]) -> AsyncIterator[Fault]:
@@ -231,8 +257,11 @@ class _Log:
     async def rest(self) -> AsyncIterator[Fault]:
         """Messages that no event stored, and those that were emptied without one that says so."""
         for session_id, seq in self._erased:
-            if not self._is_forgotten(session_id, seq):
+            if not self._chain.is_forgotten(session_id, seq):
                 yield self._walk(session_id).fault("message was emptied, and no audit event says it was forgotten", seq)
+        untold = [fault for session_id, seq, fault in self._lost if not self._chain.is_lost(session_id, seq)]
+        for fault in {(fault.session_id, fault.seq): fault for fault in untold}.values():
+            yield fault
         try:
             for session in await self._store.sessions(self._agent_id, limit=ALL_SESSIONS):
                 self._walk(session.session_id)
@@ -255,16 +284,23 @@ class _Log:
     async def _run_faults(self, walk: _Walk, run: list[tuple[int, StoredDetails]]) -> AsyncIterator[Fault]:
         first_seq, last_seq = run[0][1].first_seq, run[-1][1].last_seq
         hashes: dict[int, bytes | None] = {}
+        lost: list[int] = []
         async for row in self._rows(walk.scope, min(first_seq, walk.looked_at + 1), last_seq):
             seq = _seq_of(row)
             if seq >= first_seq:
                 hashes[seq] = None if isinstance(row, Fault) else row.logged.hash
+                if isinstance(row, ExaminedMessage) and row.logged.entry.noise == LOST:
+                    lost.append(seq)
             if seq > walk.looked_at:
                 async for fault in self._row_faults(walk, row):
                     yield fault
         for event_seq, stored in run:
+            stood_in = [seq for seq in lost if stored.first_seq <= seq <= stored.last_seq]
             for fault in _span_faults(walk, event_seq, stored, hashes):
-                yield fault
+                if stood_in:
+                    self._lost += [(walk.scope.session_id, seq, fault) for seq in stood_in]
+                else:
+                    yield fault
 
     async def _rows(self, scope: Scope, first_seq: int, last_seq: int | None) -> AsyncIterator[ExaminedMessage | Fault]:
         after = first_seq - 1

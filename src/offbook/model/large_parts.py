@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from offbook.model.content import (
     BEGINNING_CHARS,
-    LOST,
+    LOST_PART,
     Path,
     decoded_bytes,
     is_binary_path,
@@ -53,7 +53,7 @@ def internalise(content: Content, refs: list[BlobRef], data_by_sha256: Mapping[s
 def told_lost(content: Content, lost: Sequence[BlobRef]) -> Content:
     """The stand-ins of what cannot be read back say so."""
     paths = {tuple(ref.path) for ref in lost}
-    told = {path: text.replace("…]", f"…{LOST}]", 1) for path, text in strings(content) if path in paths}
+    told = {path: text.replace("…]", f"…{LOST_PART}]", 1) for path, text in strings(content) if path in paths}
     without: Content = replace(content, told) if told else content
     return without
 

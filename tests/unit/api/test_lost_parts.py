@@ -14,7 +14,7 @@ from offbook.api.doctor.record import check_store
 from offbook.log.blobs import BlobFiles
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
-from offbook.model.content import LOST
+from offbook.model.content import LOST_PART
 from offbook.model.home import Home
 from offbook.model.record import MessageRecord
 from offbook.model.summary import SourceSpan
@@ -84,9 +84,10 @@ async def test_every_reader_gives_all_but_what_is_lost(home: Home) -> None:
         assert [line.seq for line in log] == list(range(1, 10))
         first, second = log[6].message.content
         assert first["text"].startswith(f"[{len(GONE):,} characters kept outside the log, sha256 ")  # type: ignore[index]
-        assert LOST in first["text"] and "The gone story of the lighthouse." in first["text"]  # type: ignore[index]
+        assert LOST_PART in first["text"]  # type: ignore[index]
+        assert "The gone story of the lighthouse." in first["text"]  # type: ignore[index]
         assert second["text"] == KEPT  # type: ignore[index]
-        assert LOST in log[7].message.content[0]["source"]["data"]  # type: ignore[index]
+        assert LOST_PART in log[7].message.content[0]["source"]["data"]  # type: ignore[index]
         missing = [part for line in log for part in line.missing_parts]
         assert [part.sha256 for part in missing] == [sha256(text.encode()).hexdigest() for text in (GONE, IMAGE)]
         assert [part.chars for part in missing] == [len(GONE), len(IMAGE)]

@@ -128,9 +128,7 @@ async def check_large_parts(store: SqliteStore, blobs: BlobFiles) -> Finding:
                         lost.append(error.detail)
     if lost:
         what = f"large parts of the newest messages that cannot be read back: {len(lost):,} of {looked_at:,}; {lost[0]}"
-        mend = (
-            "`offbook restore` from a backup; everything else can be read, and says in their place that they are lost"
-        )
+        mend = "`offbook restore` from a backup; all else can be read, and says where they are lost"
         return Finding(check="references", level="fail", what=what, mend=mend)
     return Finding(
         check="references",
