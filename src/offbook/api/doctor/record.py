@@ -14,7 +14,7 @@ from offbook.api.doctor.upkeep import check_backups
 from offbook.log.blobs import BlobFiles
 from offbook.log.sqlite.connection import latest_version, schema_version
 from offbook.log.sqlite.store import SqliteStore
-from offbook.log.verification import verify
+from offbook.log.verification import salvage_told, salvages, verify
 from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.home import Home
 from offbook.model.settings import Settings
@@ -25,6 +25,10 @@ MESSAGES_LOOKED_AT = 1_000
 SESSIONS_LOOKED_AT = 20
 CLOCK_TOLERANCE = timedelta(minutes=5)
 SCHEMA_WITH_SUMMARIES = 3
+MENDS = (
+    "`offbook restore` from a backup has all that was there then; without one, stop the provider, and `offbook doctor "
+    "--fix` saves what can be read"
+)
 
 Check = Callable[[], Awaitable[Finding]]
 Told = Callable[[int], None]
@@ -43,7 +47,7 @@ async def check_store(
     try:
         store = SqliteStore(path, read_only=True, snapshot=True)
     except StoreError as error:
-        return [Finding(check="store", level="fail", what=f"{path}: {error.detail}")]
+        return [Finding(check="store", level="fail", what=f"{path}: {error.detail}", mend=MENDS)]
     checks: dict[str, Check] = {
         "schema": lambda: check_schema(store),
         "messages": lambda: check_newest(store, now()),
@@ -67,7 +71,7 @@ async def _finding_of(name: str, check: Check) -> Finding:
     try:
         return await check()
     except StoreError as error:
-        return Finding(check=name, level="fail", what=error.detail, mend="`offbook restore` from a backup")
+        return Finding(check=name, level="fail", what=error.detail, mend=MENDS)
 
 
 async def check_schema(store: SqliteStore) -> Finding:
@@ -152,12 +156,13 @@ async def check_integrity(store: SqliteStore) -> Finding:
 async def check_audit(store: SqliteStore, blobs: BlobFiles, progress: Told) -> Finding:
     agents = await store.agents()
     faults = [fault for agent in agents async for fault in verify(store, agent, blobs=blobs, progress=progress)]
-    return _of_faults("audit", faults, "every chain is whole, and all it vouches for")
+    told = [f"; {agent}: {salvage_told(event)}" for agent in agents for event in await salvages(store, agent)]
+    return _of_faults("audit", faults, f"every chain is whole, and all it vouches for{''.join(told)}")
 
 
 def _of_faults(check: str, faults: list[Fault], all_well: str) -> Finding:
     if not faults:
         return Finding(check=check, level="ok", what=all_well)
     shown = "; ".join(fault.what for fault in faults[:FAULTS_SHOWN])
-    mend = "`offbook audit --verify` names every place; `offbook restore` from a backup"
+    mend = f"`offbook audit --verify` names every place; {MENDS}"
     return Finding(check=check, level="fail", what=f"faults: {len(faults):,}; {shown}", mend=mend)

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from offbook.log.audit_chain import event_hash, message_hash
+from offbook.log.audit_chain import event_hash, fingerprint, message_hash
 from offbook.log.sqlite import audit_reads, reads
 from offbook.log.sqlite.connection import UNREADABLE, latest_version, open_writer, store_errors
 from offbook.log.sqlite.pages import Pages, Row, Value
 from offbook.log.sqlite.row_ids import MOST_VECTORS, place_of
 from offbook.log.sqlite.salvaged_chain import AgentLoss, restored_chain
 from offbook.log.sqlite.salvaged_tables import mend_derived
+from offbook.log.verification import chars_of
 from offbook.model.errors import InvalidInput, StoreTooNew
 from offbook.model.receipt import FORGOTTEN
 from offbook.model.types import LOST
@@ -225,18 +226,22 @@ def _is_sound_event(row: Any) -> bool:
 def _drop_unsound_messages(connection: apsw.Connection) -> None:
     """One that was forgotten is not what its hash says, and must not come back as it was."""
     forgotten = set(_forgotten_places(connection))
-    unsound = []
+    unsound, miscounted = [], []
     for row in connection.execute(f"SELECT {reads.MESSAGE_COLUMNS} FROM messages m"):  # noqa: S608
         place, session = row[-2:]
         try:
             logged = reads.logged_message(row)
             is_empty = logged.entry.noise == FORGOTTEN
+            counted = (logged.entry.chars, logged.entry.fingerprint)
             is_sound = is_empty or message_hash(logged.seq, logged.received_at, logged.entry) == logged.hash
             if not is_sound or (place in forgotten and not is_empty) or place != place_of(session, logged.seq):
                 unsound.append((place,))
+            elif not is_empty and counted != (again := (chars_of(logged.entry), fingerprint(logged.message))):
+                miscounted.append((*again, place))
         except UNREADABLE:
             unsound.append((place,))
     connection.executemany("DELETE FROM messages WHERE place = ?", unsound)
+    connection.executemany("UPDATE messages SET chars = ?, fingerprint = ? WHERE place = ?", miscounted)
 
 
 def _forgotten_places(connection: apsw.Connection) -> Iterator[int]:
