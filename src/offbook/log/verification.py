@@ -20,6 +20,7 @@ MESSAGES_COMPARED_AT_A_TIME = 1_000
 """How many messages' hashes are compared with the chain in one go; more only where one event stored more."""
 ALL_SESSIONS = 2**31
 SALVAGES_TOLD = 20
+LARGE_PART = "a large part of the message is not what it was"
 
 
 async def verify(
@@ -218,7 +219,7 @@ class _Log:
             try:
                 await self._blobs.get(self._agent_id, reference.sha256)
             except StoreError as error:
-                yield walk.fault(f"a large part of the message is not what it was: {error.detail}", logged.seq)
+                yield walk.fault(f"{LARGE_PART}: {error.detail}", logged.seq)
 
 
 def _order_faults(walk: _Walk, stretches: Iterable[StoredSpan]) -> Iterator[Fault]:

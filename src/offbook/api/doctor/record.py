@@ -14,7 +14,7 @@ from offbook.api.doctor.upkeep import check_backups
 from offbook.log.blobs import BlobFiles
 from offbook.log.sqlite.connection import latest_version, schema_version
 from offbook.log.sqlite.store import SqliteStore
-from offbook.log.verification import salvage_told, salvages, verify
+from offbook.log.verification import LARGE_PART, salvage_told, salvages, verify
 from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.home import Home
 from offbook.model.settings import Settings
@@ -164,5 +164,6 @@ def _of_faults(check: str, faults: list[Fault], all_well: str) -> Finding:
     if not faults:
         return Finding(check=check, level="ok", what=all_well)
     shown = "; ".join(fault.what for fault in faults[:FAULTS_SHOWN])
-    mend = f"`offbook audit --verify` names every place; {MENDS}"
+    is_of_log = not all(fault.what.startswith(LARGE_PART) for fault in faults)
+    mend = f"`offbook audit --verify` names every place; {MENDS if is_of_log else '`offbook restore` from a backup'}"
     return Finding(check=check, level="fail", what=f"faults: {len(faults):,}; {shown}", mend=mend)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from offbook.api.doctor.finding import Finding
+from offbook.api.doctor.folder import lock_holder
 from offbook.log.sqlite.salvage import Salvaged
 from offbook.log.sqlite.salvaged_chain import AgentLoss
 from offbook.model.errors import OffbookError, SettingsError, StoreOwned
@@ -23,9 +24,12 @@ async def mend_log(home: Home, environ: Mapping[str, str]) -> tuple[list[str], l
         return [], []
     try:
         salvaged, kept = await salvage_folder(home, _names(home, environ))
-    except StoreOwned as error:
-        mend = "stop it (`kill` the process, or its service), then run `offbook doctor --fix` again"
-        return [], [Finding(check="salvage", level="fail", what=f"the log is damaged, and {error.detail}", mend=mend)]
+    except StoreOwned:
+        what = f"the log is damaged, and is only mended while no provider runs (process {lock_holder(home)} does)"
+        mend = (
+            "stop the provider, then `offbook doctor --fix` saves what can be read; or `offbook restore` from a backup"
+        )
+        return [], [Finding(check="salvage", level="fail", what=what, mend=mend)]
     except OffbookError as error:
         return [], [
             Finding(check="salvage", level="fail", what=f"the log is damaged, and was left alone: {error.detail}")
@@ -40,7 +44,7 @@ def told(salvaged: Salvaged, kept: str) -> list[str]:
         f"the log was damaged: {_counted(salvaged.messages, 'message')} saved into a fresh file, "
         f"{_counted(lost, 'message')} and {_counted(events, 'audit event')} lost",
         *(line for each in salvaged.agents for line in _losses(each)),
-        f"the damaged file is in {kept}: keep it until you are content, it may be read by others' tools",
+        f"the damaged file is in {kept}: keep it until you miss nothing",
     ]
     if salvaged.derived:
         lines.append(f"{_counted(salvaged.derived, 'row')} made from the log went with what is lost: it is made again")

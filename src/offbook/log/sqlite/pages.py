@@ -63,6 +63,10 @@ class Pages:
     def schema_version(self) -> int:
         return int.from_bytes(self._data[60:64]) if self.has_header else 0
 
+    @property
+    def application_id(self) -> int:
+        return int.from_bytes(self._data[68:72]) if self.has_header else 0
+
     def close(self) -> None:
         self._data.close()
 
@@ -92,7 +96,7 @@ class Pages:
             yield from self._rows_on(page, kind, cells)
             fresh = [each for each in below if each not in seen]
             seen.update(fresh)
-            waiting += fresh
+            waiting += reversed(fresh)  # in their order: a table that is filled in order is packed tightly
 
     def unreached(self) -> Iterator[tuple[Row, bool]]:
         """Rows on pages that nothing leads to any more and that are not free; and whether each is of an index or a

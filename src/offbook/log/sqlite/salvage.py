@@ -17,7 +17,7 @@ import apsw
 
 from offbook.log.audit_chain import event_hash, fingerprint, message_hash
 from offbook.log.sqlite import audit_reads, reads
-from offbook.log.sqlite.connection import UNREADABLE, latest_version, open_writer, store_errors
+from offbook.log.sqlite.connection import APPLICATION_ID, UNREADABLE, latest_version, open_writer, store_errors
 from offbook.log.sqlite.pages import Pages, Row, Value
 from offbook.log.sqlite.row_ids import MOST_VECTORS, place_of
 from offbook.log.sqlite.salvaged_chain import AgentLoss, restored_chain
@@ -91,7 +91,7 @@ def salvage(
                 f"the store has schema version {pages.schema_version}, this Offbook knows up to {latest_version()}: "
                 "upgrade Offbook, then salvage it"
             )
-        if (trees := pages.trees()) and not any(tree.name == "messages" for tree in trees):
+        if pages.has_header and pages.application_id != APPLICATION_ID:
             raise InvalidInput(f"{damaged} is a SQLite file of another program: it is left as it is")
         with store_errors():
             connection = open_writer(fresh)

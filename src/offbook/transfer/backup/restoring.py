@@ -41,6 +41,8 @@ HEAD = head_path(Path(DATABASE)).name
 DATA = (f"{DATABASE}-wal", f"{DATABASE}-shm", HEAD, DATABASE, BLOBS)
 ASIDE = "before-restore-"
 """The folder that takes what was there before."""
+DAMAGED = "damaged-"
+"""The same for a damaged log that was salvaged."""
 INCOMING = (BLOBS, DATABASE)
 """The log last: it must never refer to what is not there."""
 

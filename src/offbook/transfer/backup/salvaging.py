@@ -22,6 +22,7 @@ from offbook.model.types import Fault
 from offbook.transfer.backup.archive import BLOBS, DATABASE, disk_errors
 from offbook.transfer.backup.making import manifest_of
 from offbook.transfer.backup.restoring import (
+    DAMAGED,
     UNPACKED,
     UnfinishedRestore,
     aside_name,
@@ -31,8 +32,6 @@ from offbook.transfer.backup.restoring import (
     refuse_unfinished,
 )
 
-DAMAGED = "damaged-"
-"""The folder that takes the damaged file, and what was made from it outside."""
 NOT_DAMAGE = (StoreBusy, StoreFull, StoreReadOnly, StoreTooNew, UnfinishedRestore)
 COPIED = "copy.db"
 
