@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from offbook.log.audit_chain import event_hash, fingerprint, message_hash
-from offbook.log.sqlite import audit_reads, reads
+from offbook.log.audit_chain import fingerprint, message_hash
+from offbook.log.sqlite import reads
 from offbook.log.sqlite.connection import APPLICATION_ID, UNREADABLE, latest_version, open_writer, store_errors
 from offbook.log.sqlite.pages import Pages, Row, Value
 from offbook.log.sqlite.row_ids import MOST_VECTORS, place_of
 from offbook.log.sqlite.salvaged_chain import AgentLoss, restored_chain
+from offbook.log.sqlite.salvaged_names import EVENTS, is_sound_event, name_agents
 from offbook.log.sqlite.salvaged_tables import mend_derived
 from offbook.log.verification import chars_of
 from offbook.model.errors import InvalidInput, StoreTooNew
 from offbook.model.receipt import FORGOTTEN
-from offbook.model.types import LOST
 
 _TYPES: dict[str, tuple[type, ...]] = {"INTEGER": (int,), "TEXT": (str,), "BLOB": (bytes,), "REAL": (float, int)}
 UNTOLD = frozenset({"agent_notes", "session_notes", "lesson_sources"})
@@ -115,10 +115,10 @@ def _filled(
     _keep_installation(connection, installation)
     rows: Any = connection.execute("SELECT agent, noted_seq FROM agents").fetchall()
     noted: dict[int, int] = dict(rows)
-    _name_agents(connection, indexed, names)
+    name_agents(connection, indexed, names)
     _drop_unsound_events(connection)
     _drop_unsound_messages(connection)
-    losses = restored_chain(connection, indexed.get("sessions", []), noted, kept_as)
+    losses = restored_chain(connection, indexed, noted, kept_as)
     derived = mend_derived(connection)
     messages: int = connection.execute("SELECT count(*) FROM messages").get
     return Salvaged(len(pages.damaged), messages - sum(each.messages for each in losses), losses, derived)
@@ -143,8 +143,8 @@ def _tables(connection: apsw.Connection) -> dict[str, Table]:
 
 
 def _copy(connection: apsw.Connection, tables: Mapping[str, Table], pages: Pages) -> dict[str, list[Row]]:
-    """Every row there is. Returns the rows of the indexes that SQLite made itself, by their table: an agent and a
-    session are named there, too."""
+    """Every row there is. Returns the rows of indexes, by their table: an agent, a session and a message are named
+    there, too."""
     indexed: dict[str, list[Row]] = {}
     for tree in pages.trees():
         table = tables.get(tree.table)
@@ -155,7 +155,7 @@ def _copy(connection: apsw.Connection, tables: Mapping[str, Table], pages: Pages
             connection.executemany(table.insert, (row for row in rows if row is not None))
         else:  # read in any case: so it is known which pages are somebody's
             rows_of_index = list(pages.rows(tree.root, is_index=True))
-            if tree.name.startswith("sqlite_autoindex_"):
+            if tree.name.startswith("sqlite_autoindex_") or tree.name == "messages_by_id":
                 indexed.setdefault(tree.table, []).extend(rows_of_index)
     told = [table for table in tables.values() if table.name not in UNTOLD]
     for row, is_index in pages.unreached():
@@ -172,55 +172,14 @@ def _keep_installation(connection: apsw.Connection, installation: str | None) ->
         connection.execute("INSERT OR IGNORE INTO installation VALUES (?, ?)", (name, value))
 
 
-# ── agents ──
-
-
-def _name_agents(connection: apsw.Connection, indexed: Mapping[str, list[Row]], names: Sequence[str]) -> None:
-    for row in indexed.get("agents", []):
-        match row.values:
-            case (str(name), int(agent)):
-                _add_agent(connection, agent, name)
-    unnamed: Any = connection.execute(
-        "SELECT agent FROM audit UNION SELECT agent FROM sessions EXCEPT SELECT agent FROM agents"
-    ).fetchall()
-    for (agent,) in unnamed:
-        candidates = (name for name in names if _is_named(connection, agent, name))
-        _add_agent(connection, agent, next(candidates, f"recovered-{agent}"))
-
-
-def _add_agent(connection: apsw.Connection, agent: int, name: str) -> None:
-    connection.execute(
-        "INSERT OR IGNORE INTO agents (agent, name, noted_hash) VALUES (?, ?, '')",
-        (agent, name),
-    )
-
-
-def _is_named(connection: apsw.Connection, agent: int, name: str) -> bool:
-    """The name is in the hash of every event."""
-    rows = connection.execute(f"{_EVENTS} AND e.agent = ? LIMIT 20", (name, agent)).fetchall()
-    return any(_is_sound_event(row) for row in rows)
-
-
 # ── what is not as it was written ──
-
-_EVENTS = """
-SELECT e.seq, ?, e.at, e.verb, e.actor, e.session, e.details, e.previous, e.hash FROM audit e WHERE true
-"""
 
 
 def _drop_unsound_events(connection: apsw.Connection) -> None:
     for agent, name in connection.execute("SELECT agent, name FROM agents").fetchall():
-        rows = connection.execute(f"{_EVENTS} AND e.agent = ?", (name, agent))
-        unsound = [(agent, row[0]) for row in rows if not _is_sound_event(row)]
+        rows = connection.execute(f"{EVENTS} AND e.agent = ?", (name, agent))
+        unsound = [(agent, row[0]) for row in rows if not is_sound_event(row)]
         connection.executemany("DELETE FROM audit WHERE agent = ? AND seq = ?", unsound)
-
-
-def _is_sound_event(row: Any) -> bool:
-    try:
-        event = audit_reads.event_of(row)
-        return event.verb == LOST or event_hash(event) == event.hash
-    except UNREADABLE:
-        return False
 
 
 def _drop_unsound_messages(connection: apsw.Connection) -> None:

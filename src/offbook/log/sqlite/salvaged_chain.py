@@ -6,7 +6,7 @@ events of the session around it. Part of `salvage`: inside its transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from offbook.log.sqlite import reads
 from offbook.log.sqlite.audit_reads import audit_events
 from offbook.log.sqlite.pages import Row
 from offbook.log.sqlite.row_ids import ALL, MOST_MESSAGES, place_of
+from offbook.log.sqlite.salvaged_names import message_hashes, name_sessions, newest_named
 from offbook.model.receipt import FORGOTTEN, ForgottenSpan
 from offbook.model.status import Counts
 from offbook.model.types import LOST, SALVAGE, AuditDraft, AuditEvent, AuditHead, Entry, Message, now
@@ -74,87 +75,28 @@ class _Sessions:
 
 
 def restored_chain(
-    connection: apsw.Connection, indexed: Iterable[Row], noted: Mapping[int, int], kept_as: str
+    connection: apsw.Connection, indexed: Mapping[str, Sequence[Row]], noted: Mapping[int, int], kept_as: str
 ) -> list[AgentLoss]:
-    """`indexed`: what the sessions' own index says of them. `noted`: by agent, the last event that was noted of it."""
-    _name_sessions(connection, indexed)
+    """`indexed`: what indexes say of sessions and messages. `noted`: by agent, the last event that was noted of it."""
+    name_sessions(connection, indexed.get("sessions", ()))
+    newest = newest_named(indexed.get("messages", ()))
     agents: Any = connection.execute("SELECT agent, name FROM agents ORDER BY agent").fetchall()
-    return [_restored(connection, agent, name, noted.get(agent, 0), kept_as) for agent, name in agents]
-
-
-# ── sessions ──
-
-
-def _name_sessions(connection: apsw.Connection, indexed: Iterable[Row]) -> None:
-    for row in indexed:
-        match row.values:
-            case (int(agent), str(key), int(session)):
-                _add_session(connection, session, agent, key)
-    unnamed: Any = connection.execute(
-        "SELECT DISTINCT place >> 32 FROM messages WHERE place >> 32 NOT IN (SELECT session FROM sessions)"
-    ).fetchall()
-    for (session,) in unnamed:
-        agent, key = _known_by_its_messages(connection, session) or (_only_agent(connection), f"recovered-{session}")
-        _add_session(connection, session, agent, key)
-    connection.execute(
-        "INSERT OR IGNORE INTO sessions (agent, key, started_at) "
-        "SELECT agent, session, min(at) FROM audit WHERE details ->> '$.accepted' > 0 AND session IS NOT NULL "
-        "GROUP BY agent, session"
-    )
-
-
-def _add_session(connection: apsw.Connection, session: int, agent: int, key: str) -> None:
-    first: int | None = connection.execute(
-        "SELECT min(ts) FROM messages WHERE place BETWEEN ? AND ?", (place_of(session, 0), place_of(session + 1, 0))
-    ).get
-    connection.execute(
-        "INSERT OR IGNORE INTO sessions (session, agent, key, started_at) VALUES (?,?,?,?)",
-        (session, agent, key, micros(now()) if first is None else first),
-    )
-
-
-def _known_by_its_messages(connection: apsw.Connection, session: int) -> tuple[int, str] | None:
-    """The event that stored them has their hash."""
-    stored: Any = connection.execute(
-        "SELECT agent, session, details ->> '$.firstSeq', details ->> '$.lastSeq', details ->> '$.hash' FROM audit "
-        "WHERE details ->> '$.accepted' > 0 AND session IS NOT NULL"
-    ).fetchall()
-    hashes: dict[int, bytes] = dict(_hashes(connection, session, 1, MOST_MESSAGES))
-    for agent, key, first, last, hash_ in stored:
-        if last - first <= len(hashes) and first in hashes and last in hashes:
-            seqs = range(first, last + 1)
-            if all(seq in hashes for seq in seqs) and batch_hash(hashes[seq] for seq in seqs) == hash_:
-                return agent, key
-    return None
-
-
-def _only_agent(connection: apsw.Connection) -> int:
-    found: int | None = connection.execute("SELECT min(agent) FROM agents").get
-    if found is not None:
-        return found
-    connection.execute("INSERT INTO agents (name, noted_hash) VALUES ('main', '')")
-    return connection.last_insert_rowid()
-
-
-def _hashes(connection: apsw.Connection, session: int, first: int, last: int) -> Iterator[tuple[int, bytes]]:
-    rows: Any = connection.execute(
-        "SELECT seq, hash FROM messages WHERE place BETWEEN ? AND ? ORDER BY place",
-        (place_of(session, first), place_of(session, last)),
-    )
-    yield from rows
+    return [_restored(connection, agent, name, noted.get(agent, 0), newest, kept_as) for agent, name in agents]
 
 
 # ── one agent ──
 
 
-def _restored(connection: apsw.Connection, agent: int, name: str, noted_seq: int, kept_as: str) -> AgentLoss:
+def _restored(
+    connection: apsw.Connection, agent: int, name: str, noted_seq: int, newest: Mapping[int, int], kept_as: str
+) -> AgentLoss:
     events = {event.seq: event for event in audit_events(connection, name, None, 0, ALL, newest_first=False)}
     rows: Any = connection.execute("SELECT key, session FROM sessions WHERE agent = ?", (agent,)).fetchall()
     sessions = _Sessions(dict(rows))
     last = max(events, default=0)
     end = noted_seq if last < noted_seq <= last + MOST_EVENTS_AT_THE_END else last
     free = [seq for seq in range(1, end + 1) if seq not in events]
-    placed = _placed(connection, sessions, events, free, end)
+    placed = _placed(connection, sessions, events, free, end, newest)
     lost_messages = _fill_sessions(connection, sessions)
     lost_events = sorted({*free, *placed})
     chain = _with_stand_ins(connection, name, events, lost_events, placed)
@@ -174,7 +116,12 @@ def _restored(connection: apsw.Connection, agent: int, name: str, noted_seq: int
 
 
 def _placed(
-    connection: apsw.Connection, sessions: _Sessions, events: Mapping[int, AuditEvent], lost: Sequence[int], end: int
+    connection: apsw.Connection,
+    sessions: _Sessions,
+    events: Mapping[int, AuditEvent],
+    lost: Sequence[int],
+    end: int,
+    newest: Mapping[int, int],
 ) -> dict[int, _Stretch]:
     """By the lost event that stored them: the stretches that no event left vouches for."""
     free = list(lost)
@@ -201,13 +148,14 @@ def _placed(
         sessions.last_seq[event.session_id] = stored["lastSeq"]
         sessions.last_event[event.session_id] = seq
     for key, session in sessions.numbers.items():
-        newest: int | None = connection.execute(
+        there: int | None = connection.execute(
             "SELECT max(seq) FROM messages WHERE place BETWEEN ? AND ?",
             (place_of(session, 1), place_of(session, MOST_MESSAGES)),
         ).get
-        if newest is not None and newest > sessions.last_seq.get(key, 0):
-            place(key, sessions.last_seq.get(key, 0) + 1, newest, None)
-            sessions.last_seq[key] = newest
+        last = max(there or 0, newest.get(session, 0))
+        if last > sessions.last_seq.get(key, 0):
+            place(key, sessions.last_seq.get(key, 0) + 1, last, None)
+            sessions.last_seq[key] = last
     return placed
 
 
@@ -218,7 +166,7 @@ def _fill_sessions(connection: apsw.Connection, sessions: _Sessions) -> list[tup
     """A stand-in for each message that is not there; session and number of each."""
     lost: list[tuple[str, int]] = []
     for key, session in sessions.numbers.items():
-        there = {seq for seq, _ in _hashes(connection, session, 1, MOST_MESSAGES)}
+        there = {seq for seq, _ in message_hashes(connection, session, 1, MOST_MESSAGES)}
         missing = [seq for seq in range(1, sessions.last_seq.get(key, 0) + 1) if seq not in there]
         for seq in missing:
             _stand_in(connection, session, seq)
