@@ -9,7 +9,7 @@ event at the end of its agent's chain names it. The damaged file is only read.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -184,7 +184,7 @@ def _drop_unsound_events(connection: apsw.Connection) -> None:
 
 def _drop_unsound_messages(connection: apsw.Connection) -> None:
     """One that was forgotten is not what its hash says, and must not come back as it was."""
-    forgotten = set(_forgotten_places(connection))
+    forgotten = _forgotten_spans(connection)
     unsound, miscounted = [], []
     for row in connection.execute(f"SELECT {reads.MESSAGE_COLUMNS} FROM messages m"):  # noqa: S608
         place, session = row[-2:]
@@ -193,7 +193,8 @@ def _drop_unsound_messages(connection: apsw.Connection) -> None:
             is_empty = logged.entry.noise == FORGOTTEN
             counted = (logged.entry.chars, logged.entry.fingerprint)
             is_sound = is_empty or message_hash(logged.seq, logged.received_at, logged.entry) == logged.hash
-            if not is_sound or (place in forgotten and not is_empty) or place != place_of(session, logged.seq):
+            comes_back = not is_empty and any(first <= place <= last for first, last in forgotten.get(session, ()))
+            if not is_sound or comes_back or place != place_of(session, logged.seq):
                 unsound.append((place,))
             elif not is_empty and counted != (again := (chars_of(logged.entry), fingerprint(logged.message))):
                 miscounted.append((*again, place))
@@ -203,7 +204,8 @@ def _drop_unsound_messages(connection: apsw.Connection) -> None:
     connection.executemany("UPDATE messages SET chars = ?, fingerprint = ? WHERE place = ?", miscounted)
 
 
-def _forgotten_places(connection: apsw.Connection) -> Iterator[int]:
+def _forgotten_spans(connection: apsw.Connection) -> dict[int, list[tuple[int, int]]]:
+    """By session: the first and the last place of each stretch."""
     rows: Any = connection.execute(
         """
         SELECT s.session, span.value ->> '$.firstSeq', span.value ->> '$.lastSeq'
@@ -212,5 +214,7 @@ def _forgotten_places(connection: apsw.Connection) -> Iterator[int]:
         WHERE e.verb = 'forget'
         """
     )
+    spans: dict[int, list[tuple[int, int]]] = {}
     for session, first, last in rows:
-        yield from (place_of(session, seq) for seq in range(first, last + 1))
+        spans.setdefault(session, []).append((place_of(session, first), place_of(session, last)))
+    return spans

@@ -38,6 +38,8 @@ LOST_TEXT = "[This message is lost: the database file was damaged where it stood
 ACTOR = "offbook"
 MOST_EVENTS_AT_THE_END = 100_000
 """That a note may tell of beyond the last event: more is a damaged note."""
+MOST_LOST = 1_000_000
+"""Messages of one session."""
 
 _sorted_json = msgspec.json.Encoder(order="deterministic")
 
@@ -167,7 +169,10 @@ def _fill_sessions(connection: apsw.Connection, sessions: _Sessions) -> list[tup
     lost: list[tuple[str, int]] = []
     for key, session in sessions.numbers.items():
         there = {seq for seq, _ in message_hashes(connection, session, 1, MOST_MESSAGES)}
-        missing = [seq for seq in range(1, sessions.last_seq.get(key, 0) + 1) if seq not in there]
+        last = sessions.last_seq.get(key, 0)
+        if last - len(there) > MOST_LOST:
+            last = max(there, default=0)  # an event may claim any number of messages
+        missing = [seq for seq in range(1, last + 1) if seq not in there]
         for seq in missing:
             _stand_in(connection, session, seq)
         lost += [(key, seq) for seq in missing]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 import shutil
@@ -11,9 +12,12 @@ from pathlib import Path
 
 import apsw
 import pytest
+from click.testing import CliRunner, Result
+from docs.generate.pages import DETAIL_MEANINGS
 
 from offbook.api.doctor import mend_log
 from offbook.api.doctor.record import check_store
+from offbook.cli.root import root
 from offbook.log.sqlite.head import head_path
 from offbook.log.sqlite.point_in_time import cut_after
 from offbook.log.sqlite.salvage import salvage
@@ -182,6 +186,7 @@ async def test_the_chain_names_what_is_lost_and_a_cut_before_it_still_does(home:
     await store.close()
     assert event.details["spans"] == [{"sessionId": "work", "firstSeq": seqs[0], "lastSeq": seqs[-1]}]
     assert event.details["kept"].startswith("damaged-")
+    assert set(event.details) <= set(DETAIL_MEANINGS)
     assert (messages[0].entry.noise, messages[0].message.content) == (LOST, LOST_TEXT)
 
     tamper(home.database, "UPDATE audit SET verb = 'status' WHERE verb = 'salvage'")
@@ -190,6 +195,26 @@ async def test_the_chain_names_what_is_lost_and_a_cut_before_it_still_does(home:
     assert not [fault for fault in await faults_of(home.database) if fault.agent_id == "main"]
     cut_after(home.database, moment)
     assert not [fault for fault in await faults_of(home.database) if fault.agent_id == "main"]
+
+
+def test_the_commands_tell_of_it(home: Home, made: Path) -> None:
+    overwrite(home.database, [page_with(made, "main/work/60")], 1)
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(
+            root, [*arguments, "--home", str(home.folder)], env={"OFFBOOK_HOME": str(home.folder)}
+        )
+
+    assert run("audit", "--verify").exit_code == 1
+    fixed = run("doctor", "--fix")
+    assert "saved into a fresh file" in fixed.stdout
+    assert "was salvaged on" in fixed.stdout
+    verified = run("audit", "--verify")
+    assert verified.exit_code == 0
+    assert "was salvaged on" in verified.stderr
+    (event,) = json.loads(run("audit", "main", "--verify", "--json").stdout)["salvages"]["main"]
+    assert event["details"]["lostMessages"] > 0
+    assert "fixed" not in run("doctor", "--fix").stdout
 
 
 async def test_a_stand_in_that_no_salvage_vouches_for_is_a_fault(home: Home) -> None:
