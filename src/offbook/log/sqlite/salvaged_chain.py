@@ -6,6 +6,7 @@ events of the session around it. Part of `salvage`: inside its transaction.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -130,10 +131,10 @@ def _placed(
     placed: dict[int, _Stretch] = {}
 
     def place(key: str, first: int, last: int, before: int | None) -> None:
-        after = sessions.last_event.get(key, 0)
-        found = next((seq for seq in free if after < seq and (before is None or seq < before)), None)
-        if found is not None:
-            free.remove(found)
+        at = bisect_right(free, sessions.last_event.get(key, 0))
+        found: int | None = None
+        if at < len(free) and (before is None or free[at] < before):
+            found = free.pop(at)
         elif before is None:
             found = max(end, *placed, 0) + 1
         if found is not None:
