@@ -366,9 +366,8 @@ Every verb that reads or writes leaves one event in the chain of its agent, dura
 Some kinds of event are nobody's request, and their `actor` is `offbook`: `supersede`, where a message replaced
 earlier ones, `offload`, where the oldest went to cold storage, `compress`, where a summary was made, and `salvage`,
 where a damaged file was [mended](../how-to/damage.md): it names what was lost, and `lost` stands for each event that
-was. (A `compress` with another actor is the request for it.) `offbook audit` and the verb [`audit`](verbs.md#post-v1audit)
-show
-events; `offbook audit --verify` proves all of it. What that can and cannot show:
+was. (A `compress` with another actor is the request for it.) `offbook audit` and the verb
+[`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves all of it. What that can and cannot show:
 [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
 """
 EVENTS = """
@@ -413,7 +412,7 @@ DETAIL_MEANINGS = {
     "id": "id of the summary that was made",
     "again": "true where `compress` was to write summaries again, or did",
     "dryRun": "whether `compress` or `forget` was only to say what it would take",
-    "spans": "what the summary stands for, or what was forgotten or lost: sessions, with numbers of first and last messages",
+    "spans": "what the summary stands for, or what was forgotten or lost: sessions, first and last messages",
     "summarizer": "who wrote it",
     "sourceTokens": "tokens it stands for; in a request, those still to be summarised",
     "tokens": "tokens it has; of a turn, those of both sections",
