@@ -364,11 +364,11 @@ def _prose(text: str) -> Iterator[str]:
 AUDIT = """
 Every verb that reads or writes leaves one event in the chain of its agent, durable before the answer leaves
 (`prepareTurn` and `enrich` wait for it until their deadline, and it is written all the same); `ping` leaves none.
-Three kinds of event are nobody's request, and their `actor` is `offbook`: `supersede`, where a message replaced
-earlier ones, `offload`, where the oldest went to cold storage, and `compress`, where a summary was made. (A
-`compress` with another actor is the request for it.) `offbook audit` and the verb [`audit`](verbs.md#post-v1audit)
-show
-events; `offbook audit --verify` proves all of it. What that can and cannot show:
+Some kinds of event are nobody's request, and their `actor` is `offbook`: `supersede`, where a message replaced
+earlier ones, `offload`, where the oldest went to cold storage, `compress`, where a summary was made, and `salvage`,
+where a damaged file was [mended](../how-to/damage.md): it names what was lost, and `lost` stands for each event that
+was. (A `compress` with another actor is the request for it.) `offbook audit` and the verb
+[`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves all of it. What that can and cannot show:
 [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
 """
 EVENTS = """
@@ -413,7 +413,7 @@ DETAIL_MEANINGS = {
     "id": "id of the summary that was made",
     "again": "true where `compress` was to write summaries again, or did",
     "dryRun": "whether `compress` or `forget` was only to say what it would take",
-    "spans": "what the summary stands for, or what was forgotten: sessions, with numbers of first and last messages",
+    "spans": "what the summary stands for, or what was forgotten or lost: sessions, first and last messages",
     "summarizer": "who wrote it",
     "sourceTokens": "tokens it stands for; in a request, those still to be summarised",
     "tokens": "tokens it has; of a turn, those of both sections",
@@ -466,6 +466,12 @@ DETAIL_MEANINGS = {
     "refused": "those of them that did not fit, and were not taken",
     "marks": "what happened to a session between its messages, and was imported with them",
     "pins": "messages imported that were pinned",
+    "missingParts": "large parts of what was exported that could not be read back",
+    "lostMessages": "how many messages a salvage found lost; `spans` says which",
+    "lostEvents": "how many audit events it found lost",
+    "events": "which: the first and the last of each run",
+    "emptied": "messages that were forgotten before: the event that said so may be among the lost",
+    "kept": "the folder that has the damaged file",
 }
 """A test runs every verb and looks for a detail that is not told here."""
 

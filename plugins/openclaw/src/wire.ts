@@ -337,7 +337,18 @@ export interface SourceLine {
   message: Message;
   noise?: string | null;
   redactions?: Record<string, number>;
+  missingParts?: BlobRef[];
   sessionId: string;
+}
+
+/** Where a large string of a message lies, and where in the content it belongs. */
+export interface BlobRef {
+  path: (string | number)[];
+  sha256: string;
+  chars: number;
+  bytes: number;
+  /** Default: false. */
+  isBinary?: boolean;
 }
 
 /** The agent's summaries, newest first, of one `level` or session. To continue, pass `next` as `before`. */
@@ -1174,7 +1185,10 @@ export interface SessionRecord {
   endReason?: string | null;
 }
 
-/** A message in its place, whole. `pinned` counts the agent's pins in the order of pinning. */
+/**
+ * A message in its place, whole. `pinned` counts the agent's pins in the order of pinning. `missing_parts` could
+ * not be read back: a stand-in in the message says so.
+ */
 export interface MessageRecord {
   type: "message";
   /** The host's stable session key, at most 512 bytes. */
@@ -1184,6 +1198,7 @@ export interface MessageRecord {
   noise?: string | null;
   redactions?: Record<string, number>;
   pinned?: number | null;
+  missingParts?: BlobRef[];
 }
 
 /** Something that happened to the session after message `seq`. */
@@ -1373,6 +1388,7 @@ export interface LogLine {
   message: Message;
   noise?: string | null;
   redactions?: Record<string, number>;
+  missingParts?: BlobRef[];
 }
 
 /** Which of these message ids the session does not hold: for a host that compares its transcript with the log. */

@@ -175,7 +175,8 @@ class ContextService:
         handed = await self._store.handed(scope, at=at)
         after_seq = handed.last_seq if handed else 0
         since, is_all = await self._since(scope, after_seq, at)
-        whole = [await self._reader.whole(scope, logged) for logged in since]
+        read = [await self._reader.read(scope, logged) for logged in since]
+        has_all_parts = not any(missing for _, missing in read)
         events = await self._events_of(scope, REPLAYED_VERBS, at, EVENTS_SHOWN)
         made = await self._events_of(scope, ("compress",), at, SUMMARIES_SHOWN)
         own = await self._events_of(scope, ("hooks/post-compaction",), at, 1)
@@ -191,9 +192,9 @@ class ContextService:
             kind=handed.kind if handed else "log",
             handed_at=handed.at if handed else None,
             memory=handed.memory if handed else "",
-            messages=[*(handed.messages if handed else []), *whole],
+            messages=[*(handed.messages if handed else []), *(message for message, _ in read)],
             last_seq=since[-1].seq if since else after_seq,
-            is_exact=is_all and not has_compacted and await self._is_as_handed(scope, handed),
+            is_exact=is_all and has_all_parts and not has_compacted and await self._is_as_handed(scope, handed),
             why=sorted(
                 [
                     ReplayEvent(at=event.at, verb=event.verb, actor=event.actor, details=event.details)
@@ -250,4 +251,5 @@ def _source_line(line: Any, session_id: str) -> SourceLine:
         message=line.message,
         noise=line.noise,
         redactions=line.redactions,
+        missing_parts=line.missing_parts,
     )

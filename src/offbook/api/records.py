@@ -50,7 +50,18 @@ from offbook.model.record import (
 )
 from offbook.model.settings import Settings
 from offbook.model.summary import Loss, SourceSpan, Summary, SummaryDraft
-from offbook.model.types import EMBEDDED, MAX_KEY_BYTES, AuditDraft, Caller, Entry, LoggedMessage, Mark, Scope, now
+from offbook.model.types import (
+    EMBEDDED,
+    LOST,
+    MAX_KEY_BYTES,
+    AuditDraft,
+    Caller,
+    Entry,
+    LoggedMessage,
+    Mark,
+    Scope,
+    now,
+)
 from offbook.projections.lessons import lessons_of
 from offbook.projections.links import relinked
 from offbook.transfer.record_pages import RecordPages, checked, ends_of
@@ -91,6 +102,8 @@ class RecordTransfer:
         page = await self._pages.page(agent_id, after, limit)
         messages = sum(isinstance(record, MessageRecord) for record in page.records)
         details = {"records": len(page.records), "messages": messages}
+        if missing := sum(len(record.missing_parts) for record in page.records if isinstance(record, MessageRecord)):
+            details["missingParts"] = missing
         await self._store.record(agent_id, AuditDraft(verb="export", actor=by.name, details=details))
         return page
 
@@ -294,12 +307,12 @@ def _part(record: Record, entries: Iterator[Entry]) -> SessionPart:
 
 
 def _as_recorded(entry: Entry, record: MessageRecord) -> Entry:
-    """What was taken out before is still known; and what was forgotten stays so. Else noise is judged anew."""
+    """What was taken out before is still known; and what was forgotten or lost stays so. Else noise is judged anew."""
     redactions = {
         kind: record.redactions.get(kind, 0) + entry.redactions.get(kind, 0)
         for kind in sorted({*record.redactions, *entry.redactions})
     }
-    noise = FORGOTTEN if record.noise == FORGOTTEN else entry.noise
+    noise = record.noise if record.noise in (FORGOTTEN, LOST) else entry.noise
     return msgspec.structs.replace(entry, redactions=redactions, noise=noise)
 
 

@@ -17,7 +17,7 @@ from offbook.model.plain_names import is_hex
 if TYPE_CHECKING:
     from offbook.log.sqlite.store import SqliteStore
     from offbook.model.status import AuditReport
-    from offbook.model.types import AuditHead, Fault
+    from offbook.model.types import AuditEvent, AuditHead, Fault
 
 LONGEST_DETAILS = 80
 
@@ -153,12 +153,13 @@ async def _verify(invocation: Invocation, agent: str | None, noted: tuple[str, .
         with progress("verifying", sum(head.seq for head in heads.values())) as advance:
             for name in agents:
                 faults += [fault async for fault in verify(store, name, blobs=blobs, progress=advance)]
+        salvaged = {name: found for name in agents if (found := await _salvages(store, name))}
         places = {head: await _place_of(store, agents, head) for head in noted}
     is_whole = not faults and all(places.values())
     if invocation.is_json:
-        print_json({"verified": is_whole, "heads": heads, "faults": faults, "noted": places})
+        print_json({"verified": is_whole, "heads": heads, "faults": faults, "noted": places, "salvages": salvaged})
     else:
-        _show_proof(heads, faults, places)
+        _show_proof(heads, faults, places, salvaged)
     return is_whole
 
 
@@ -202,7 +203,24 @@ async def _place_of(store: SqliteStore, agents: list[str], head: str) -> dict[st
     return None
 
 
-def _show_proof(heads: dict[str, AuditHead], faults: list[Fault], places: dict[str, dict[str, Any] | None]) -> None:
+async def _salvages(store: SqliteStore, agent: str) -> list[AuditEvent]:
+    from offbook.log.verification import salvages
+    from offbook.model.errors import StoreCorrupt
+
+    try:
+        return await salvages(store, agent)
+    except StoreCorrupt:  # the faults tell
+        return []
+
+
+def _show_proof(
+    heads: dict[str, AuditHead],
+    faults: list[Fault],
+    places: dict[str, dict[str, Any] | None],
+    salvaged: dict[str, list[AuditEvent]],
+) -> None:
+    from offbook.log.verification import salvage_told
+
     for fault in faults:
         click.secho(printable(f"fault: {described(fault)}"), fg="red")
     for head, place in places.items():
@@ -216,11 +234,15 @@ def _show_proof(heads: dict[str, AuditHead], faults: list[Fault], places: dict[s
             [[agent, f"{head.seq:,}", head.hash] for agent, head in heads.items()],
             right=["events"],
         )
+    for agent, events in salvaged.items():
+        for event in events:
+            warn(printable(f"agent {agent}: {salvage_told(event)}"))
     number = len(faults) + sum(place is None for place in places.values())
     if number:
         click.secho(f"{counted(number, 'fault')} found: compare with a backup (`offbook restore`)", fg="red", bold=True)
     else:
-        click.secho("everything is as it was written", fg="green")
+        rest = "everything else" if salvaged else "everything"
+        click.secho(f"{rest} is as it was written", fg="green")
 
 
 def described(fault: Fault) -> str:

@@ -51,7 +51,8 @@ Formats:
 \b
 The folder appears when it is whole. It holds conversations: keep it where nobody
 else reads. The audit chain, costs and indexes are not in it: `offbook backup` has
-them, and `offbook audit --json` shows the chain.
+them, and `offbook audit --json` shows the chain. Exit status 1: written, but
+large parts of messages could not be read back.
 """
 
 
@@ -88,6 +89,14 @@ def export_command(invocation: Invocation, folder: Path | None, agents: Sequence
         print_json(report)
     else:
         _show(target, form, written)
+    for one in written:
+        if missing := one.get("missingParts"):
+            warn(
+                f"{counted(missing, 'large part')} of messages of {printable(one['agentId'])} could not be read back: "
+                "the messages say so in their place; `offbook doctor` names the files, a backup may have them"
+            )
+    if any("missingParts" in one for one in written):
+        raise click.exceptions.Exit(1)
 
 
 @dataclass
@@ -121,7 +130,7 @@ def _own(export: _Export) -> list[dict[str, Any]]:
             found, whole = _records(export.client, agent_id, advance)
             written.append(write_agent(export.folder, agent_id, found))
             one = {"agentId": agent_id, "folder": written[-1].folder, "records": written[-1].records}
-            told.append(one | ({"leftOut": whole.left_out} if whole.left_out else {}))
+            told.append(one | ({"leftOut": whole.left_out} if whole.left_out else {}) | _missing(whole.missing_parts))
         write_index(export.folder, written)
     return told
 
@@ -151,7 +160,8 @@ def _foreign(export: _Export) -> list[dict[str, Any]]:
     told, folders = [], []
     with progress("exporting", export.messages()) as advance:
         for agent_id, folder in folder_names(export.agents):
-            written = write(ProviderExported(export.client, agent_id, advance), export.folder / folder)
+            exported = ProviderExported(export.client, agent_id, advance)
+            written = write(exported, export.folder / folder)
             folders.append(AgentFolder(agent_id=agent_id, folder=folder, records=written.records))
             left_out = [{"what": each.what, "why": each.why, "count": each.count} for each in written.left_out]
             told.append(
@@ -162,6 +172,7 @@ def _foreign(export: _Export) -> list[dict[str, Any]]:
                     "records": written.records,
                     "leftOut": left_out,
                 }
+                | _missing(exported.missing_parts)
             )
     write_folders(export.folder, export.form, folders)
     return told
@@ -267,6 +278,10 @@ def _show(target: Path, form: str, written: Sequence[dict[str, Any]]) -> None:
     click.echo(f"{target}: {counted(len(written), 'agent')}, format {form}")
     if form != WIKI:
         click.echo(f"the way back: offbook import {form} {target}")
+
+
+def _missing(parts: int) -> dict[str, int]:
+    return {"missingParts": parts} if parts else {}
 
 
 def _cell(value: object) -> str:

@@ -189,6 +189,7 @@ def pretty(line: LogLine) -> str:
     speaker = f"{printable(f'{message.role} {message.name}' if message.name else message.role):<10} "
     marks = [f"[noise: {line.noise}]"] if line.noise else []
     marks += [f"[redacted: {', '.join(sorted(line.redactions))}]"] if line.redactions else []
+    marks += [f"[missing: {counted(len(line.missing_parts), 'large part')}]"] if line.missing_parts else []
     head = click.style(place, dim=True) + click.style(speaker, fg=ROLE_COLOURS.get(message.role), bold=True)
     text = printable(render(message)).replace("\n", "\n" + " " * TEXT_COLUMN)
     said = click.style(text, dim=True) if line.noise else text

@@ -40,8 +40,13 @@ DOCTOR_EPILOG = """\b
 Examples:
   offbook doctor
   offbook doctor --quick            without reading the whole history
-  offbook doctor --fix              tighten modes, remove a stale socket
+  offbook doctor --fix              tighten modes, remove a stale socket, save
+                                    what can be read of a damaged log
   offbook doctor --json | jq '.findings[] | select(.level != "ok")'
+
+\b
+--fix refuses to touch a damaged log while a provider runs. What can be read goes
+into a fresh file, the damaged one is kept in damaged-<time> in the data folder.
 
 Exit status 1 where something fails; warnings alone leave it 0.
 """
@@ -54,12 +59,17 @@ Exit status 1 where something fails; warnings alone leave it 0.
 @pass_invocation
 def doctor_command(invocation: Invocation, quick: bool, wants_fix: bool) -> None:
     """Check that everything works, and say how to mend what does not."""
-    from offbook.api.doctor import examine, fix
+    from offbook.api.doctor import examine, fix, mend_log
 
     home = invocation.home
     fixed = fix(home) if wants_fix else []
+    unmended: list[Finding] = []
+    if wants_fix and not quick:
+        with progress("looking at the log", None):
+            mended, unmended = asyncio.run(mend_log(home, invocation.environ))
+        fixed += mended
     with progress("examining", None) as advance:
-        findings = asyncio.run(examine(home, invocation.environ, is_quick=quick, progress=advance))
+        findings = unmended + asyncio.run(examine(home, invocation.environ, is_quick=quick, progress=advance))
     if invocation.is_json:
         print_json({"fixed": fixed, "findings": findings})
     else:
@@ -70,7 +80,7 @@ def doctor_command(invocation: Invocation, quick: bool, wants_fix: bool) -> None
 
 def show_findings(fixed: list[str], findings: list[Finding]) -> None:
     for line in fixed:
-        click.echo(f"fixed: {line}")
+        click.echo(printable(f"fixed: {line}"))
     for finding in findings:
         what = printable(finding.what).replace("\n", "\n" + " " * 19)
         level = click.style(f"{finding.level:<5}", fg=LEVEL_COLOURS[finding.level], bold=True)

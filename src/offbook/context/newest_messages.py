@@ -76,11 +76,7 @@ async def read_piece(log: LogReader, scope: Scope, logged: LoggedMessage, max_ch
         return piece_of(logged)
     if any(reference.is_binary for reference in references):
         return piece_of(logged)
-    try:
-        return piece_of(logged, await log.whole(scope, logged))
-    except StoreCorrupt:
-        # The stand-in says what is meant; the log itself, `doctor` and `audit --verify` tell of the damage.
-        return piece_of(logged)
+    return piece_of(logged, await log.whole(scope, logged))
 
 
 async def aside(pieces: int, work: Callable[[], T]) -> T:

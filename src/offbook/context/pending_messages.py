@@ -21,10 +21,10 @@ from offbook.context.digest import Analysis, Digest, Order, SpokenMessage, analy
 from offbook.context.fit import Digested, digest_chars
 from offbook.context.particulars import Particular, particulars
 from offbook.context.summary_drafts import MOST_READ_CHARS, Source
+from offbook.log.reading import with_parts
 from offbook.log.store import Blobs, Store
 from offbook.model.content import REASONING_TYPES, render, without_stand_ins
 from offbook.model.errors import StoreCorrupt
-from offbook.model.large_parts import internalise
 from offbook.model.settings import Settings
 from offbook.model.summary import Loss
 from offbook.model.types import LoggedMessage, Message, Scope, Session
@@ -309,14 +309,7 @@ class PendingMessages:
 
     async def _whole(self, scope: Scope, logged: LoggedMessage) -> Message:
         references = [one for one in logged.entry.blobs if not one.is_binary and one.chars <= LARGEST_READ_CHARS]
-        if not references:
-            return logged.message
-        try:
-            data = {one.sha256: await self._blobs.get(scope.agent_id, one.sha256) for one in references}
-        except StoreCorrupt:
-            return logged.message  # the stand-in says how it began; `doctor` tells of the damage
-        content = internalise(logged.message.content, references, data)
-        return msgspec.structs.replace(logged.message, content=content)
+        return (await with_parts(self._blobs, scope.agent_id, logged, references))[0]
 
 
 def _within(page: Sequence[LoggedMessage], chars: int) -> list[LoggedMessage]:

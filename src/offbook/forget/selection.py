@@ -12,10 +12,9 @@ import msgspec
 from offbook.forget.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
 from offbook.forget.retention_rule import kept_from
 from offbook.log.erasure import Phrases, Window, WordRuns, texts_of, windows_of, without_common
+from offbook.log.reading import with_parts
 from offbook.log.store import Blobs, Store
 from offbook.model.content import said_in
-from offbook.model.errors import StoreCorrupt
-from offbook.model.large_parts import internalise
 from offbook.model.memory_entry import PlacedMessage
 from offbook.model.receipt import FORGOTTEN, ForgottenSpan, Selection
 from offbook.model.types import Message, Scope
@@ -206,15 +205,8 @@ def _saying(selection: Selection) -> Callable[[PlacedMessage, Message], bool]:
 
 
 async def _whole(blobs: Blobs, agent_id: str, placed: PlacedMessage) -> Message:
-    message = placed.logged.message
     references = [one for one in placed.logged.entry.blobs if not one.is_binary]
-    if not references:
-        return message
-    try:
-        data = {one.sha256: await blobs.get(agent_id, one.sha256) for one in references}
-    except StoreCorrupt:
-        return message  # what it began with is in its place
-    return msgspec.structs.replace(message, content=internalise(message.content, references, data))
+    return (await with_parts(blobs, agent_id, placed.logged, references))[0]
 
 
 def sequences(found: Sequence[tuple[str, int]]) -> dict[str, set[int]]:

@@ -158,7 +158,9 @@ class BlobFiles:
         except FileNotFoundError:
             raise StoreCorrupt(f"{path} is missing: restore it from a backup (`offbook restore`)") from None
         except OSError as error:
-            raise StoreError(f"{path} cannot be read: {error}") from error
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):  # it may be whole
+                raise StoreError(f"{path} cannot be read: {error}") from error
+            raise StoreCorrupt(f"{path} cannot be read ({error}): restore it from a backup") from error
         if sha256(data).hexdigest() != digest:
             raise StoreCorrupt(f"{path} does not match its name: restore it from a backup (`offbook restore`)")
         return data

@@ -4,57 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated
 
-import msgspec
-from msgspec import Meta
-
-from offbook.log.audit_chain import (
-    GENESIS,
-    batch_hash,
-    chain_faults,
-    counts_with,
-    event_hash,
-    fingerprint,
-    message_hash,
-)
+from offbook.log.audit_chain import batch_hash, fingerprint, message_hash
 from offbook.log.erasure import forgotten
 from offbook.log.store import Blobs, ExaminedMessage, Store
+from offbook.log.verified_chain import NOT_AS_WRITTEN, Chain, StoredDetails, StoredSpan
 from offbook.model.content import replace, text_of
 from offbook.model.errors import StoreCorrupt, StoreError
-from offbook.model.receipt import FORGOTTEN, ForgottenSpan
-from offbook.model.status import Counts
-from offbook.model.types import AuditEvent, AuditHead, Entry, Fault, LoggedMessage, Scope, Value
+from offbook.model.receipt import FORGOTTEN
+from offbook.model.types import LOST, SALVAGE, AuditEvent, Entry, Fault, LoggedMessage, Scope
 
 EVENTS_AT_A_TIME = 2_000
 MESSAGES_AT_A_TIME = 200
 MESSAGES_COMPARED_AT_A_TIME = 1_000
 """How many messages' hashes are compared with the chain in one go; more only where one event stored more."""
 ALL_SESSIONS = 2**31
-
-UNKNOWN_HASH = ""
-NOT_AS_WRITTEN = (TypeError, ValueError, OverflowError, RecursionError, LookupError, AttributeError)
-"""What computing a hash or a sum anew raises over values that were never written like this."""
-
-Seq = Annotated[int, Meta(ge=1)]
-
-
-class StoredDetails(msgspec.Struct, frozen=True, rename="camel"):
-    """Of an event's details: what it says it stored."""
-
-    accepted: Seq
-    first_seq: Seq
-    last_seq: Seq
-    hash: str
-
-
-class StoredSpan(Value, frozen=True):
-    """Messages of one session that one event stored, and the hash it gave for them; None: what it stored is not
-    known."""
-
-    session_id: str
-    event_seq: int
-    stored: StoredDetails | None
+SALVAGES_TOLD = 20
+LARGE_PART = "a large part of the message is not what it was"
 
 
 async def verify(
@@ -62,8 +28,8 @@ async def verify(
 ) -> AsyncIterator[Fault]:
     """Every fault of one agent's chain and log, each with its place; with `blobs`, of its large parts as well.
     `progress` is told how many events are done."""
-    chain = _Chain(agent_id)
-    log = _Log(store, agent_id, blobs, chain.is_forgotten)
+    chain = Chain(agent_id)
+    log = _Log(store, agent_id, blobs, chain)
     try:
         chain.noted, chain.noted_counts = await store.noted_counts(agent_id)
     except StoreCorrupt as error:
@@ -83,6 +49,21 @@ async def verify(
         yield fault
 
 
+async def salvages(store: Store, agent_id: str) -> list[AuditEvent]:
+    """The newest events that say what was lost to damage: no fault, since the chain tells of it."""
+    return await store.newest_audit_events(agent_id, verbs=(SALVAGE,), limit=SALVAGES_TOLD)
+
+
+def salvage_told(event: AuditEvent) -> str:
+    counts = [
+        f"{number:,} {what if number == 1 else what + 's'}"
+        for what, name in (("message", "lostMessages"), ("audit event", "lostEvents"))
+        if (number := event.details.get(name))
+    ]
+    lost = f"{' and '.join(counts)} lost" if counts else "nothing of the log lost"
+    return f"the damaged file was salvaged on {event.at:%Y-%m-%d}: {lost} (event {event.seq:,} names them)"
+
+
 def _batches(stretches: Iterable[StoredSpan]) -> Iterator[list[StoredSpan]]:
     batch: list[StoredSpan] = []
     messages = 0
@@ -94,92 +75,6 @@ def _batches(stretches: Iterable[StoredSpan]) -> Iterator[list[StoredSpan]]:
         batch.append(stretch)
     if batch:
         yield batch
-
-
-# ── the chain ─────────────────────────────────────────────────────────────────────────────────
-
-
-class _Chain:
-    """One agent's chain, as far as it has been walked."""
-
-    def __init__(self, agent_id: str) -> None:
-        self.agent_id = agent_id
-        self.head = GENESIS
-        self.noted = GENESIS
-        self.noted_counts: Counts | None = None
-        self._counts: Counts | None = Counts()
-        """None after an event that cannot be counted."""
-        self._forgotten: dict[str, list[tuple[int, int]]] = {}
-        """The stretches of each session that sound events say were forgotten."""
-
-    def take(self, row: AuditEvent | Fault, stretches: list[StoredSpan]) -> Iterator[Fault]:
-        if isinstance(row, Fault):
-            yield row
-            self._counts = None
-            self.head = AuditHead(seq=row.seq or self.head.seq + 1, hash=UNKNOWN_HASH)
-            return
-        if self.head.hash == UNKNOWN_HASH:
-            self.head = AuditHead(seq=self.head.seq, hash=row.previous)
-        faults, is_sound = _chain_faults(row, self.head)
-        yield from faults
-        if row.seq == self.noted.seq and row.hash != self.noted.hash:
-            yield self._fault("audit event is not the one that was noted", row.seq)
-        self._count(row, is_countable=not faults)
-        if row.seq == self.noted.seq and self._counts and self.noted_counts not in (None, self._counts):
-            yield self._fault("the counts noted with this audit event are not those of the chain", row.seq)
-        self.head = AuditHead(seq=row.seq, hash=row.hash)
-        if is_sound and row.verb == "forget":
-            self._note_forgotten(row)
-        if row.session_id is not None and (not is_sound or row.details.get("accepted")):
-            stored = _stored(row) if is_sound else None
-            if is_sound and stored is None:
-                yield self._fault("audit event does not say which messages it stored", row.seq)
-            stretches.append(StoredSpan(session_id=row.session_id, event_seq=row.seq, stored=stored))
-
-    def end_faults(self) -> Iterator[Fault]:
-        if self.head.seq < self.noted.seq:
-            what = f"the chain ends at event {self.head.seq}, but {self.noted.seq} was noted"
-            yield self._fault(f"{what}: events at the end are missing", self.head.seq + 1)
-        elif self.noted == GENESIS and self.noted_counts not in (None, Counts()):
-            yield self._fault("counts are noted, but no audit event they were noted with", None)
-
-    def is_forgotten(self, session_id: str, seq: int) -> bool:
-        return any(first <= seq <= last for first, last in self._forgotten.get(session_id, ()))
-
-    def _note_forgotten(self, event: AuditEvent) -> None:
-        try:
-            spans = msgspec.convert(event.details.get("spans", []), list[ForgottenSpan])
-        except msgspec.ValidationError:
-            return
-        for span in spans:
-            self._forgotten.setdefault(span.session_id, []).append((span.first_seq, span.last_seq))
-
-    def _count(self, event: AuditEvent, *, is_countable: bool) -> None:
-        try:
-            self._counts = counts_with(self._counts, event) if self._counts and is_countable else None
-        except NOT_AS_WRITTEN:
-            self._counts = None
-
-    def _fault(self, what: str, seq: int | None) -> Fault:
-        return Fault(what=what, agent_id=self.agent_id, seq=seq)
-
-
-def _chain_faults(event: AuditEvent, head: AuditHead) -> tuple[list[Fault], bool]:
-    """The faults, and whether the event itself is as it was written, whatever is wrong before it."""
-    try:
-        faults = list(chain_faults([event], head))
-        return faults, not faults or event_hash(event) == event.hash
-    except NOT_AS_WRITTEN:
-        what = "audit event was altered after it was written"
-        return [Fault(what=what, agent_id=event.agent_id, seq=event.seq)], False
-
-
-def _stored(event: AuditEvent) -> StoredDetails | None:
-    try:
-        stored = msgspec.convert(event.details, StoredDetails)
-    except msgspec.ValidationError:
-        return None
-    return stored if stored.last_seq - stored.first_seq + 1 == stored.accepted else None
 
 
 # ── the log ───────────────────────────────────────────────────────────────────────────────────
@@ -205,15 +100,15 @@ class _Walk:
 class _Log:
     """One agent's messages, compared with the chain and each with itself."""
 
-    def __init__(
-        self, store: Store, agent_id: str, blobs: Blobs | None, is_forgotten: Callable[[str, int], bool]
-    ) -> None:
+    def __init__(self, store: Store, agent_id: str, blobs: Blobs | None, chain: Chain) -> None:
         self._store = store
         self._agent_id = agent_id
         self._blobs = blobs
-        self._is_forgotten = is_forgotten
+        self._chain = chain
         self._erased: list[tuple[str, int]] = []
         """Messages that say they were forgotten. The event that vouches for it comes later in the chain."""
+        self._lost: list[tuple[str, int, Fault]] = []
+        """Messages that say they are lost, and what is told of their event where no salvage vouches for it."""
         self._walks: dict[str, _Walk] = {}
 
     async def compare(self, stretches: list[StoredSpan]) -> AsyncIterator[Fault]:
@@ -231,8 +126,11 @@ class _Log:
     async def rest(self) -> AsyncIterator[Fault]:
         """Messages that no event stored, and those that were emptied without one that says so."""
         for session_id, seq in self._erased:
-            if not self._is_forgotten(session_id, seq):
+            if not self._chain.is_forgotten(session_id, seq):
                 yield self._walk(session_id).fault("message was emptied, and no audit event says it was forgotten", seq)
+        untold = [fault for session_id, seq, fault in self._lost if not self._chain.is_lost(session_id, seq)]
+        for fault in {(fault.session_id, fault.seq): fault for fault in untold}.values():
+            yield fault
         try:
             for session in await self._store.sessions(self._agent_id, limit=ALL_SESSIONS):
                 self._walk(session.session_id)
@@ -255,16 +153,23 @@ class _Log:
     async def _run_faults(self, walk: _Walk, run: list[tuple[int, StoredDetails]]) -> AsyncIterator[Fault]:
         first_seq, last_seq = run[0][1].first_seq, run[-1][1].last_seq
         hashes: dict[int, bytes | None] = {}
+        lost: list[int] = []
         async for row in self._rows(walk.scope, min(first_seq, walk.looked_at + 1), last_seq):
             seq = _seq_of(row)
             if seq >= first_seq:
                 hashes[seq] = None if isinstance(row, Fault) else row.logged.hash
+                if isinstance(row, ExaminedMessage) and row.logged.entry.noise == LOST:
+                    lost.append(seq)
             if seq > walk.looked_at:
                 async for fault in self._row_faults(walk, row):
                     yield fault
         for event_seq, stored in run:
+            stood_in = [seq for seq in lost if stored.first_seq <= seq <= stored.last_seq]
             for fault in _span_faults(walk, event_seq, stored, hashes):
-                yield fault
+                if stood_in:
+                    self._lost += [(walk.scope.session_id, seq, fault) for seq in stood_in]
+                else:
+                    yield fault
 
     async def _rows(self, scope: Scope, first_seq: int, last_seq: int | None) -> AsyncIterator[ExaminedMessage | Fault]:
         after = first_seq - 1
@@ -295,7 +200,7 @@ class _Log:
         if not _is_as_hashed(logged):
             yield walk.fault("message was altered after it was written", seq)
             return
-        chars = _chars(logged.entry)
+        chars = chars_of(logged.entry)
         walk.chars = row.chars_through if chars_before is None else chars_before + chars
         if logged.entry.fingerprint != fingerprint(logged.message):
             yield walk.fault("the fingerprint of the message was altered", seq)
@@ -314,7 +219,7 @@ class _Log:
             try:
                 await self._blobs.get(self._agent_id, reference.sha256)
             except StoreError as error:
-                yield walk.fault(f"a large part of the message is not what it was: {error.detail}", logged.seq)
+                yield walk.fault(f"{LARGE_PART}: {error.detail}", logged.seq)
 
 
 def _order_faults(walk: _Walk, stretches: Iterable[StoredSpan]) -> Iterator[Fault]:
@@ -383,7 +288,7 @@ def _is_as_hashed(logged: LoggedMessage) -> bool:
         return False
 
 
-def _chars(entry: Entry) -> int:
+def chars_of(entry: Entry) -> int:
     """Of the whole message: how long its large parts are is in the references to them."""
     if not entry.blobs:
         return len(text_of(entry.message.content))

@@ -74,10 +74,12 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*+={0,2}[\r\n]*")
 _BASE64_OR_URL_SAFE = re.compile(r"[A-Za-z0-9+/_\r\n-]*+={0,2}[\r\n]*")
 BINARY_STAND_IN = re.compile(r"\[(?:([^\s\],]+), )?([\d,]+) bytes kept outside the log, sha256 ")
 _OUTSIDE = " kept outside the log, sha256 "
+LOST_PART = ", lost: its file is missing or damaged"
+"""Said in a stand-in of what cannot be put back."""
 # Bounded, since it is looked for in texts of any kind.
 _STAND_IN = re.compile(
-    r"\[(?:[^\s\],]{1,200}, )?[\d,]{1,20} (?:bytes|characters) kept outside the log, sha256 [0-9a-f]{12}…\]"
-    r"(?: The beginning:)?"
+    r"\[(?:[^\s\],]{1,200}, )?[\d,]{1,20} (?:bytes|characters) kept outside the log, sha256 [0-9a-f]{12}…"
+    rf"(?:{LOST_PART})?\](?: The beginning:)?"
 )
 
 
@@ -208,7 +210,7 @@ def _render_media(block: Block) -> str:
             media_type = media_type or text
         elif held:
             media_type = media_type or held[1] or ""
-            size = f"{held[2]} bytes"
+            size = f"{held[2]} bytes{LOST_PART if LOST_PART in text else ''}"
         elif is_binary_path(block, path):
             media_type = media_type or media_type_of(text)
             size = f"{decoded_bytes(text):,} bytes"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from offbook.model.content import (
     BEGINNING_CHARS,
+    LOST_PART,
     Path,
     decoded_bytes,
     is_binary_path,
@@ -47,6 +48,14 @@ def internalise(content: Content, refs: list[BlobRef], data_by_sha256: Mapping[s
     }
     restored: Content = replace(content, texts) if texts else content
     return restored
+
+
+def told_lost(content: Content, lost: Sequence[BlobRef]) -> Content:
+    """The stand-ins of what cannot be read back say so."""
+    paths = {tuple(ref.path) for ref in lost}
+    told = {path: text.replace("…]", f"…{LOST_PART}]", 1) for path, text in strings(content) if path in paths}
+    without: Content = replace(content, told) if told else content
+    return without
 
 
 def beginning(text: str, max_chars: int) -> str:

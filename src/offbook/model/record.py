@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from offbook.model.lesson import Confidence, Lesson, LessonKind, LessonSource, LessonStatus
 from offbook.model.summary import Loss, Summary, SummaryDraft, Usage
-from offbook.model.types import AgentId, Entry, Mark, MarkKind, Message, Moment, SessionId, Sparse, Value
+from offbook.model.types import AgentId, BlobRef, Entry, Mark, MarkKind, Message, Moment, SessionId, Sparse, Value
 
 LARGEST_SEQ = 2**32 - 1
 LARGEST_COUNT = 2**53 - 1
@@ -50,7 +50,8 @@ class SessionRecord(_Record, frozen=True, tag="session"):
 
 
 class MessageRecord(_Record, frozen=True, tag="message"):
-    """A message in its place, whole. `pinned` counts the agent's pins in the order of pinning."""
+    """A message in its place, whole. `pinned` counts the agent's pins in the order of pinning. `missing_parts` could
+    not be read back: a stand-in in the message says so."""
 
     session_id: SessionId
     seq: Seq
@@ -58,6 +59,7 @@ class MessageRecord(_Record, frozen=True, tag="message"):
     noise: Name | None = None
     redactions: dict[str, Count] = msgspec.field(default_factory=dict)
     pinned: Seq | None = None
+    missing_parts: list[BlobRef] = msgspec.field(default_factory=list)
 
 
 class MarkRecord(_Record, frozen=True, tag="mark"):

@@ -298,6 +298,8 @@ class LogLine(Sparse, frozen=True):
     message: Message
     noise: str | None = None
     redactions: dict[str, int] = {}
+    missing_parts: list[BlobRef] = []
+    """Large parts that cannot be read back: in the message a stand-in says so."""
 
 
 class LogPage(Value, frozen=True):
@@ -309,5 +311,9 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+LOST = "lost"
+"""The noise kind of what stands where a message was lost to damage, and the verb of what stands for a lost event."""
+SALVAGE = "salvage"
+"""The verb of the event that names what was lost."""
 COMMAND = "command"
 """The kind of what a person asks of the host, and of its answer."""

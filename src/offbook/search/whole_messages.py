@@ -6,11 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-import msgspec
-
+from offbook.log.reading import with_parts
 from offbook.log.store import Blobs, Store
 from offbook.model.errors import StoreCorrupt
-from offbook.model.large_parts import internalise
 from offbook.model.memory_entry import PlacedMessage
 from offbook.model.types import Message
 from offbook.search.index.text import INDEXED_CHARS
@@ -25,16 +23,11 @@ READ_AT_ONCE_CHARS = 8_000_000
 async def whole_text(
     blobs: Blobs, agent_id: str, placed: PlacedMessage, *, most_chars: int = LARGEST_READ_CHARS
 ) -> Message | None:
-    """None where it has none, or where they are too large or damaged: the stand-in says how it began."""
+    """None where it has none, or where they are too large: the stand-in says how it began."""
     references = [ref for ref in placed.logged.entry.blobs if not ref.is_binary and ref.chars <= most_chars]
     if not references:
         return None
-    try:
-        data = {ref.sha256: await blobs.get(agent_id, ref.sha256) for ref in references}
-    except StoreCorrupt:
-        return None
-    message = placed.logged.message
-    return msgspec.structs.replace(message, content=internalise(message.content, references, data))
+    return (await with_parts(blobs, agent_id, placed.logged, references))[0]
 
 
 def large_chars(placed: PlacedMessage) -> int:

@@ -75,6 +75,8 @@ class WholeRecords:
 
     def __init__(self) -> None:
         self.left_out = 0
+        self.missing_parts = 0
+        """Large parts of messages that the provider could not read back."""
         self._last_seqs: dict[str, int] = {}
         self._missing: set[str] = set()
 
@@ -89,6 +91,7 @@ class WholeRecords:
     def _whole(self, record: Record) -> Record | None:
         if isinstance(record, MessageRecord):
             self._last_seqs[record.session_id] = record.seq
+            self.missing_parts += len(record.missing_parts)
         elif isinstance(record, SummaryRecord) and not self._has_summarised(record):
             self._missing.add(record.id)
             return None
@@ -112,13 +115,17 @@ class ProviderExported:
         self.agent_id = agent_id
         self._client = client
         self._advance = advance
+        self.missing_parts = 0
+        """Of the messages that were read last."""
 
     def messages(self) -> Iterator[ExportedMessage]:
+        self.missing_parts = 0
         for record in records(self._client, self.agent_id):
             if not isinstance(record, AgentRecord | SessionRecord | MessageRecord | MarkRecord):
                 return
             if isinstance(record, MessageRecord):
                 self._advance(1)
+                self.missing_parts += len(record.missing_parts)
                 yield ExportedMessage(
                     record.session_id, record.seq, record.message, record.noise, record.pinned is not None
                 )

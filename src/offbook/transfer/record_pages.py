@@ -127,13 +127,15 @@ class RecordPages:
                 yield _mark_record(scope, mark), Cursor("session", scope.session_id, seq, marks_given)
 
     async def _message_record(self, scope: Scope, logged: LoggedMessage, pinned: int | None) -> MessageRecord:
+        message, missing = await self._reader.read(scope, logged)
         return MessageRecord(
             session_id=scope.session_id,
             seq=logged.seq,
-            message=await self._reader.whole(scope, logged),
+            message=message,
             noise=logged.entry.noise,
             redactions=logged.entry.redactions,
             pinned=pinned,
+            missing_parts=missing,
         )
 
     async def _pins(self, scope: Scope) -> dict[int, int]:

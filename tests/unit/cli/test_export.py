@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 import pytest
 
 from offbook import Client
@@ -32,7 +33,7 @@ from offbook.model.record import (
     SummaryRecord,
 )
 from offbook.model.summary import SummaryPage
-from offbook.model.types import Message
+from offbook.model.types import BlobRef, Message
 from offbook.projections.wiki.index_page import agent_index
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.test_import_files import Answering
@@ -183,6 +184,21 @@ def test_as_json_it_is_one_document(run: Run, moving: Moving, here: Path) -> Non
     report = json.loads(run("export", "out", "--json").output)
     assert report["agents"] == [{"agentId": "main", "folder": "agents/main", "records": 6}]
     assert report["folder"] == str(here / "out")
+
+
+@pytest.mark.parametrize("form", ["offbook", "swap-jsonl", "archive"])
+def test_parts_that_could_not_be_read_back_are_counted(run: Run, moving: Moving, here: Path, form: str) -> None:
+    part = BlobRef(path=[], sha256="0" * 64, chars=9, bytes=9)
+    records = memory("main")
+    moving.memories["main"] = [
+        msgspec.structs.replace(record, missing_parts=[part]) if isinstance(record, MessageRecord) else record
+        for record in records
+    ]
+    result = run("export", "out", "--format", form, "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["agents"][0]["missingParts"] == 3
+    assert "3 large parts of messages of main could not be read back" in result.stderr
+    assert (here / "out").is_dir()
 
 
 def test_a_folder_with_something_in_it_is_left_alone(run: Run, moving: Moving, here: Path) -> None:

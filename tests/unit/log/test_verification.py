@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from offbook.api.doctor.record import check_store
 from offbook.api.embedded import open_memory
 from offbook.cli.root import root
-from offbook.log import verification
+from offbook.log import verification, verified_chain
 from offbook.log.blobs import BlobFiles
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
@@ -198,7 +198,7 @@ async def test_a_forged_event_that_claims_any_number_of_messages_is_no_long_walk
     home: Home, last_seq: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even where its own hash was made to fit."""
-    monkeypatch.setattr(verification, "event_hash", lambda event: event.hash)
+    monkeypatch.setattr(verified_chain, "event_hash", lambda event: event.hash)
     details = f"json_set(details, '$.lastSeq', {last_seq}, '$.accepted', {last_seq} - 2)"
     tamper(home, f"UPDATE audit SET details = {details} WHERE seq = 2")
     faults = await faults_of(home)

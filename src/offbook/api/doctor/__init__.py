@@ -25,11 +25,12 @@ from offbook.api.doctor.folder import (
 from offbook.api.doctor.machine import check_python, check_settings, check_space, check_sqlite
 from offbook.api.doctor.provider import check_chosen, check_lock, check_port, check_socket
 from offbook.api.doctor.record import check_store
+from offbook.api.doctor.salvage import mend_log
 from offbook.api.doctor.search import check_index, check_model
 from offbook.api.doctor.upkeep import check_maintenance
 from offbook.model.home import Home
 
-__all__ = ["Finding", "Level", "examine", "fix"]
+__all__ = ["Finding", "Level", "examine", "fix", "mend_log"]
 
 _COMMAND = re.compile(
     r"\boffbook (?=(?:serve|restore|flush|doctor|audit|record|config|token|model|reindex|status|compress"

@@ -14,8 +14,8 @@ from offbook.api.doctor.upkeep import check_backups
 from offbook.log.blobs import BlobFiles
 from offbook.log.sqlite.connection import latest_version, schema_version
 from offbook.log.sqlite.store import SqliteStore
-from offbook.log.verification import verify
-from offbook.model.errors import StoreError
+from offbook.log.verification import LARGE_PART, salvage_told, salvages, verify
+from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.home import Home
 from offbook.model.settings import Settings
 from offbook.model.types import Fault, Scope, now
@@ -25,6 +25,10 @@ MESSAGES_LOOKED_AT = 1_000
 SESSIONS_LOOKED_AT = 20
 CLOCK_TOLERANCE = timedelta(minutes=5)
 SCHEMA_WITH_SUMMARIES = 3
+MENDS = (
+    "`offbook restore` from a backup has all that was there then; without one, stop the provider, and `offbook doctor "
+    "--fix` saves what can be read"
+)
 
 Check = Callable[[], Awaitable[Finding]]
 Told = Callable[[int], None]
@@ -43,7 +47,7 @@ async def check_store(
     try:
         store = SqliteStore(path, read_only=True, snapshot=True)
     except StoreError as error:
-        return [Finding(check="store", level="fail", what=f"{path}: {error.detail}")]
+        return [Finding(check="store", level="fail", what=f"{path}: {error.detail}", mend=MENDS)]
     checks: dict[str, Check] = {
         "schema": lambda: check_schema(store),
         "messages": lambda: check_newest(store, now()),
@@ -67,7 +71,7 @@ async def _finding_of(name: str, check: Check) -> Finding:
     try:
         return await check()
     except StoreError as error:
-        return Finding(check=name, level="fail", what=error.detail, mend="`offbook restore` from a backup")
+        return Finding(check=name, level="fail", what=error.detail, mend=MENDS)
 
 
 async def check_schema(store: SqliteStore) -> Finding:
@@ -114,15 +118,22 @@ async def check_newest(store: SqliteStore, at: datetime) -> Finding:
 
 async def check_large_parts(store: SqliteStore, blobs: BlobFiles) -> Finding:
     """The large parts of the newest messages are there and what they were."""
-    looked_at = 0
+    looked_at, lost = 0, []
     for agent_id in await store.agents():
         for session in await store.sessions(agent_id, limit=SESSIONS_LOOKED_AT):
             scope = Scope(agent_id=agent_id, session_id=session.session_id)
             after = max(0, session.last_seq - MESSAGES_LOOKED_AT)
             for logged in await store.messages(scope, after_seq=after, limit=MESSAGES_LOOKED_AT):
                 for reference in logged.entry.blobs:
-                    await blobs.get(agent_id, reference.sha256)
                     looked_at += 1
+                    try:
+                        await blobs.get(agent_id, reference.sha256)
+                    except StoreCorrupt as error:
+                        lost.append(error.detail)
+    if lost:
+        what = f"large parts of the newest messages that cannot be read back: {len(lost):,} of {looked_at:,}; {lost[0]}"
+        mend = "`offbook restore` from a backup; all else can be read, and says where they are lost"
+        return Finding(check="references", level="fail", what=what, mend=mend)
     return Finding(
         check="references",
         level="ok",
@@ -145,12 +156,14 @@ async def check_integrity(store: SqliteStore) -> Finding:
 async def check_audit(store: SqliteStore, blobs: BlobFiles, progress: Told) -> Finding:
     agents = await store.agents()
     faults = [fault for agent in agents async for fault in verify(store, agent, blobs=blobs, progress=progress)]
-    return _of_faults("audit", faults, "every chain is whole, and all it vouches for")
+    told = [f"; {agent}: {salvage_told(event)}" for agent in agents for event in await salvages(store, agent)]
+    return _of_faults("audit", faults, f"every chain is whole, and all it vouches for{''.join(told)}")
 
 
 def _of_faults(check: str, faults: list[Fault], all_well: str) -> Finding:
     if not faults:
         return Finding(check=check, level="ok", what=all_well)
     shown = "; ".join(fault.what for fault in faults[:FAULTS_SHOWN])
-    mend = "`offbook audit --verify` names every place; `offbook restore` from a backup"
+    is_of_log = not all(fault.what.startswith(LARGE_PART) for fault in faults)
+    mend = f"`offbook audit --verify` names every place; {MENDS if is_of_log else '`offbook restore` from a backup'}"
     return Finding(check=check, level="fail", what=f"faults: {len(faults):,}; {shown}", mend=mend)

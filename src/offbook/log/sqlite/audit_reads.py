@@ -78,7 +78,7 @@ def examined_audit_events(
 ) -> list[AuditEvent | Fault]:
     which, bounds = _events_after(agent_id, None, after_seq, limit, newest_first=False)
     try:
-        return [_event(row) for row in connection.execute(f"SELECT {_EVENT_COLUMNS} {which}", bounds)]
+        return [event_of(row) for row in connection.execute(f"SELECT {_EVENT_COLUMNS} {which}", bounds)]
     except UNREADABLE:
         return [_examined_event_at(connection, agent_id, seq) for seq in _event_seqs(connection, which, bounds)]
 
@@ -115,7 +115,7 @@ def _events_before(
 
 def _found(connection: apsw.Connection, agent_id: str, which: str, bounds: tuple[str | int, ...]) -> list[AuditEvent]:
     try:
-        return [_event(row) for row in connection.execute(f"SELECT {_EVENT_COLUMNS} {which}", bounds)]
+        return [event_of(row) for row in connection.execute(f"SELECT {_EVENT_COLUMNS} {which}", bounds)]
     except UNREADABLE:
         # Which of them it was is not known here.
         return [_event_at(connection, agent_id, seq) for seq in _event_seqs(connection, which, bounds)]
@@ -128,17 +128,17 @@ def _event_seqs(connection: apsw.Connection, which: str, bounds: tuple[str | int
 
 def _event_at(connection: apsw.Connection, agent_id: str, seq: int) -> AuditEvent:
     with reading(f"audit event {seq} of agent {agent_id!r}"):
-        return _event(only_row(connection, _EVENT_AT, (agent_id, seq)))
+        return event_of(only_row(connection, _EVENT_AT, (agent_id, seq)))
 
 
 def _examined_event_at(connection: apsw.Connection, agent_id: str, seq: int) -> AuditEvent | Fault:
     try:
-        return _event(only_row(connection, _EVENT_AT, (agent_id, seq)))
+        return event_of(only_row(connection, _EVENT_AT, (agent_id, seq)))
     except (*UNREADABLE, apsw.CorruptError) as error:
         return Fault(what=unreadable("audit event", error), agent_id=agent_id, seq=seq)
 
 
-def _event(row: tuple[Any, ...]) -> AuditEvent:
+def event_of(row: tuple[Any, ...]) -> AuditEvent:
     (seq, agent, at, verb, actor, session_id, details, previous, hash_) = row
     return AuditEvent(
         seq=seq,

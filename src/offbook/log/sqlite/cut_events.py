@@ -18,7 +18,7 @@ from offbook.log.sqlite.row_ids import place_of
 from offbook.model.lesson import LESSONS_SESSION, Lesson, LessonStatus, lesson_id
 from offbook.model.receipt import ForgottenSpan
 from offbook.model.status import Counts
-from offbook.model.types import AuditDraft, AuditEvent, AuditHead
+from offbook.model.types import SALVAGE, AuditDraft, AuditEvent, AuditHead
 
 EVENTS_AT_A_TIME = 2_000
 MAKES_SUMMARIES = frozenset({"compress", "import"})
@@ -101,7 +101,7 @@ class History:
             self.is_pinning_unclear = True
         elif event.verb == "unlink" and details.get("changed"):
             self.is_unlinked_later = True
-        elif event.verb == "forget" and details.get("spans"):
+        elif event.verb == SALVAGE or (event.verb == "forget" and details.get("spans")):
             self.forgotten_later.append(event)
         if details.get("pins"):
             self.is_pinning_unclear = True
@@ -155,18 +155,20 @@ def _last_since_set_right(connection: apsw.Connection, agent: int, at: int) -> i
 
 
 def forgotten_again(agent_id: str, history: History, erased: dict[str, set[int]]) -> Iterator[AuditEvent]:
-    """The events that say of a message that it was forgotten, at the end of the shorter chain: what was said is gone,
-    and something has to vouch for that. `erased`: of each session the messages that stay, emptied."""
+    """The events that say of a message that it was forgotten or lost, at the end of the shorter chain: what was said is
+    gone, and something has to vouch for that. `erased`: of each session the messages that stay, emptied."""
     head = history.head
     for event in history.forgotten_later:
-        spans = [
-            span
-            for span in msgspec.convert(event.details["spans"], list[ForgottenSpan])
-            if any(span.first_seq <= seq <= span.last_seq for seq in erased.get(span.session_id, ()))
-        ]
-        if not spans:
-            continue
-        details: dict[str, Any] = event.details | {"spans": msgspec.to_builtins(spans)}
+        details: dict[str, Any] = event.details
+        if event.verb != SALVAGE:
+            spans = [
+                span
+                for span in msgspec.convert(event.details["spans"], list[ForgottenSpan])
+                if any(span.first_seq <= seq <= span.last_seq for seq in erased.get(span.session_id, ()))
+            ]
+            if not spans:
+                continue
+            details = details | {"spans": msgspec.to_builtins(spans)}
         draft = AuditDraft(verb=event.verb, actor=event.actor, session_id=event.session_id, details=details)
         again = seal(agent_id, draft, head, moment(max(history.head_at, micros(event.at))))
         head = AuditHead(seq=again.seq, hash=again.hash)

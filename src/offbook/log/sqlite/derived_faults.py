@@ -109,14 +109,14 @@ def tables(connection: apsw.Connection) -> list[str]:
 def page(connection: apsw.Connection, table: str, after: int) -> Page:
     kind = KINDS[table]
     numbers = [int(number) for (number,) in connection.execute(kind.numbers, (after, ROWS_AT_A_TIME))]
-    found = [_fault(connection, table, number) for number in numbers]
+    found = [fault_at(connection, table, number) for number in numbers]
     return Page(
         faults=[fault for fault in found if fault is not None],
         through=numbers[-1] if len(numbers) == ROWS_AT_A_TIME else None,
     )
 
 
-def _fault(connection: apsw.Connection, table: str, number: int) -> Fault | None:
+def fault_at(connection: apsw.Connection, table: str, number: int) -> Fault | None:
     kind = KINDS[table]
     what, agent_id, session_id = f"row {number} of {table}", None, None
     try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-import msgspec
 import structlog
 
+from offbook.log.reading import with_parts
 from offbook.log.store import Blobs, Store
 from offbook.model.errors import StoreCorrupt
-from offbook.model.large_parts import internalise
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.memory_entry import Arrivals, PlacedMessage
 from offbook.model.types import Fault, LoggedMessage, Message, Scope
@@ -113,16 +112,11 @@ class LogPages:
             return [each if isinstance(each, Fault) else each.logged for each in found]
 
     async def _whole(self, agent_id: str, logged: LoggedMessage) -> Message | None:
-        """With those of its texts that lie outside the log and are small; where they are damaged, without."""
+        """With those of its texts that lie outside the log and are small."""
         small = [ref for ref in logged.entry.blobs if not ref.is_binary and ref.bytes <= LARGEST_INLINE_BYTES]
         if not small:
             return None
-        try:
-            data = {ref.sha256: await self._blobs.get(agent_id, ref.sha256) for ref in small}
-        except StoreCorrupt:
-            return None
-        message = logged.message
-        return msgspec.structs.replace(message, content=internalise(message.content, small, data))
+        return (await with_parts(self._blobs, agent_id, logged, small))[0]
 
 
 def _turns(messages: Sequence[PlacedMessage]) -> list[Turn | None]:

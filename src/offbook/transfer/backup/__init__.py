@@ -27,6 +27,7 @@ from offbook.transfer.backup.rotation import (
     note_backup,
     rotate,
 )
+from offbook.transfer.backup.salvaging import damage, salvage_folder
 
 __all__ = [
     "ArchivedAgent",
@@ -40,6 +41,7 @@ __all__ = [
     "UnfinishedRestore",
     "blob_references",
     "check_archive",
+    "damage",
     "default_name",
     "erase_in_backup",
     "finishing_command",
@@ -52,5 +54,6 @@ __all__ = [
     "restore",
     "resume",
     "rotate",
+    "salvage_folder",
     "write_backup",
 ]

@@ -28,7 +28,7 @@ from offbook.model.types import AuditDraft, Scope, now
 from offbook.projections.base import Erased, Removal, Says
 from offbook.transfer.backup.archive import BLOBS, DATABASE, Manifest, check_archive, disk_errors, pack
 from offbook.transfer.backup.making import described, in_thread, left_behind, publish, remove_abandoned, working_folder
-from offbook.transfer.backup.restoring import ASIDE, UNPACKED
+from offbook.transfer.backup.restoring import ASIDE, DAMAGED, UNPACKED
 from offbook.transfer.backup.rotation import KnownBackup, known_backups
 
 # ── Taking something out of a backup that was made before: unpacked, changed, packed and check ──
@@ -177,6 +177,7 @@ class Backups:
         return [
             *(f"the backup {one.path}, which is not there now" for one in away),
             *(f"the backup {one.path}, which cannot be read: {one.trouble}" for one in known if one.trouble),
+            *(f"the damaged log in {path}: remove it" for path in sorted(self._home.folder.glob(f"{DAMAGED}*"))),
         ]
 
     async def _forget(self, erased: Erased) -> int:

@@ -245,15 +245,18 @@ async def described(copy: Path, blobs: BlobFiles) -> Manifest:
                 missing.append(name)
             else:
                 files.append(ArchivedFile(name=name, sha256=digest, bytes=size))
-        agents = [await _agent(store, agent_id) for agent_id in await store.agents()]
+        return await manifest_of(store, files, missing)
     finally:
         await store.close()
+
+
+async def manifest_of(store: SqliteStore, files: list[ArchivedFile], missing: list[str]) -> Manifest:
     return Manifest(
         format=FORMAT,
         offbook_version=VERSION,
-        schema_version=_schema_of(copy),
+        schema_version=_schema_of(store.path),
         created_at=now(),
-        agents=agents,
+        agents=[await _agent(store, agent_id) for agent_id in await store.agents()],
         files=files,
         missing=missing,
     )

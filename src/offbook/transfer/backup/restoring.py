@@ -41,6 +41,8 @@ HEAD = head_path(Path(DATABASE)).name
 DATA = (f"{DATABASE}-wal", f"{DATABASE}-shm", HEAD, DATABASE, BLOBS)
 ASIDE = "before-restore-"
 """The folder that takes what was there before."""
+DAMAGED = "damaged-"
+"""The same for a damaged log that was salvaged."""
 INCOMING = (BLOBS, DATABASE)
 """The log last: it must never refer to what is not there."""
 
@@ -82,12 +84,20 @@ def data_of(home: Home) -> list[str]:
 def move(home: Home, unpacked: Path, manifest: Manifest) -> Path | None:
     """Put what was unpacked in place. Returns where the old data is now; on an error all is as it was."""
     _checkpoint(home.database)
+    return exchange(home, unpacked, manifest, aside_name(ASIDE), data_of(home))
+
+
+def aside_name(beginning: str) -> str:
+    return f"{beginning}{now().astimezone():%Y%m%d-%H%M%S-%f}"
+
+
+def exchange(home: Home, unpacked: Path, manifest: Manifest, aside: str, kept: list[str]) -> Path | None:
     moving = Moving(
         manifest=msgspec.structs.replace(manifest, files=[]),
         unpacked=unpacked.name,
         incoming=[name for name in INCOMING if (unpacked / name).exists()],
-        aside=f"{ASIDE}{now().astimezone():%Y%m%d-%H%M%S-%f}",
-        kept=data_of(home),
+        aside=aside,
+        kept=kept,
     )
     for folder in [unpacked, *(path for path in unpacked.rglob("*") if path.is_dir())]:
         sync_folder(folder)

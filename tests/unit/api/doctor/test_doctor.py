@@ -542,4 +542,4 @@ async def test_it_looks_beside_writes_without_false_alarms(home: Home) -> None:
 
 
 def test_the_names_it_offers() -> None:
-    assert doctor.__all__ == ["Finding", "Level", "examine", "fix"]
+    assert doctor.__all__ == ["Finding", "Level", "examine", "fix", "mend_log"]
