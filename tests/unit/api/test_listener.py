@@ -14,13 +14,14 @@ import pytest
 import uvloop
 
 from offbook.api import listener as listening
-from offbook.api.listener import BODY_WORTH_ASKING, MOST_PIPELINED, Connection, Listener
+from offbook.api.listener import BODY_WORTH_ASKING, MOST_PIPELINED, BodyBudget, Connection, Listener
 from offbook.api.messages import Answer, Request
 from offbook.model.errors import Forbidden
 from offbook.model.http1 import MAX_HEAD_BYTES
 
 LIMIT = 100_000
 LARGE = 1_000_000
+ROOM = 10 * LARGE
 
 # The hook that is to replace the fixture `event_loop_policy` would hold for other files too.
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
@@ -113,7 +114,7 @@ def brief_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
 async def served() -> AsyncIterator[Served]:
     opened = socket.create_server(("127.0.0.1", 0))
     opened.setblocking(False)
-    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=30)
+    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=30, bodies=BodyBudget(ROOM))
     await listener.start(opened)
     yield Served(listener, opened.getsockname()[1])
     await listener.close(1)
@@ -259,7 +260,7 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(served: Served) -> 
 async def test_silent_connections_are_closed() -> None:
     opened = socket.create_server(("127.0.0.1", 0))
     opened.setblocking(False)
-    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=0.0)
+    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=0.0, bodies=BodyBudget(ROOM))
     await listener.start(opened)
     reader, writer = await asyncio.open_connection("127.0.0.1", opened.getsockname()[1])
     await until(lambda: listener.connections)
