@@ -27,7 +27,7 @@ _MARKS = (b",", b"[", b"{")
 
 class _LargeMessage(Message, frozen=True):
     content: msgspec.Raw  # type: ignore[assignment]
-    meta: msgspec.Raw | None = None  # type: ignore[assignment]
+    meta: msgspec.Raw = msgspec.Raw(b"null")  # type: ignore[assignment]
 
 
 class _LargeOnMessage(OnMessage, frozen=True):
@@ -100,12 +100,11 @@ def _read(large: _LargeMessage) -> tuple[Message, int]:
         fields["content"], values = compact.decode(), 0
     else:
         fields["content"] = _content.decode(compact)
-    if large.meta is not None:
-        of_meta = values_in(bytes(large.meta))
-        if of_meta > MOST_VALUES:
-            raise _too_many()
-        fields["meta"], values = _meta.decode(large.meta), values + of_meta
-    return Message(**fields), values
+    of_meta = values_in(bytes(large.meta))
+    if of_meta > MOST_VALUES:
+        raise _too_many()
+    fields["meta"] = _meta.decode(large.meta)
+    return Message(**fields), values + of_meta
 
 
 def _too_many() -> TooLarge:

@@ -51,8 +51,8 @@ class BodyBudget:
         self.held_bytes = 0
 
     def check(self, more_bytes: int, body_bytes: int, own_bytes: int) -> None:
-        """Refuse `more_bytes` of a body of `body_bytes` where there is no room. Who holds all there is, `own_bytes`, may
-        go on: to send it again later would not help."""
+        """Refuse `more_bytes` of a body of `body_bytes` where there is no room. Who holds all that is held,
+        `own_bytes`, may go on: to send it again later would not help."""
         room_bytes = self._max_bytes * (1 if body_bytes <= BODY_WORTH_ASKING else 1 - SMALL_SHARE)
         if self.held_bytes > own_bytes and self.held_bytes + more_bytes > room_bytes:
             raise StoreBusy(

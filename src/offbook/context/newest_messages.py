@@ -77,7 +77,7 @@ async def read_piece(log: LogReader, scope: Scope, logged: LoggedMessage, max_ch
     whole: Message | None = None
     is_shown_whole = sum(reference.chars for reference in references) <= max_chars
     if references and is_shown_whole and not any(reference.is_binary for reference in references):
-        # Where it is damaged, the stand-in says what is meant; the log itself, `doctor` and `audit --verify` tell of it.
+        # Where it is damaged the stand-in says what is meant; the log itself, `doctor` and `audit --verify` tell of it.
         with suppress(StoreCorrupt):
             whole = await log.whole(scope, logged)
     if is_heavy([whole or logged.message]):

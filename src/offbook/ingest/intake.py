@@ -66,21 +66,20 @@ def is_heavy(messages: Sequence[Message]) -> bool:
     """Whether reading them would hold up others: by all their texts, and by how many pieces they are in."""
     left = LARGE_BYTES
     for message in messages:
-        left -= _weight((message.content, message.meta), left)
+        left -= _weight([message.content, message.meta], left)
         if left <= 0:
             return True
     return len(messages) > MANY_MESSAGES
 
 
-def _weight(value: Any, most: int) -> int:
+def _weight(waiting: list[Any], most: int) -> int:
     """Of texts about their bytes; no more is looked at than it takes to know that it is `most`."""
     weight = 0
-    waiting = [value]
     while waiting and weight < most:
         item = waiting.pop()
         if isinstance(item, str):
             weight += len(item) if item.isascii() else WIDE_BYTES * len(item)
-        elif isinstance(item, dict | list | tuple):
+        elif isinstance(item, dict | list):
             weight += VALUE_BYTES * len(item)
             if weight < most:
                 waiting.extend(item.values() if isinstance(item, dict) else item)

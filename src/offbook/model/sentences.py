@@ -11,7 +11,7 @@ MOST_CHARS = 32_000
 LONGEST_CHARS = 600
 """A longer sentence is cut between words: nobody says that much in one breath."""
 
-# Blanks before a line's end are tried once, from their first: a text of nothing but blanks takes no longer than another.
+# Blanks before a line's end are tried once, from their first: a text of nothing but blanks takes no longer than others.
 _END = re.compile(r"(?<=[.!?…؟।])[\"'”’»)\]]*+\s++|(?<=[。！？])[\"”’」』)]*+\s*+|(?<![^\S\n])\s*\n\s*+")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"“])(?:[^\W\d_]|\d{1,2}|Mrs?|Ms|Dr|Prof|St|Nr|No|Sra?|Sig|bzw|ca|etc|vs|Inc|Ltd|Mme|approx|max|min|usw|evtl|ggf|"

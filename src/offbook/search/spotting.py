@@ -106,9 +106,7 @@ _HOST_BLOCKS = (
     "recalled-memory memory-context"
 )
 _HOST_BLOCK = re.compile(rf"<({'|'.join(_HOST_BLOCKS.split())})\b[^<>]{{0,200}}>", re.IGNORECASE | re.ASCII)
-_END_OF_HOST_BLOCK = {
-    name: re.compile(rf"</{name}\s*+>", re.IGNORECASE | re.ASCII) for name in _HOST_BLOCKS.split()
-}
+_END_OF_HOST_BLOCK = {name: re.compile(rf"</{name}\s*+>", re.IGNORECASE | re.ASCII) for name in _HOST_BLOCKS.split()}
 _TAG = re.compile(r"(?:</|(?<!\w)<)[A-Za-z][\w:.-]{0,40}(?:\s[^<>\n]{0,300})?/?>")
 
 
