@@ -19,7 +19,7 @@ import structlog
 
 from offbook.api.embedded import open_parts
 from offbook.api.http import HttpSurface
-from offbook.api.listener import Listener
+from offbook.api.listener import BodyBudget, Listener
 from offbook.api.memory import Memory
 from offbook.api.metrics import Metrics
 from offbook.api.refusals import RefusalLog
@@ -120,6 +120,7 @@ class _Listeners:
         )
         self._tokens = TokenBook(home)
         self._refusals = RefusalLog()
+        self._bodies = BodyBudget(settings.server.max_buffered_bytes)
         self._listeners: list[Listener] = []
 
     async def start(self) -> Address:
@@ -155,6 +156,7 @@ class _Listeners:
             max_body_bytes=settings.max_request_bytes,
             keep_alive_seconds=settings.keep_alive_seconds,
             refused=surface.refused,
+            bodies=self._bodies,
         )
         self._listeners.append(listener)
         await listener.start(opened, None if is_socket else tls_context(settings.tls_cert, settings.tls_key))

@@ -8,7 +8,7 @@ from typing import Any
 
 from offbook.api.fields import LONGEST_WAIT_SECONDS
 from offbook.api.followers import Followers
-from offbook.ingest.intake import HEAVY_CHARS
+from offbook.ingest.fair_threads import LARGE_BYTES
 from offbook.ingest.redaction import redact_text
 from offbook.log.store import Store
 from offbook.model.errors import NotFound
@@ -40,7 +40,7 @@ class HostJobs:
     async def complete(
         self, agent_id: str, job_id: str, text: str, *, usage: Usage | None = None, by: Caller = EMBEDDED
     ) -> None:
-        said, _ = await asyncio.to_thread(redact_text, text) if len(text) > HEAVY_CHARS else redact_text(text)
+        said, _ = await asyncio.to_thread(redact_text, text) if len(text) > LARGE_BYTES else redact_text(text)
         if not self._host.complete(agent_id, job_id, said, usage):
             raise NotFound(f"there is no job {job_id!r} to complete: it was given to somebody else, or given up")
         await self._record(agent_id, "jobs/complete", by, {"job": job_id, "chars": len(text)})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ from offbook.api.metrics import CONTENT_TYPE, Metrics
 from offbook.api.openapi import openapi_document
 from offbook.api.refusals import RefusalLog
 from offbook.api.verbs import VERBS, Verb
+from offbook.ingest.fair_threads import LARGE_BYTES, FairThreads
 from offbook.model import origins
 from offbook.model.errors import Forbidden, OffbookError, UnknownVerb, WrongMethod
 from offbook.model.types import Caller, Receipt
@@ -54,6 +56,7 @@ class HttpSurface:
         self._is_socket = is_socket
         self._allowed_hosts = allowed_hosts
         self._refusals = refusals or RefusalLog()
+        self._threads = FairThreads("offbook-decode")
 
     async def __call__(self, request: Request) -> Answer:
         started = time.perf_counter()
@@ -94,8 +97,12 @@ class HttpSurface:
         if method != "POST" and not (verb == "ping" and method == "GET"):
             raise WrongMethod(f"{method} {path}: use POST with a JSON body")
         body = b"" if method == "GET" else request.body
-        answer = await self._perform(asked, wire.decode_request(verb, body), call)
+        answer = await self._perform(asked, await self._decoded(verb, body), call)
         return Answer(200, wire.encode_answer(answer))
+
+    async def _decoded(self, verb: str, body: bytes) -> Any:
+        decode = partial(wire.decode_request, verb, body)
+        return decode() if len(body) < LARGE_BYTES else await self._threads.run(wire.owner_hint(body), decode)
 
     async def _over_mcp(self, call: Call) -> Answer:
         """The Model Context Protocol: whatever a tool asks comes through the same verbs, for the same caller."""

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from offbook.api.messages import Answer, Request, problem_answer
-from offbook.model.errors import InvalidInput, OffbookError, WrongMethod
+from offbook.model.errors import InvalidInput, OffbookError, StoreBusy, WrongMethod
 from offbook.model.http1 import CONTINUE, Head, RequestParser, path_of, status_line
 
 MOST_PIPELINED = 32
@@ -33,11 +33,32 @@ SLOWEST_BYTES_PER_SECOND = 16_384
 BODY_WORTH_ASKING = 65_536
 """A body larger than this is read only after its head was admitted: a stranger cannot make us hold it."""
 
+SMALL_SHARE = 1 / 8
+"""Of the room for bodies: kept for those up to `BODY_WORTH_ASKING`, so that large ones do not keep them out."""
+
 REMEDY = "send fewer messages at a time, or raise `server.maxRequestBytes`"
 
 NOTHING = memoryview(b"")
 Handler = Callable[[Request], Awaitable[Answer]]
 Admit = Callable[[Request], object]
+
+
+class BodyBudget:
+    """What the bodies of all requests that are not answered yet may take, over every connection."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self.held_bytes = 0
+
+    def check(self, more_bytes: int, body_bytes: int, own_bytes: int) -> None:
+        """Refuse `more_bytes` of a body of `body_bytes` where there is no room. Who holds all that is held,
+        `own_bytes`, may go on: to send it again later would not help."""
+        room_bytes = self._max_bytes * (1 if body_bytes <= BODY_WORTH_ASKING else 1 - SMALL_SHARE)
+        if self.held_bytes > own_bytes and self.held_bytes + more_bytes > room_bytes:
+            raise StoreBusy(
+                f"requests that are being read take {self.held_bytes:,} bytes already: send it again in a moment, "
+                "or raise `server.maxBufferedBytes`"
+            )
 
 
 class Listener:
@@ -50,6 +71,7 @@ class Listener:
         *,
         max_body_bytes: int,
         keep_alive_seconds: float,
+        bodies: BodyBudget,
         refused: Callable[[OffbookError], None] = lambda error: None,
     ) -> None:
         """`refused` is told of what never became a whole request."""
@@ -57,6 +79,7 @@ class Listener:
         self.admit = admit
         self.refused = refused
         self.max_body_bytes = max_body_bytes
+        self.bodies = bodies
         self.connections: set[Connection] = set()
         self.is_closing = False
         self._keep_alive_seconds = keep_alive_seconds
@@ -109,6 +132,7 @@ class Connection(asyncio.Protocol):
         self._unread = NOTHING
         self._waiting: deque[tuple[Request | OffbookError, bool]] = deque()
         self._waiting_bytes = 0
+        self._coming_bytes = self._held_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._idle_since = self._loop.time()
         self._begun_at: float | None = None
@@ -125,6 +149,7 @@ class Connection(asyncio.Protocol):
         self._listener.left(self)
         self._transport, self._is_over = None, True
         self._waiting.clear()
+        self._let_go(self._held_bytes)
         if self._task is not None:
             self._task.cancel()
 
@@ -179,11 +204,18 @@ class Connection(asyncio.Protocol):
             raise WrongMethod("CONNECT: this is no proxy, use POST with a JSON body")
         if head.is_chunked or (head.length or 0) > BODY_WORTH_ASKING:
             self._listener.admit(_request(head, b""))
+            self._listener.bodies.check(head.length or 0, head.length or 0, self._held_bytes)
         if head.expects_continue and self._transport is not None:
             self._transport.write(CONTINUE)
 
+    def body_received(self, size_bytes: int) -> None:
+        self._listener.bodies.check(size_bytes, self._coming_bytes + size_bytes, self._held_bytes)
+        self._coming_bytes += size_bytes
+        self._held_bytes += size_bytes
+        self._listener.bodies.held_bytes += size_bytes
+
     def request_received(self, head: Head, body: bytes) -> None:
-        self._begun_at = None
+        self._begun_at, self._coming_bytes = None, 0
         self._waiting.append((_request(head, body), head.keeps_alive))
         self._waiting_bytes += len(body)
         self._go_on()
@@ -212,6 +244,7 @@ class Connection(asyncio.Protocol):
             raise
         finally:
             self._task = None
+            self._let_go(len(request.body) if isinstance(request, Request) else 0)
             self._idle_since = self._loop.time()
             self._go_on()
             self._read_on()
@@ -238,8 +271,16 @@ class Connection(asyncio.Protocol):
         """Answer what came before, then say why, then go."""
         self._is_over, self._begun_at = True, None
         self._listener.refused(error)
+        self._let_go(self._coming_bytes)
+        self._parser.drop_body()
         self._waiting.append((error, False))
         self._go_on()
+
+    def _let_go(self, body_bytes: int) -> None:
+        """Of bodies that are answered, or that nobody waits for any more."""
+        body_bytes = min(body_bytes, self._held_bytes)
+        self._held_bytes -= body_bytes
+        self._listener.bodies.held_bytes -= body_bytes
 
     # ── stopping ──
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from offbook.api.wire import encode_answer
-from offbook.model.errors import OffbookError, Unauthorized
+from offbook.model.errors import OffbookError, StoreBusy, Unauthorized
 
 JSON = b"application/json"
 PROBLEM_JSON = b"application/problem+json"
+RETRY_AFTER_SECONDS = 1
+"""Of who is told that we are busy."""
 
 
 class Request(NamedTuple):
@@ -34,4 +36,6 @@ class Answer(NamedTuple):
 def problem_answer(error: OffbookError, extra_headers: bytes = b"") -> Answer:
     if isinstance(error, Unauthorized):  # RFC 9110 asks for it
         extra_headers += b"www-authenticate: Bearer\r\n"
+    if isinstance(error, StoreBusy):
+        extra_headers += b"retry-after: %d\r\n" % RETRY_AFTER_SECONDS
     return Answer(error.status, encode_answer(error.problem()), PROBLEM_JSON, extra_headers)

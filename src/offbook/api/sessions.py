@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -180,7 +181,7 @@ class SessionService:
 
     async def post_compaction(self, scope: Scope, new_context: Any = None, *, by: Caller = EMBEDDED) -> None:
         """Note that the host compacted by itself, and what it went on with."""
-        encoded = msgspec.json.encode(new_context)
+        encoded = await asyncio.to_thread(msgspec.json.encode, new_context)
         details = {} if new_context is None else {"bytes": len(encoded), "sha256": sha256(encoded).hexdigest()}
         if not self._is_on(scope):
             await self._record(scope, "hooks/post-compaction", by, {**details, **OFF})

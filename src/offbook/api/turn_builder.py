@@ -22,7 +22,7 @@ from offbook.context.handover import LastTime, handover, handover_reason, sessio
 from offbook.context.intent import RetrievalBudget, intent_of, retrieval_budget_for
 from offbook.context.recall_section import ContinuityLine, Ranked, RecallSection, recall_section
 from offbook.context.session_notes import SwapSize, Thread, thread_of
-from offbook.ingest.intake import HEAVY_CHARS
+from offbook.ingest.fair_threads import LARGE_BYTES
 from offbook.ingest.scope import checked_text
 from offbook.log.store import Blobs, Store
 from offbook.model.deadline import Deadline
@@ -154,7 +154,7 @@ class TurnBuilder:
             said = self._recall_service.redacted(scope.agent_id, prompt)
             return said, read_query(said)
 
-        return await asyncio.to_thread(read) if len(prompt) > HEAVY_CHARS else read()
+        return await asyncio.to_thread(read) if len(prompt) > LARGE_BYTES else read()
 
     def _note_window(self, turn_request: TurnRequest, context_window: int | None) -> None:
         """A host that says how full its window is has slot B made ready in time (D17)."""

@@ -9,10 +9,11 @@ from functools import partial
 from typing import TypeVar
 
 from offbook.context.tail import Piece, piece_of
+from offbook.ingest.intake import is_heavy
 from offbook.log.reading import LogReader
 from offbook.log.store import Store
 from offbook.model.errors import StoreCorrupt
-from offbook.model.types import LoggedMessage, Scope
+from offbook.model.types import LoggedMessage, Message, Scope
 
 TAIL_PAGES = (16, 64, 256)
 """How many messages are read at a time, newest first: few for a small context, more as it grows."""
@@ -72,11 +73,13 @@ class NewestMessages:
 async def read_piece(log: LogReader, scope: Scope, logged: LoggedMessage, max_chars: int) -> Piece:
     """A message with its large texts put back where they could fit; images stay references."""
     references = logged.entry.blobs
-    if not references or sum(reference.chars for reference in references) > max_chars:
-        return piece_of(logged)
-    if any(reference.is_binary for reference in references):
-        return piece_of(logged)
-    return piece_of(logged, await log.whole(scope, logged))
+    whole: Message | None = None
+    is_shown_whole = sum(reference.chars for reference in references) <= max_chars
+    if references and is_shown_whole and not any(reference.is_binary for reference in references):
+        whole = await log.whole(scope, logged)
+    if is_heavy([whole or logged.message]):
+        return await asyncio.to_thread(piece_of, logged, whole)
+    return piece_of(logged, whole)
 
 
 async def aside(pieces: int, work: Callable[[], T]) -> T:

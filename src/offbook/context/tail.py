@@ -20,7 +20,7 @@ from offbook.model.types import LoggedMessage, Message, Value
 SEPARATOR = "\n\n"
 _BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 _LABEL = re.compile(
-    rf"((?:^|[{_BREAKS}])[ \t]*)(user|assistant|system|tool)(?=[ \t]*(?:\([^{_BREAKS})]{{0,200}}\))?[ \t]*:)",
+    rf"((?:^|[{_BREAKS}])[ \t]*)(user|assistant|system|tool)(?=[ \t]*+(?:\([^{_BREAKS})]{{0,200}}+\))?[ \t]*+:)",
     re.IGNORECASE,
 )
 """How a message begins in a context's text: words that begin a line of another message so are no message."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -28,6 +28,8 @@ SHOWN = "[memory shown by Offbook]"
 """What is left of a message that held nothing but what we had injected."""
 MARK_HEX_DIGITS = 16
 """64 bits: nobody tries 2^63 messages on one installation."""
+PIECE_CHARS = 65_536
+"""Of a body that is signed, read at a time: its words, all at once, would take many times its room."""
 
 _TAG = re.compile(r"<(?P<end>/?)offbook-(?P<kind>memory|recall)(?:\s+mark\s*=\s*\"(?P<mark>[0-9a-f]{16})\")?\s*>")
 # What a reader does not see between letters: spaces, soft hyphens, joiners, marks of direction, variation selectors.
@@ -61,10 +63,7 @@ def strip_frames(text: str, key: bytes) -> tuple[str, int]:
             count += 1
     if not count:
         return text, 0
-    rest = kept[0]
-    for piece in (*kept[1:], text[end_of_last:]):
-        rest = _joined(rest, piece)
-    return rest, count
+    return _joined([*kept, text[end_of_last:]]), count
 
 
 def strip_message(message: Message, key: bytes) -> tuple[Message, int]:
@@ -138,19 +137,40 @@ def _framed(text: str) -> Iterator[tuple[int, int, str, str, str]]:
 
 def _mark(kind: str, body: str, key: bytes) -> str:
     # Hosts wrap, indent and trim; what whitespace there was is not part of what is signed.
-    signed = f"{kind}\n{' '.join(body.split())}".encode("utf-8", "surrogatepass")
-    return hmac.digest(key, signed, "sha256").hex()[:MARK_HEX_DIGITS]
+    signing = hmac.new(key, f"{kind}\n".encode(), "sha256")
+    is_begun = is_apart = False
+    for start in range(0, len(body), PIECE_CHARS):
+        piece = body[start : start + PIECE_CHARS]
+        words = " ".join(piece.split())
+        is_apart = is_apart or piece[0].isspace()
+        if words:
+            blank = " " if is_begun and is_apart else ""
+            signing.update(f"{blank}{words}".encode("utf-8", "surrogatepass"))
+            is_begun, is_apart = True, piece[-1].isspace()
+    return signing.hexdigest()[:MARK_HEX_DIGITS]
 
 
-def _joined(before: str, after: str) -> str:
-    """Two texts a frame stood between, without the empty lines that set it apart."""
-    head, tail = before.rstrip(), after.lstrip()
-    gap_before, gap_after = before[len(head) :], after[: len(after) - len(tail)]
-    # What belongs to the last line before and to the first line after, an indent say, is not ours to tidy.
-    before = head + gap_before.replace("\r\n", "\n").partition("\n")[0]
-    after = gap_after.rpartition("\n")[2] + tail
-    is_apart = "\n" in gap_before or "\n" in gap_after
-    return f"{before}\n\n{after}" if is_apart and head and tail else before + after
+def _joined(pieces: Sequence[str]) -> str:
+    """Texts that frames stood between, without the empty lines that set those apart.
+
+    What belongs to the last line before a frame and to the first line after it, an indent say, is not ours to tidy.
+    """
+    joined: list[str] = []
+    has_text = is_line_ended = False
+    for at, piece in enumerate(pieces):
+        text = piece.lstrip() if at else piece
+        if at:
+            blanks = piece[: len(piece) - len(text)]
+            is_apart = bool(text) and has_text and (is_line_ended or "\n" in blanks)
+            joined += ("\n\n" if is_apart else "", blanks.rpartition("\n")[2])
+        if at == len(pieces) - 1:
+            joined.append(text)
+            break
+        head = text.rstrip()
+        blanks = text[len(head) :]
+        joined += (head, blanks.replace("\r\n", "\n").partition("\n")[0])
+        has_text, is_line_ended = has_text or bool(head), "\n" in blanks
+    return "".join(joined)
 
 
 def _strip_block(block: Block, key: bytes) -> tuple[Block | None, int]:

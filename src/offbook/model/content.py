@@ -68,19 +68,21 @@ _DIALECT = frozenset(
 )
 """Keys of the blocks themselves: nobody said them."""
 
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?[^,]{0,200},")
+_DATA_URL = re.compile(r"data:([\w.+-]{1,100}+/[\w.+-]{1,100}+)?[^,]{0,200}+,")
 # Payloads come in the standard alphabet, which has neither the `_` nor the `-` of a token; signatures in both.
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*+={0,2}[\r\n]*")
 _BASE64_OR_URL_SAFE = re.compile(r"[A-Za-z0-9+/_\r\n-]*+={0,2}[\r\n]*")
+_HOLDS_STRINGS = (str, dict, list)
 BINARY_STAND_IN = re.compile(r"\[(?:([^\s\],]+), )?([\d,]+) bytes kept outside the log, sha256 ")
 _OUTSIDE = " kept outside the log, sha256 "
 LOST_PART = ", lost: its file is missing or damaged"
 """Said in a stand-in of what cannot be put back."""
-# Bounded, since it is looked for in texts of any kind.
 _STAND_IN = re.compile(
-    r"\[(?:[^\s\],]{1,200}, )?[\d,]{1,20} (?:bytes|characters) kept outside the log, sha256 [0-9a-f]{12}…"
+    r"\[(?:[\w.+/-]{1,201}+, )?[\d,]{1,20}+ (?:bytes|characters) kept outside the log, sha256 [0-9a-f]{12}…"
     rf"(?:{LOST_PART})?\](?: The beginning:)?"
 )
+LONGEST_LABEL_CHARS = 230
+"""Of a stand-in, before the words that all of them have."""
 
 
 def text_of(content: Content) -> str:
@@ -96,7 +98,17 @@ def own_text(content: Content) -> str:
 
 
 def without_stand_ins(text: str) -> str:
-    return _STAND_IN.sub("", text) if _OUTSIDE in text else text
+    kept: list[str] = []
+    end_of_last = 0
+    at = text.find(_OUTSIDE)
+    while at >= 0:
+        start = text.rfind("[", max(end_of_last, at - LONGEST_LABEL_CHARS), at)
+        stand_in = _STAND_IN.match(text, start) if start >= 0 else None
+        if stand_in is not None:
+            kept.append(text[end_of_last:start])
+            end_of_last = stand_in.end()
+        at = text.find(_OUTSIDE, max(end_of_last, at + 1))
+    return "".join((*kept, text[end_of_last:])) if kept else text
 
 
 def block_text(block: Block) -> str | None:
@@ -240,9 +252,10 @@ def strings(value: Any) -> Iterator[tuple[Path, str]]:
         if isinstance(item, str):
             yield path, item
         elif isinstance(item, dict):
-            waiting.extend(((*path, key), item[key]) for key in reversed(item))
+            waiting.extend(((*path, key), item[key]) for key in reversed(item) if isinstance(item[key], _HOLDS_STRINGS))
         elif isinstance(item, list):
-            waiting.extend(((*path, index), item[index]) for index in range(len(item) - 1, -1, -1))
+            places = range(len(item) - 1, -1, -1)
+            waiting.extend(((*path, at), item[at]) for at in places if isinstance(item[at], _HOLDS_STRINGS))
 
 
 def said_in(value: Any, *, is_beside: bool = False) -> Iterator[str]:

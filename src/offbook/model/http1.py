@@ -122,6 +122,9 @@ class RequestReceiver(Protocol):
     def head_received(self, head: Head) -> None:
         """Before its body is read. Refuses by raising an OffbookError."""
 
+    def body_received(self, size_bytes: int) -> None:
+        """As much more of its body has come. Refuses as above."""
+
     def request_received(self, head: Head, body: bytes) -> None: ...
 
 
@@ -141,6 +144,10 @@ class RequestParser(_Parser):
     def body_bytes(self) -> int | None:
         """How much of the body has come. None until its head is there."""
         return None if self.head is None else len(self._body)
+
+    def drop_body(self) -> None:
+        """What has come of it is for nobody."""
+        self._body = bytearray()
 
     def feed(self, data: memoryview) -> None:
         """Raises the receiver's refusal, or InvalidInput, or TooLarge. Nothing can be read behind that."""
@@ -187,8 +194,12 @@ class RequestParser(_Parser):
 
     def on_body(self, body: bytes) -> None:
         self._framing_bytes = 0
+        self._check_size(len(self._body) + len(body))
+        try:
+            self._receiver.body_received(len(body))
+        except OffbookError as error:
+            self._refuse(error)
         self._body += body
-        self._check_size(len(self._body))
 
     def on_message_complete(self) -> None:
         if self.head is None:  # an offer, as above

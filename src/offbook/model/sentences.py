@@ -11,7 +11,8 @@ MOST_CHARS = 32_000
 LONGEST_CHARS = 600
 """A longer sentence is cut between words: nobody says that much in one breath."""
 
-_END = re.compile(r"(?<=[.!?…؟।])[\"'”’»)\]]*\s+|(?<=[。！？])[\"”’」』)]*\s*|\s*\n\s*")
+# Blanks before a line's end are tried once, from their first: a text of nothing but blanks takes no longer than others.
+_END = re.compile(r"(?<=[.!?…؟।])[\"'”’»)\]]*+\s++|(?<=[。！？])[\"”’」』)]*+\s*+|(?<![^\S\n])\s*\n\s*+")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"“])(?:[^\W\d_]|\d{1,2}|Mrs?|Ms|Dr|Prof|St|Nr|No|Sra?|Sig|bzw|ca|etc|vs|Inc|Ltd|Mme|approx|max|min|usw|evtl|ggf|"
     r"Jan|Feb|Aug|Sept|Oct|Nov|Dec|cf|[^\W\d_]\.\s?[^\W\d_]|p\.\s?ej)\.$",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 from zlib import crc32
 
 from offbook.model.sentences import Sentence
@@ -24,7 +25,25 @@ _TOKEN = re.compile(
 )
 
 
-def features(message: Sequence[Sentence], at: int, *, is_user: bool) -> list[int]:
+class Surroundings(NamedTuple):
+    """What is the same for every sentence of a message, found out once."""
+
+    lead: list[str]
+    has_list: bool
+    first_colon: int
+    """The first sentence that ends with one."""
+
+
+def surroundings(message: Sequence[Sentence]) -> Surroundings:
+    colons = (at for at, each in enumerate(message) if each.text.endswith((":", "：")))
+    return Surroundings(
+        lead=[f"lead {word}" for word in words_of(message[0].text)[:LEAD_WORDS]],
+        has_list=any(each.is_listed for each in message),
+        first_colon=next(colons, len(message)),
+    )
+
+
+def features(message: Sequence[Sentence], at: int, around: Surroundings, *, is_user: bool) -> list[int]:
     """Rows of the table for one sentence of a message."""
     one = message[at]
     words = words_of(one.text)[:MOST_WORDS]
@@ -40,9 +59,9 @@ def features(message: Sequence[Sentence], at: int, *, is_user: bool) -> list[int
             names.append(f"^{place} {word}")
         previous = word
     names.append(f"{previous} $")
-    names += _marks(message, at, words)
+    names += _marks(message, at, words, around)
     if at and len(message) > 2:
-        names += [f"lead {word}" for word in words_of(message[0].text)[:LEAD_WORDS]]
+        names += around.lead
     if at:
         names += [f"before {word}" for word in words_of(message[at - 1].text)[:4]]
     who = "u " if is_user else "a "
@@ -55,7 +74,7 @@ def words_of(text: str) -> list[str]:
     return ["0" * min(len(word), 4) if word.isdigit() else word for word in _TOKEN.findall(text.lower()[:400])]
 
 
-def _marks(message: Sequence[Sentence], at: int, words: Sequence[str]) -> list[str]:
+def _marks(message: Sequence[Sentence], at: int, words: Sequence[str], around: Surroundings) -> list[str]:
     """Where it stands and how it is written."""
     one = message[at]
     marks = [
@@ -67,11 +86,11 @@ def _marks(message: Sequence[Sentence], at: int, words: Sequence[str]) -> list[s
     ]
     if one.is_listed:
         marks.append("#listed")
-    if any(each.is_listed for each in message):
+    if around.has_list:
         marks.append("#list in it")
     if one.line != message[0].line:
         marks.append("#not on the first line")
-    if any(each.text.endswith((":", "：")) for each in message[:at]):
+    if around.first_colon < at:
         marks.append("#after a colon")
     if ": " in one.text[:24]:
         marks.append("#begins with a label")

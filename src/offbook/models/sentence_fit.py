@@ -16,7 +16,7 @@ import numpy as np
 
 from offbook.model.sentences import Sentence, sentences
 from offbook.model.statement import KINDS, StatementKind
-from offbook.models.sentence_features import SIZE, features
+from offbook.models.sentence_features import SIZE, features, surroundings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +72,9 @@ def labelled_messages() -> list[dict[str, Any]]:
 
 def fitted(examples: Sequence[Labelled]) -> NDArray[np.float32]:
     """The table of weights: a row for each feature, a column for each answer."""
-    rows = [sorted(set(features(one.message, one.at, is_user=one.is_user))) for one in examples]
+    rows = [
+        sorted(set(features(one.message, one.at, surroundings(one.message), is_user=one.is_user))) for one in examples
+    ]
     columns = np.concatenate([np.asarray(row) for row in rows])
     counts = np.array([len(row) for row in rows])
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])

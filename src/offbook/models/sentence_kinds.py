@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from offbook.model.sentences import sentences
 from offbook.model.statement import KINDS, ReadSentence
-from offbook.models.sentence_features import features
+from offbook.models.sentence_features import features, surroundings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +21,8 @@ WEIGHTS = "data/sentence-kinds.npz"
 OTHER = KINDS.index("other")
 MESSAGES_KEPT, LONGEST_KEPT = 512, 4_000
 """What is read of a message is asked for by lessons, links, state and summaries, one soon after the other."""
+MOST_SENTENCES = 1_000
+"""Of one message: as many as the longest text that is read has, and more. What has more is a listing."""
 
 
 def read_sentences(text: str, *, is_user: bool) -> list[ReadSentence]:
@@ -36,13 +38,13 @@ def _read_once(text: str, is_user: bool) -> tuple[ReadSentence, ...]:
 def _read(text: str, is_user: bool) -> tuple[ReadSentence, ...]:
     import numpy as np
 
-    message = sentences(text)
+    message = sentences(text)[:MOST_SENTENCES]
     if not message:
         return ()
-    table = _table()
+    table, around = _table(), surroundings(message)
     scores = np.empty((len(message), table.shape[1]), np.float32)
     for at in range(len(message)):
-        rows = list(set(features(message, at, is_user=is_user)))
+        rows = list(set(features(message, at, around, is_user=is_user)))
         scores[at] = table[rows].sum(axis=0) / len(rows) ** 0.5
     kinds = np.exp(scores[:, :-2] - scores[:, :-2].max(axis=1, keepdims=True))
     kinds /= kinds.sum(axis=1, keepdims=True)

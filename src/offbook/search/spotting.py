@@ -101,11 +101,12 @@ _CHANNELS_TEXT = (
 )
 _CHANNELS = frozenset(_CHANNELS_TEXT.split())
 _FIELDS = ("id:", "message_id", "from:", "to:", "chat:", "thread:", "channel:")
-_HOST_BLOCK = re.compile(
-    r"<(system-reminder|system_reminder|relevant-memories|relevant_memories|environment_details|environment_context|"
-    r"recalled-memory|memory-context)\b[^<>]{0,200}>.*?</\1\s*>",
-    re.DOTALL | re.IGNORECASE,
+_HOST_BLOCKS = (
+    "system-reminder system_reminder relevant-memories relevant_memories environment_details environment_context "
+    "recalled-memory memory-context"
 )
+_HOST_BLOCK = re.compile(rf"<({'|'.join(_HOST_BLOCKS.split())})\b[^<>]{{0,200}}>", re.IGNORECASE | re.ASCII)
+_END_OF_HOST_BLOCK = {name: re.compile(rf"</{name}\s*+>", re.IGNORECASE | re.ASCII) for name in _HOST_BLOCKS.split()}
 _TAG = re.compile(r"(?:</|(?<!\w)<)[A-Za-z][\w:.-]{0,40}(?:\s[^<>\n]{0,300})?/?>")
 
 
@@ -117,12 +118,29 @@ def unwrapped(text: str) -> str:
         parts[1:-1:2] = [_short(code) for code in parts[1:-1:2]]
         said = _FENCE.join(parts)
     if "<" in said:
-        said = _or_as_it_was(_TAG.sub(" ", _HOST_BLOCK.sub(" ", said)), said)
+        said = _or_as_it_was(_TAG.sub(" ", _without_host_blocks(said)), said)
     lines = [line for line in said.strip().split("\n") if line.strip() and not _is_header_alone(line)]
     lines = [line for line in lines if not _is_of_the_system(line)] or [_without_header(line) for line in lines]
     if lines:
         lines[0] = _without_header(lines[0])
     return "\n".join([line for line in lines if not line.lstrip().startswith(">")] or lines).strip() or text.strip()
+
+
+def _without_host_blocks(said: str) -> str:
+    kept: list[str] = []
+    end_of_last = 0
+    unended: set[str] = set()
+    for begin in _HOST_BLOCK.finditer(said):
+        name = begin[1].lower()
+        if begin.start() < end_of_last or name in unended:
+            continue
+        end = _END_OF_HOST_BLOCK[name].search(said, begin.end())
+        if end is None:
+            unended.add(name)  # nor does any behind it
+        else:
+            kept += (said[end_of_last : begin.start()], " ")
+            end_of_last = end.end()
+    return "".join((*kept, said[end_of_last:]))
 
 
 def _is_of_the_system(line: str) -> bool:

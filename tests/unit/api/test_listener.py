@@ -14,13 +14,14 @@ import pytest
 import uvloop
 
 from offbook.api import listener as listening
-from offbook.api.listener import BODY_WORTH_ASKING, MOST_PIPELINED, Connection, Listener
+from offbook.api.listener import BODY_WORTH_ASKING, MOST_PIPELINED, BodyBudget, Connection, Listener
 from offbook.api.messages import Answer, Request
 from offbook.model.errors import Forbidden, OffbookError
 from offbook.model.http1 import MAX_HEAD_BYTES
 
 LIMIT = 100_000
 LARGE = 1_000_000
+ROOM = 10 * LARGE
 
 # The hook that is to replace the fixture `event_loop_policy` would hold for other files too.
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
@@ -113,7 +114,7 @@ def brief_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
 async def served() -> AsyncIterator[Served]:
     opened = socket.create_server(("127.0.0.1", 0))
     opened.setblocking(False)
-    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=30)
+    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=30, bodies=BodyBudget(ROOM))
     await listener.start(opened)
     yield Served(listener, opened.getsockname()[1])
     await listener.close(1)
@@ -273,7 +274,7 @@ async def test_what_never_became_a_request_is_told() -> None:
 async def test_silent_connections_are_closed() -> None:
     opened = socket.create_server(("127.0.0.1", 0))
     opened.setblocking(False)
-    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=0.0)
+    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=0.0, bodies=BodyBudget(ROOM))
     await listener.start(opened)
     reader, writer = await asyncio.open_connection("127.0.0.1", opened.getsockname()[1])
     await until(lambda: listener.connections)
@@ -515,3 +516,73 @@ async def test_a_handler_that_fails_ends_its_connection_and_what_waits(served: S
         assert await asyncio.wait_for(reader.read(), 30) == b""
     assert not served.listener.connections
     writer.close()
+
+
+# ── all bodies together ──
+
+
+@pytest.fixture
+async def crowded() -> AsyncIterator[tuple[Served, asyncio.Event]]:
+    """Holds what it is given until the event is set, and has room for two large bodies."""
+    go_on = asyncio.Event()
+
+    async def holding(request: Request) -> Answer:
+        if request.path != "/now":
+            await go_on.wait()
+        return Answer(200, b"%d" % len(request.body))
+
+    opened = socket.create_server(("127.0.0.1", 0))
+    opened.setblocking(False)
+    bodies = BodyBudget(240_000)
+    listener = Listener(holding, admit, max_body_bytes=LIMIT, keep_alive_seconds=30, bodies=bodies)
+    await listener.start(opened)
+    yield Served(listener, opened.getsockname()[1]), go_on
+    go_on.set()
+    await listener.close(1)
+
+
+async def has_held(served: Served, size_bytes: int) -> None:
+    while served.listener.bodies.held_bytes != size_bytes:
+        await asyncio.sleep(0.01)
+
+
+async def test_bodies_of_all_connections_share_one_room(crowded: tuple[Served, asyncio.Event]) -> None:
+    served, go_on = crowded
+    large = post("/a", b"x" * LIMIT, "Connection: close")
+    two = [asyncio.create_task(served.ask(large)) for _ in range(2)]
+    await has_held(served, 2 * LIMIT)
+    chunked = b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n"
+    for refused in (large, chunked % (LIMIT, b"x" * LIMIT)):
+        answer = await served.refused(refused)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nretry-after: 1\r\n" in answer
+        assert b'"retryable":true' in answer
+        assert b"server.maxBufferedBytes" in answer
+    # A small one finds room all the same, and what was refused takes none.
+    assert (await served.ask(post("/now", b"hello", "Connection: close"))).endswith(b"\r\n\r\n5")
+    assert served.listener.bodies.held_bytes == 2 * LIMIT
+    go_on.set()
+    assert all(answer.endswith(b"%d" % LIMIT) for answer in await asyncio.gather(*two))
+    assert served.listener.bodies.held_bytes == 0
+    assert (await served.ask(large)).startswith(b"HTTP/1.1 200")
+
+
+async def test_who_hangs_up_leaves_room(crowded: tuple[Served, asyncio.Event]) -> None:
+    served, go_on = crowded
+    half = post("/a", b"x" * LIMIT)[: -LIMIT // 2]
+    streams = [await served.connect() for _ in range(4)]
+    sent = (half, half, post("/a", b"x" * 10), post("/a", b"y" * 10) * 3)
+    for (_, writer), raw in zip(streams, sent, strict=True):
+        writer.write(raw)
+    await has_held(served, LIMIT + 40)
+    for _, writer in streams:
+        writer.transport.abort()
+    await has_held(served, 40)  # whole requests are answered all the same
+    go_on.set()
+    await has_held(served, 0)
+
+
+async def test_who_is_alone_is_read_whatever_the_room(crowded: tuple[Served, asyncio.Event]) -> None:
+    served, _ = crowded
+    served.listener.bodies = BodyBudget(1_024)
+    assert (await served.ask(post("/now", b"x" * LIMIT, "Connection: close"))).endswith(b"%d" % LIMIT)

@@ -103,6 +103,7 @@ class Received:
         self.requests: list[tuple[bytes, bytes, bool]] = []
 
     def head_received(self, head: Head) -> None: ...
+    def body_received(self, size_bytes: int) -> None: ...
     def request_received(self, head: Head, body: bytes) -> None:
         self.requests.append((head.target, body, head.keeps_alive))
 
@@ -168,6 +169,7 @@ def test_an_answer_that_is_none_is_refused() -> None:
 def test_our_own_fault_is_not_the_clients() -> None:
     class OutOfMemory:
         def head_received(self, head: Head) -> None: ...
+        def body_received(self, size_bytes: int) -> None: ...
 
         def request_received(self, head: Head, body: bytes) -> None:
             raise MemoryError

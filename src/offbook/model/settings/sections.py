@@ -216,6 +216,9 @@ class Server(Value, frozen=True):
     tls_cert: Annotated[str | None, Meta(description="Certificate file, for TLS.")] = None
     tls_key: Annotated[str | None, Meta(description="Key file of that certificate.")] = None
     max_request_bytes: Annotated[int, Meta(ge=1024, description="Largest request body.")] = 16_777_216
+    max_buffered_bytes: Annotated[
+        int, Meta(ge=1024, description="Request bodies held at once; more are to be sent again.")
+    ] = 268_435_456
     allowed_hosts: Annotated[Words, Meta(description="Host names we answer to, besides our own.")] = ()
     keep_alive_seconds: Annotated[Count, Meta(description="Seconds an idle connection stays open.")] = 300
 

@@ -131,6 +131,7 @@ DOCUMENTED: dict[str, Any] = {
     "server.tlsCert": None,
     "server.tlsKey": None,
     "server.maxRequestBytes": 16777216,
+    "server.maxBufferedBytes": 268435456,
     "server.allowedHosts": (),
     "server.keepAliveSeconds": 300,
     "store.externaliseChars": 65536,
