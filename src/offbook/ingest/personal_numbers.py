@@ -1,7 +1,7 @@
 """Numbers that name a person's money or a person: payment cards, bank accounts (IBAN), US social security numbers.
 
-Off unless `redaction.personalNumbers` asks for it: they are no secrets of a machine, and some agents are there to handle
-them. Cards and accounts are known by their check digits.
+Off unless `redaction.personalNumbers` asks for it: they are no secrets of a machine, and some agents are there to
+handle them. Cards and accounts are known by their check digits.
 """
 
 from __future__ import annotations

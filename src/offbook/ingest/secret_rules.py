@@ -86,6 +86,9 @@ def _free(start: str) -> str:
 def _rule(kind: str, hint: str, pattern: str) -> Rule:
     for name, meaning in _MACROS.items():
         pattern = pattern.replace(name, meaning)
+    # What was taken out already is not looked at again.
+    for group in ("value", "strong", "pairs"):
+        pattern = pattern.replace(f"(?P<{group}>", rf"(?!\[redacted:)(?P<{group}>")
     command = _COMMAND.match(pattern)
     return Rule(kind, hint, pattern.replace("COMMAND", command[0] if command else ""))
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 
-from offbook.ingest.named_secrets import MOST_JUDGED, WORDS, Found, cookie_values, cookies, named_secrets
+from offbook.ingest.named_secrets import WORDS, Found, cookie_values, cookies, named_secrets
 from offbook.ingest.personal_numbers import personal_numbers
 from offbook.ingest.secret_rules import Rule, rules
-from offbook.ingest.secret_values import is_credentials, is_filled, is_given, is_strong
+from offbook.ingest.secret_values import MOST_REMEMBERED, is_credentials, is_filled, is_given, is_strong
 from offbook.ingest.text_views import Reading, Span, plainly, restored, unbroken
 
 # A table of classes turns "where are unbroken runs long enough to be a token" into two scans in C.
@@ -97,7 +97,7 @@ def _tokens(reading: Reading) -> Found:
 
 
 def _long_runs(ascii_text: bytes) -> bytes:
-    classes = ascii_text.translate(_CLASSES)
+    classes = ascii_text.replace(b"[redacted:", b"[redacted ").translate(_CLASSES)  # what was taken out is no run
     found = []
     start = classes.find(_SHORTEST_RUN)
     while start >= 0:
@@ -143,11 +143,18 @@ def _matches(rule: Rule, text: str, read: str) -> Found:
     """`read`: the text as the pattern reads it."""
     pattern, kind = rule.pattern, rule.kind
     group, is_secret = _group_and_verdict(rule)
-    for judged, match in enumerate(pattern.finditer(read)):
+    verdicts: dict[str, bool] = {}
+    for match in pattern.finditer(read):
         start, end = match.span(group)
         if group == "pairs":
-            yield from cookie_values(text, start, end)
-        elif judged >= MOST_JUDGED or is_secret(text[start:end]):
+            yield from cookie_values(text, start, end, verdicts)
+            continue
+        value = text[start:end]
+        if value not in verdicts:
+            if len(verdicts) > MOST_REMEMBERED:
+                verdicts.clear()
+            verdicts[value] = is_secret(value)
+        if verdicts[value]:
             yield start, end, kind
 
 

@@ -6,6 +6,9 @@ import math
 import re
 from collections import Counter
 
+MOST_REMEMBERED = 10_000
+"""Verdicts on the values of one text."""
+
 _MASKS = frozenset("*xX•●·.#-_?…")
 _STANDS_FOR_ANOTHER = re.compile(
     r"\[redacted|<[^<>]*>\Z|\{.*\}\Z|\[.*\]\Z|\$(?:\{|\(|[A-Za-z_]\w*\W?\Z)|%\(?\w+[%)]|__\w+__\Z|@[\w.]+\Z|env:|!(?:vault|secret|env|ref|sub|getatt)\b"
@@ -23,9 +26,9 @@ _ORDINARY_WORD = re.compile(
     r"|verified|wrong|obligatoire|erforderlich|falsch|ung(?:ü|ue)ltig|requis|incorrecta?)\Z"
 )
 _REMARK = re.compile(
-    r"(?i)\b(?:must|should|please|is|are|be|the|at least|cannot|can't|characters|field|too|not|invalid|wrong|missing|for"
-    r"|required|requires|minimum|show|hide|forgot|reset|confirm|current|new|old|does|don't|this|use|used|via|from|see|ask"
-    r"|vergessen|oublié|olvidada|muss|doit|debe)\b|[?:]\Z|[a-z]\.\Z"
+    r"(?i)\b(?:must|should|please|is|are|be|the|at least|cannot|can't|characters|field|too|not|invalid|wrong|missing"
+    r"|for|required|requires|minimum|show|hide|forgot|reset|confirm|current|new|old|does|don't|this|use|used|via|from|see"
+    r"|ask|vergessen|oublié|olvidada|muss|doit|debe)\b|[?:]\Z|[a-z]\.\Z"
 )
 _CODE = re.compile(r"[A-Za-z_$&*][\w$]*+(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*+)*+(?:[(\[{]|!?\Z)")
 _PROPERTY = re.compile(
@@ -43,7 +46,9 @@ def is_given(value: str) -> bool:
 def is_strong(value: str) -> bool:
     """As a password is made that somebody took care of; few words of prose are like that."""
     has_sign = re.search(r"[!@#$%^&*+?~]", value) is not None
-    return is_mixed(value) and not is_placeholder(value) and (has_sign or (value != value.lower() and not value.istitle()))
+    return (
+        is_mixed(value) and not is_placeholder(value) and (has_sign or (value != value.lower() and not value.istitle()))
+    )
 
 
 def is_filled(token: str) -> bool:
@@ -85,9 +90,8 @@ def is_random(value: str) -> bool:
     """Letters and digits in no order that a word or a name has. 3 bits: below that are repetitions and counting."""
     if len(value) < 16 or not has_digit(value) or not any(map(str.isalpha, value)) or _UUID.match(value):
         return False
-    head = value[:200]
-    bits = -sum(count / len(head) * math.log2(count / len(head)) for count in Counter(head).values())
-    return bits >= 3.0
+    head = value[:100]
+    return -sum(count / len(head) * math.log2(count / len(head)) for count in Counter(head).values()) >= 3.0
 
 
 def has_digit(value: str) -> bool:

@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 Span = tuple[int, int, str]
 
-_UNSEEN = re.compile(
-    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufe00-\ufe0f\ufeff]+"
-)
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufe00-\ufe0f\ufeff]+")
 _STYLED = re.compile("[\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a]")
 """Fullwidth letters, digits and what else tokens hold."""
 
