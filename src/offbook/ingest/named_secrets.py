@@ -162,7 +162,7 @@ def _name(kind: str, word: str, rest: str, is_secret: Callable[[Named], bool]) -
     return _Name(kind, word, re.compile(word + rest + _VALUE), is_secret)
 
 
-_PASS_REST = (
+_NAME_REST = (
     r"(?:word|wd|phrase|code|wort|ord|(?<=mot de pass)e|(?<=palavra-pass)e|(?<=[_\"']pass)|(?<![a-z_]pass)(?=\s?[:=]))"
     r"(?:e?s(?![a-z]))?+"
 )
@@ -185,7 +185,7 @@ _NAMES = (
     _name("secret", "token", "", _is_token),
     _name("secret", "secret", "(?:[_ -]?(?:access[_ -]?)?key)?", _is_called_secret),
     _name("secret", "key", r"(?<=[a-z][_ -]key|[a-z][a-z]key)", _is_key),
-    _name("password", "pass", _PASS_REST, _is_password),
+    _name("password", "pass", _NAME_REST, _is_password),
     _name("password", "pw", "(?:d|(?![a-z]))", _is_password),
     *(_name("password", word, "", _is_password) for word in _ABROAD),
     *(_name("secret", word, "", _is_secret_abroad) for word in _SECRETS_ABROAD),

@@ -27,7 +27,7 @@ class Rule(NamedTuple):
 
     @property
     def is_longer_than_a_run(self) -> bool:
-        return r"\s" in self.source
+        return any(beyond in self.source for beyond in (r"\s", r"\?"))
 
     @property
     def pattern(self) -> re.Pattern[str]:

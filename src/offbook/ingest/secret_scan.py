@@ -14,10 +14,10 @@ from offbook.ingest.named_secrets import WORDS, Found, cookie_values, cookies, n
 from offbook.ingest.personal_numbers import personal_numbers
 from offbook.ingest.secret_rules import Rule, rules
 from offbook.ingest.secret_values import MOST_REMEMBERED, is_credentials, is_filled, is_given, is_strong
-from offbook.ingest.text_views import Reading, Span, plainly, restored, unbroken
+from offbook.ingest.text_views import Reading, Span, is_broken, plainly, restored, unbroken
 
 # A table of classes turns "where are unbroken runs long enough to be a token" into two scans in C.
-_RUN_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+=~$\\"
+_RUN_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+=~$%\\"
 _ALNUM = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _CLASSES = bytes(ord("a") if code in _RUN_CHARS else ord(" ") for code in range(256))
 _PIECES = bytes(code if code in _ALNUM else ord(" ") for code in range(256))
@@ -43,6 +43,8 @@ def is_harmless(text: str) -> bool:
         return False
     ascii_text = text.encode("ascii")
     if b" -" in ascii_text or _SHORTEST_RUN in ascii_text.translate(_CLASSES):
+        return False
+    if "\n" in text and is_broken(text):
         return False
     lowered = text.lower()
     return not any(word in lowered for word in WORDS) and not any(hint in lowered for hint in rules().hints)

@@ -73,6 +73,11 @@ def plainly(text: str) -> View | None:
     return View(_UNSEEN.sub("", plain), lambda: (match.span() for match in _UNSEEN.finditer(text)))
 
 
+def is_broken(text: str) -> bool:
+    """Whether a line break may lie in a token."""
+    return _BROKEN.search(text) is not None
+
+
 def unbroken(text: str) -> View | None:
     """With the line breaks taken out that may lie in a token; None where there are none."""
     if "\n" not in text:
