@@ -617,13 +617,14 @@ async def test_retention_forgets_what_is_old_and_not_pinned(tmp_path: Path) -> N
 
 
 async def test_messages_with_secrets_are_forgotten_and_counted_by_kind(tmp_path: Path) -> None:
-    async with opened(tmp_path, redaction=Redaction(enabled=False)) as (memory, store):
-        await talk(memory, "chat", user("the database password is hunter22"), user("the harbour is calm today"))
+    async with opened(tmp_path, redaction=Redaction(enabled=False)) as (memory, _):
+        scope = memory.scope("chat")
+        await memory.on_message(scope, [user("the database password is hunter22"), user("the harbour is calm today")])
         would = await memory.forget("main", secrets=True, dry_run=True)
         assert (would.how, would.reached.messages, would.secrets) == ("secrets", 1, {"password": 1})
         receipt = await memory.forget("main", secrets=True)
         assert (receipt.secrets, receipt.residue) == ({"password": 1}, [])
         again = await memory.forget("main", secrets=True, dry_run=True)
         assert again.reached.messages == 0
-        said = [line.message.content for line in (await memory.log("main", "chat")).messages]
+        said = [line.message.content for line in (await memory.log(scope)).messages]
         assert said == [FORGOTTEN_TEXT, "the harbour is calm today"]

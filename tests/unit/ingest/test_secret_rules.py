@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import time
 from itertools import cycle
 from typing import Any
@@ -26,15 +27,18 @@ def example(pattern: str) -> str:
 
     def of_class(items: Any) -> str:
         source = re.compile("[" + "".join(map(in_class, items)) + "]", re.ASCII)
-        return next(char for char in chars if source.match(char))
+        of_ours = (char for char, _ in zip(chars, CHARS, strict=False) if source.match(char))
+        return next(of_ours, None) or next(char for char in string.printable if source.match(char))
 
     def in_class(item: Any) -> str:
         kind, value = str(item[0]), item[1]
+        if kind == "NEGATE":
+            return "^"
         if kind == "LITERAL":
             return re.escape(chr(value))
         if kind == "RANGE":
             return f"{re.escape(chr(value[0]))}-{re.escape(chr(value[1]))}"
-        return {"CATEGORY_WORD": r"\w", "CATEGORY_DIGIT": r"\d", "CATEGORY_SPACE": r"\s"}[str(value)]
+        return {"CATEGORY_WORD": r"\w", "CATEGORY_DIGIT": r"\d", "CATEGORY_SPACE": r"\s"}.get(str(value), r"\W")
 
     def of(tree: Any) -> str:
         text = ""
@@ -123,9 +127,9 @@ HOSTILE = [
     "cookie: a=b1b1b1b1b1; ", "Cookie: sid=a1b2c3d4e5f6g7h8\n", "4111 1111 1111 1111 ", "DE89 3704 0044 0532 0130 00 ",
     "mysql -p", "curl -u a:", "pass\u200bword: hunter22 ", 'password="a1b2c3d4" ', 'password=\\"a', "gh" + "p_a1b2c3d4\n",
 ]  # fmt: skip
-SMALL_CHARS, LARGE_CHARS = 5_000, 20_000
-SUSPICIOUS_SECONDS = 0.01
-"""For the small size, two seconds for a million characters: only where it is more the growth is measured."""
+SMALL_CHARS, LARGE_CHARS = 20_000, 50_000
+SUSPICIOUS_SECONDS = 0.03
+"""For the small size, more than 1.5 seconds for a million characters: only then the growth is measured."""
 
 
 def hostile_units() -> list[str]:
