@@ -935,9 +935,9 @@ export interface Unlinked {
 }
 
 /**
- * Erase messages for good, with everything derived from them: those in `entryIds`, all of a session, or those
- * `matching` a text, regardless of case and spacing. Give exactly one of the three. `reason` is kept (it may be
- * empty). With `dryRun` nothing is erased, and the receipt says what would be.
+ * Erase messages for good, with everything derived from them: those in `entryIds`, all of a session, those
+ * `matching` a text, regardless of case and spacing, or those that hold `secrets`. Give exactly one of the four.
+ * `reason` is kept (it may be empty). With `dryRun` nothing is erased, and the receipt says what would be.
  */
 export interface Forget {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -950,6 +950,8 @@ export interface Forget {
   sessionId?: string | null;
   /** All that contain this text, regardless of case. */
   matching?: string | null;
+  /** All that hold a secret that the redaction of today would take out. Default: false. */
+  secrets?: boolean;
   /** Erase nothing; only say what would be erased. Default: false. */
   dryRun?: boolean;
 }
@@ -974,6 +976,7 @@ export interface ForgetReceipt {
   residue: Residue[];
   /** Default: 0. */
   wordless?: number;
+  secrets?: Record<string, number>;
   /** Default: 0. */
   auditSeq?: number;
   signature?: string;

@@ -213,9 +213,9 @@ class Unlink(OfAgent, frozen=True, kw_only=True):
 
 
 class Forget(OfAgent, frozen=True, kw_only=True):
-    """Erase messages for good, with everything derived from them: those in `entryIds`, all of a session, or those
-    `matching` a text, regardless of case and spacing. Give exactly one of the three. `reason` is kept (it may be
-    empty). With `dryRun` nothing is erased, and the receipt says what would be."""
+    """Erase messages for good, with everything derived from them: those in `entryIds`, all of a session, those
+    `matching` a text, regardless of case and spacing, or those that hold `secrets`. Give exactly one of the four.
+    `reason` is kept (it may be empty). With `dryRun` nothing is erased, and the receipt says what would be."""
 
     reason: Annotated[Reason, described("Why; kept in the record.")]
     entry_ids: (
@@ -223,6 +223,7 @@ class Forget(OfAgent, frozen=True, kw_only=True):
     ) = None
     session_id: Annotated[SessionId | None, described("All of this session.")] = None
     matching: Annotated[Matching | None, described("All that contain this text, regardless of case.")] = None
+    secrets: Annotated[bool, described("All that hold a secret that the redaction of today would take out.")] = False
     dry_run: Annotated[bool, described("Erase nothing; only say what would be erased.")] = False
 
 

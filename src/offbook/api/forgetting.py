@@ -15,6 +15,7 @@ from offbook.log.erasure import SHORTEST_MATCHING_CHARS, folded
 from offbook.log.store import Store
 from offbook.model.errors import NotFound, WrongShape
 from offbook.model.receipt import ForgetCheck, ForgetReceipt, KeptReceipt, Selection
+from offbook.model.settings import Settings
 from offbook.model.types import EMBEDDED, AuditDraft, Caller
 
 MOST_RECEIPTS = 1_000
@@ -22,8 +23,9 @@ MOST_RECEIPTS = 1_000
 
 
 class ForgetService:
-    def __init__(self, store: Store, forgetting: Forgetting) -> None:
+    def __init__(self, store: Store, settings: Settings, forgetting: Forgetting) -> None:
         self._store = store
+        self._settings = settings
         self._forgetting = forgetting
 
     async def forget(
@@ -33,16 +35,18 @@ class ForgetService:
         entry_ids: Sequence[str] | None = None,
         session_id: str | None = None,
         matching: str | Sequence[str] | None = None,
+        secrets: bool = False,
         reason: str = "",
         dry_run: bool = False,
         by: Caller = EMBEDDED,
     ) -> ForgetReceipt:
         """Forget messages for good, with everything that came of them, and prove it: those named, those of a session,
-        or those that say something. With `dry_run`: what that would touch."""
-        given = {"entryIds": entry_ids, "sessionId": session_id, "matching": matching}
+        those that say something, or those that hold secrets. With `dry_run`: what that would touch."""
+        given = {"entryIds": entry_ids, "sessionId": session_id, "matching": matching, "secrets": secrets or None}
         named = [name for name, value in given.items() if value is not None]
         if len(named) != 1:
-            raise WrongShape(f"say what is meant by one of `entryIds`, `sessionId`, `matching`, not by {len(named)}")
+            names = ", ".join(f"`{name}`" for name in given)
+            raise WrongShape(f"say what is meant by one of {names}, not by {len(named)}")
         checked_text(reason, "reason")
         said = None if matching is None else (matching,) if isinstance(matching, str) else tuple(matching)
         for each in said or ():
@@ -53,7 +57,13 @@ class ForgetService:
                 raise WrongShape("`reason` repeats what is to be forgotten, and is kept: give another")
         reason, _ = redact_text(reason)
         places = frozenset(map(place_of_entry, entry_ids)) if entry_ids is not None else None
-        selection = Selection(entry_places=places, session_id=checked_session(session_id), matching=said)
+        selection = Selection(
+            entry_places=places,
+            session_id=checked_session(session_id),
+            matching=said,
+            with_secrets=secrets,
+            with_personal_numbers=self._settings.for_agent(agent_id).redaction.personal_numbers,
+        )
         return await self._forgetting.forget(agent_id, selection, reason=reason, by=by, dry_run=dry_run)
 
     async def verify_forgotten(

@@ -80,7 +80,7 @@ class Memory:
         self.lessons = lesson_review.lessons
         self.judge_lesson = lesson_review.judge
 
-        forgetting = ForgetService(store, background.forgetting)
+        forgetting = ForgetService(store, settings, background.forgetting)
         self.forget = forgetting.forget
         self.verify_forgotten = forgetting.verify_forgotten
         self.forget_receipt = forgetting.forget_receipt

@@ -247,7 +247,8 @@ class RecallService:
 
     def redacted(self, agent_id: str, text: str) -> str:
         """As messages are before they are stored: a secret in a query goes to no model and comes back in no answer."""
-        return redact_text(text)[0] if self._settings.for_agent(agent_id).redaction.enabled else text
+        redaction = self._settings.for_agent(agent_id).redaction
+        return redact_text(text, with_personal_numbers=redaction.personal_numbers)[0] if redaction.enabled else text
 
     # ── pins ──
 

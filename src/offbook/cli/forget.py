@@ -37,6 +37,7 @@ Examples:
   offbook forget --matching "12 Harbour Street" --reason "moved away"
   offbook forget m100000001 m100000004     by the ids that `offbook recall` shows
   offbook forget --session old-chat --yes --receipt old-chat.json
+  offbook forget --secrets --dry-run       what an older version let through
   offbook forget --verify old-chat.json --matching "12 Harbour Street"
   offbook forget --receipts                what was forgotten, also by rule
   offbook forget --verify forget-0123456789abcdef --receipt old-chat.json
@@ -63,6 +64,7 @@ class Undelivered(NamedTuple):
 @click.argument("entries", type=UTF8, nargs=-1, metavar="[ID]…")
 @click.option("--matching", type=UTF8, metavar="TEXT", help="Messages that hold this text, in any case and spacing.")
 @click.option("--session", type=UTF8, metavar="KEY", help="All messages of this session.")
+@click.option("--secrets", is_flag=True, help="Messages that hold a secret which redaction knows today.")
 @click.option("--reason", type=UTF8, default="", metavar="TEXT", help="Why. Kept, so do not repeat what is to go.")
 @click.option("--dry-run", is_flag=True, help="Show what would be touched, and touch nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -88,6 +90,7 @@ def forget_command(
     entries: tuple[str, ...],
     matching: str | None,
     session: str | None,
+    secrets: bool,
     reason: str,
     dry_run: bool,
     yes: bool,
@@ -99,11 +102,12 @@ def forget_command(
     pages, outboxes and backups. A signed receipt says what went, and can be verified later."""
     with plainly():
         if verified is None and not is_listing:
-            _forget(invocation, _selection(entries, matching, session), reason, dry_run, yes, kept_in)
+            _forget(invocation, _selection(entries, matching, session, secrets), reason, dry_run, yes, kept_in)
             return
         if (
             entries
             or session is not None
+            or secrets
             or reason
             or dry_run
             or yes
@@ -136,12 +140,13 @@ def _forget(
         raise click.exceptions.Exit(1)
 
 
-def _selection(entries: tuple[str, ...], matching: str | None, session: str | None) -> dict[str, Any]:
-    given = {"entryIds": list(entries) or None, "matching": matching, "sessionId": session}
+def _selection(entries: tuple[str, ...], matching: str | None, session: str | None, secrets: bool) -> dict[str, Any]:
+    given = {"entryIds": list(entries) or None, "matching": matching, "sessionId": session, "secrets": secrets or None}
     named = {name: value for name, value in given.items() if value is not None}
     if len(named) != 1:
         raise click.UsageError(
-            "say what is meant, in one way: ID (as `offbook recall` shows it), --matching TEXT or --session KEY"
+            "say what is meant, in one way: ID (as `offbook recall` shows it), --matching TEXT, --session KEY "
+            "or --secrets"
         )
     return named
 

@@ -67,6 +67,8 @@ def show_reached(receipt: ForgetReceipt) -> None:
         [[f"{count:,}", IN_WORDS[name][count != 1]] for name, count in counts.items() if count],
         right=["how many"],
     )
+    if receipt.secrets:
+        click.echo("secrets in them: " + ", ".join(f"{count:,} {kind}" for kind, count in receipt.secrets.items()))
 
 
 # ── some of what is meant ─────────────────────────────────────────────────────────────────────
@@ -98,7 +100,7 @@ def show_examples(client: Client, receipt: ForgetReceipt) -> None:
                 local_minute(line.message.ts or line.received_at),
                 line.session_id,
                 line.message.role,
-                _beginning(render(line.message)),
+                _beginning(_shown(render(line.message), receipt)),
             ]
             for line in lines
         ],
@@ -106,6 +108,13 @@ def show_examples(client: Client, receipt: ForgetReceipt) -> None:
     if (more := receipt.reached.messages - len(lines)) > 0:
         click.echo(f"… and {counted(more, 'more message')}")
     click.echo()
+
+
+def _shown(text: str, receipt: ForgetReceipt) -> str:
+    """Who looks for secrets is not shown them."""
+    from offbook.ingest.redaction import redact_text
+
+    return redact_text(text, with_personal_numbers=True)[0] if receipt.secrets else text
 
 
 def _lines(client: Client, agent_id: str, span: ForgottenSpan, number: int) -> list[SourceLine]:

@@ -216,6 +216,7 @@ class ClientMethods(OnLoop):
         entry_ids: Sequence[str] | None = None,
         session_id: str | None = None,
         matching: str | None = None,
+        secrets: bool = False,
         dry_run: bool = False,
         agent_id: str | None = None,
     ) -> ForgetReceipt:
@@ -225,6 +226,7 @@ class ClientMethods(OnLoop):
                 entry_ids=entry_ids,
                 session_id=session_id,
                 matching=matching,
+                secrets=secrets,
                 dry_run=dry_run,
                 agent_id=agent_id,
             )

@@ -266,14 +266,22 @@ class VerbMethods(Asking):
         entry_ids: Sequence[str] | None = None,
         session_id: str | None = None,
         matching: str | None = None,
+        secrets: bool = False,
         dry_run: bool = False,
         agent_id: str | None = None,
     ) -> ForgetReceipt:
-        """Erase messages for good, with everything derived from them: those in `entry_ids`, all of a session, or
-        those `matching` a text, regardless of case and spacing. Give exactly one of the three. `reason` is kept
-        (it may be empty). With `dry_run` nothing is erased, and the receipt says what would be."""
+        """Erase messages for good, with everything derived from them: those in `entry_ids`, all of a session, those
+        `matching` a text, regardless of case and spacing, or those that hold `secrets`. Give exactly one of the
+        four. `reason` is kept (it may be empty). With `dry_run` nothing is erased, and the receipt says what
+        would be."""
         body = self._of(
-            session_id, agent_id, reason=reason, entryIds=entry_ids, matching=matching, dryRun=dry_run or None
+            session_id,
+            agent_id,
+            reason=reason,
+            entryIds=entry_ids,
+            matching=matching,
+            secrets=secrets or None,
+            dryRun=dry_run or None,
         )
         return (await self._ask("forget", body, Forgot, extra_seconds=PATIENCE_SECONDS)).receipt
 

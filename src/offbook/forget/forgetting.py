@@ -195,13 +195,15 @@ class Forgetting:
             outside=self._outside(agent_id) if what.places else [],
             residue=[],
             wordless=what.wordless,
+            secrets=what.secrets,
             unfinished=Unfinished(summaries=lineage.summaries, lessons=lineage.lessons, parts=lineage.parts),
         )
         unproven = Unproven(what.known, selection, began.seq)
         erased = (await self._erased(receipt, unproven))._replace(places=lineage.places, is_dry_run=True)
         counts, _ = await self._forgotten(erased)
         receipt = msgspec.structs.replace(receipt, reached=msgspec.structs.replace(receipt.reached, **counts))
-        if not what.places and not dry_run and selection.entry_places is None:
+        is_named_in_the_log = selection.entry_places is not None or selection.with_secrets
+        if not what.places and not dry_run and not is_named_in_the_log:
             receipt, is_found = await self._only_in_copies(plan, receipt, unproven, erased)
             if is_found:
                 return receipt

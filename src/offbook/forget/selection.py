@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import msgspec
 
 from offbook.forget.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
 from offbook.forget.retention_rule import kept_from
+from offbook.ingest.redaction import redact_message
 from offbook.log.erasure import Phrases, Window, WordRuns, texts_of, windows_of, without_common
 from offbook.log.reading import with_parts
 from offbook.log.store import Blobs, Store
@@ -39,6 +41,8 @@ class Selected(NamedTuple):
     """How many messages no probe knows again: one word, or what others say, too."""
     phrases: list[str]
     """As they were written, for those who look through bytes."""
+    secrets: dict[str, int]
+    """How many of each kind they hold, where they were selected by that."""
 
     @property
     def known(self) -> Known:
@@ -113,6 +117,7 @@ async def select(store: Store, blobs: Blobs, agent_id: str, selection: Selection
         probed=probed,
         wordless=await asyncio.to_thread(_wordless, said, own, probed, named),
         phrases=sorted(written)[:MOST_PHRASES] or await asyncio.to_thread(phrases, texts, windows, MOST_PHRASES),
+        secrets=await asyncio.to_thread(_secrets, wanted, selection) if selection.with_secrets else {},
     )
 
 
@@ -199,7 +204,16 @@ async def _nothing() -> AsyncIterator[list[Said]]:
     yield
 
 
+def _secrets(said: Sequence[Said], selection: Selection) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for _, message in said:
+        counts.update(redact_message(message, with_personal_numbers=selection.with_personal_numbers)[1])
+    return dict(sorted(counts.items()))
+
+
 def _saying(selection: Selection) -> Callable[[PlacedMessage, Message], bool]:
+    if selection.with_secrets:
+        return lambda placed, message: bool(_secrets([(placed, message)], selection))
     phrased, also = Phrases(selection.matching or ()), selection.hashes or frozenset()
     return lambda placed, message: placed.logged.hash in also or phrased.are_said(message)
 

@@ -34,11 +34,21 @@ class Prepared(msgspec.Struct, frozen=True):
     large: list[bytes]
 
 
-def prepare(message: Message, *, frame_key: bytes, externalise_over: int, redacts: bool = True) -> Prepared:
+def prepare(
+    message: Message,
+    *,
+    frame_key: bytes,
+    externalise_over: int,
+    redacts: bool = True,
+    with_personal_numbers: bool = False,
+) -> Prepared:
     checked = check(message)
     stripped, _ = strip_message(checked, frame_key)
     reported = without_the_forgotten(stripped)
-    redacted, redactions = redact_message(reported) if redacts else (reported, {})
+    redactions: dict[str, int] = {}
+    redacted = reported
+    if redacts:
+        redacted, redactions = redact_message(reported, with_personal_numbers=with_personal_numbers)
     noise = noise_kind(redacted)
     content, moved = externalise(redacted.content, externalise_over)
     kept = msgspec.structs.replace(redacted, content=content) if moved else redacted

@@ -57,6 +57,7 @@ class Intake:
                 frame_key=self._frame_key,
                 externalise_over=settings.store.externalise_chars,
                 redacts=settings.redaction.enabled,
+                with_personal_numbers=settings.redaction.personal_numbers,
             )
             for message in messages
         ]

@@ -37,6 +37,10 @@ class Selection(NamedTuple):
     """Whatever was said before then, and is not pinned: retention by rule."""
     at: datetime | None = None
     """What the clock said when the rule was asked: who came later came by a wrong one."""
+    with_secrets: bool = False
+    """Whatever holds a secret by the rules of today."""
+    with_personal_numbers: bool = False
+    """They count as secrets."""
 
     @property
     def how(self) -> str:
@@ -44,6 +48,8 @@ class Selection(NamedTuple):
             return "matching"
         if self.entry_places is not None:
             return "entryIds"
+        if self.with_secrets:
+            return "secrets"
         return "sessionId" if self.session_id is not None else "retention"
 
 
@@ -108,7 +114,7 @@ class ForgetReceipt(Sparse, frozen=True):
     reason: str = msgspec.field()
     dry_run: bool = msgspec.field()
     how: str = msgspec.field()
-    """How it was named: `entryIds`, `sessionId`, `matching` or `retention`."""
+    """How it was named: `entryIds`, `sessionId`, `matching`, `secrets` or `retention`."""
     reached: Reached = msgspec.field()
     spans: list[ForgottenSpan] = msgspec.field()
     probes: list[Probe] = msgspec.field()
@@ -118,6 +124,8 @@ class ForgetReceipt(Sparse, frozen=True):
     """What was still found when it was done; empty where everything is gone."""
     wordless: int = 0
     """How many of the messages no probe knows again: they said one word, or nothing that others do not say, too."""
+    secrets: dict[str, int] = {}
+    """How many secrets of each kind the messages hold, where they were named by `secrets`."""
     audit_seq: int = 0
     signature: str = ""
     unfinished: Unfinished | None = None

@@ -27,6 +27,7 @@ from offbook.model.lesson import LessonDraft
 from offbook.model.memory_entry import Supersession
 from offbook.model.receipt import FORGOTTEN_TEXT, ForgetReceipt, Selection
 from offbook.model.settings import Settings
+from offbook.model.settings.sections import Redaction
 from offbook.model.summary import SourceSpan
 from offbook.model.types import EMBEDDED, AuditDraft, Message, now
 from tests.unit.projections.doubles import WordsJudge
@@ -626,3 +627,17 @@ async def test_retention_forgets_what_is_old_and_not_pinned(tmp_path: Path) -> N
         assert [line.message.content for line in log.messages] == [FORGOTTEN_TEXT, "Keep this.", FORGOTTEN_TEXT]
         assert await store.pinned("main") == [pinned]
         assert await faults(tmp_path, store) == []
+
+
+async def test_messages_with_secrets_are_forgotten_and_counted_by_kind(tmp_path: Path) -> None:
+    async with opened(tmp_path, redaction=Redaction(enabled=False)) as (memory, _):
+        scope = memory.scope("chat")
+        await memory.on_message(scope, [user("the database password is hunter22"), user("the harbour is calm today")])
+        would = await memory.forget("main", secrets=True, dry_run=True)
+        assert (would.how, would.reached.messages, would.secrets) == ("secrets", 1, {"password": 1})
+        receipt = await memory.forget("main", secrets=True)
+        assert (receipt.secrets, receipt.residue) == ({"password": 1}, [])
+        again = await memory.forget("main", secrets=True, dry_run=True)
+        assert again.reached.messages == 0
+        said = [line.message.content for line in (await memory.log(scope)).messages]
+        assert said == [FORGOTTEN_TEXT, "the harbour is calm today"]

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from offbook.api.doctor.finding import Finding
-from offbook.api.doctor.folder import lock_holder
 from offbook.log.sqlite.salvage import Salvaged
 from offbook.log.sqlite.salvaged_chain import AgentLoss
 from offbook.model.errors import OffbookError, SettingsError, StoreOwned
-from offbook.model.home import Home
+from offbook.model.home import Home, lock_holder
 from offbook.model.settings import Settings, load
 from offbook.transfer.backup import damage, salvage_folder
 

@@ -271,3 +271,6 @@ class Backup(Value, frozen=True):
 
 class Redaction(Value, frozen=True):
     enabled: Annotated[bool, Meta(description="Take secrets out of messages before they are stored.")] = True
+    personal_numbers: Annotated[
+        bool, Meta(description="Take out payment cards, IBANs and US social security numbers as well.")
+    ] = False

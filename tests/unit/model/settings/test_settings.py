@@ -141,6 +141,7 @@ DOCUMENTED: dict[str, Any] = {
     "log.format": "auto",
     "outbox.maxBytes": 268435456,
     "redaction.enabled": True,
+    "redaction.personalNumbers": False,
 }
 
 
