@@ -22,7 +22,7 @@ from offbook.context.corrections import Corrections
 from offbook.context.cover import COARSEST, cost
 from offbook.context.memory_section import Known, lessons_named, memory_budget, memory_section, pinned_text
 from offbook.log.store import Store
-from offbook.model.errors import StoreCorrupt
+from offbook.model.errors import StoreCorrupt, StoreFull
 from offbook.model.lesson import Lesson, LessonStatus
 from offbook.model.memory_entry import TAKEN_BACK
 from offbook.model.recent import keep
@@ -177,7 +177,8 @@ class MemorySectionCache:
             made = await self._made(scope, epoch, handed, window, current_tokens, recall_budget)
             # Whoever was slow must not bury the section of a context that has been swapped in meanwhile.
             if keeps and (await self.epoch(scope, await self._store.session(scope))).name == epoch.name:
-                await self._store.keep_turn_memory(scope, made)
+                with suppress(StoreFull):  # then it is the same until a restart
+                    await self._store.keep_turn_memory(scope, made)
                 keep(self._kept, (scope, erased), made, SECTIONS_KEPT)
         return made
 

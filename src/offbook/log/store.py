@@ -140,8 +140,9 @@ class LogRows(Protocol):
 
     # ── audit ──
 
-    async def record(self, agent_id: str, event: AuditDraft) -> AuditEvent:
-        """Append one event to the agent's chain."""
+    async def record(self, agent_id: str, event: AuditDraft) -> AuditEvent | None:
+        """Append one event to the agent's chain. Nothing else changes with it, so a full disk does not refuse it: None
+        where there is no room, and then it is written, and says so, once there is."""
 
     async def audit_head(self, agent_id: str) -> AuditHead:
         """The end of the agent's chain."""
@@ -230,7 +231,8 @@ class RecallRows(Protocol):
     # ── what use makes of a message ──
 
     async def recalled(self, agent_id: str, places: Sequence[int], event: AuditDraft) -> None:
-        """One more retrieval of each of the agent's places, with the event; with no places the event only."""
+        """One more retrieval of each of the agent's places, with the event; with no places the event only. On a full
+        disk as `record`."""
 
     async def pin(self, agent_id: str, places: Sequence[int], *, pinned: bool, event: AuditDraft) -> list[int]:
         """Pin the agent's places, or let them go; returns those that changed, in the order asked. The event says
@@ -288,7 +290,7 @@ class Store(LogRows, RecallRows, SummaryRows, LessonRows, TurnRows, RecordRows, 
     and `spending` of all.
 
     A method that writes returns only when the write is durable, and writes everything it was given,
-    with its audit event, or nothing. All its errors are `StoreError`s.
+    with its audit event, or nothing; but for `record` and `recalled` on a full disk. All its errors are `StoreError`s.
     """
 
     @property

@@ -18,6 +18,7 @@ from offbook.forget import erase as erasing
 from offbook.forget.forgetting import Forgetting
 from offbook.forget.probes import Prober
 from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite import erase_writes
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
 from offbook.model.errors import StoreBusy
@@ -612,4 +613,33 @@ async def test_retention_forgets_what_is_old_and_not_pinned(tmp_path: Path) -> N
         log = await memory.log(scope)
         assert [line.message.content for line in log.messages] == [FORGOTTEN_TEXT, "Keep this.", FORGOTTEN_TEXT]
         assert await store.pinned("main") == [pinned]
+        assert await faults(tmp_path, store) == []
+
+
+# ── without room ──
+
+
+async def test_without_room_it_goes_from_the_log_and_the_rest_follows_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as (memory, store):
+        await told(memory)
+        await memory.on_message(memory.scope("other"), [user(f"{WORD} is large. {LARGE}", id="large")])
+        await caught_up(memory)
+        monkeypatch.setattr(erase_writes, "WAL_FRAME_BYTES", 10**15)
+        for named in ({"session_id": "other"}, {"matching": FACT}):
+            receipt = await memory.forget("main", **named)
+            assert receipt.unfinished is not None
+            assert not receipt.signature
+            assert "until there is room" in receipt.residue[0].what
+        assert [path for path in Home(tmp_path).blobs.rglob("*") if path.is_file()] == []
+        assert await kept_with(store) == []
+        assert not (await memory.recall(memory.scope("chat"), WORD)).entries
+        monkeypatch.undo()
+        await memory.maintain("main", tasks=["forgetting"])
+        receipts = [receipt for _, receipt in await store.receipts("main")]
+        assert len(receipts) == 2
+        for receipt in receipts:
+            assert_gone(receipt)
+        assert [name for name in files_with(tmp_path) if "outbox" not in name] == []
         assert await faults(tmp_path, store) == []

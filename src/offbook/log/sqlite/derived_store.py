@@ -156,11 +156,15 @@ class SqliteDerivedStore(SqliteFile):
             agent_id,
             ["erased", "summaries", "texts"],
             lambda ledger: ledger.erasing.erase(agent_id, lineage, rewritten, receipt, event, lessons),
+            makes_room=True,
         )
 
     async def erase_stray(self, agent_id: str, rows: Sequence[tuple[str, int]]) -> None:
         await self._change(
-            agent_id, ["erased", "summaries", "texts"], lambda ledger: ledger.erasing.erase_stray(agent_id, rows)
+            agent_id,
+            ["erased", "summaries", "texts"],
+            lambda ledger: ledger.erasing.erase_stray(agent_id, rows),
+            makes_room=True,
         )
 
     async def kept_texts(self, agent_id: str) -> AsyncIterator[KeptText]:
@@ -172,7 +176,9 @@ class SqliteDerivedStore(SqliteFile):
                 after = page[-1].row
 
     async def set_receipt(self, agent_id: str, erasure: int, receipt: ForgetReceipt) -> None:
-        await self._write().submit(lambda ledger: ledger.erasing.set_receipt(agent_id, erasure, receipt))
+        await self._write().submit(
+            lambda ledger: ledger.erasing.set_receipt(agent_id, erasure, receipt), makes_room=True
+        )
 
     async def receipts(self, agent_id: str) -> list[tuple[int, ForgetReceipt]]:
         return await self._read(erase_reads.receipts, agent_id)

@@ -59,10 +59,12 @@ class SqliteFile:
     def queued_writes(self) -> int:
         return self._writer.queued if self._writer else 0
 
-    async def _change(self, agent_id: str, kinds: Sequence[ChangeKind], work: Callable[[Ledger], T]) -> T:
+    async def _change(
+        self, agent_id: str, kinds: Sequence[ChangeKind], work: Callable[[Ledger], T], *, makes_room: bool = False
+    ) -> T:
         """Write, and count it as a change: also for who does not wait for it, since it is written all the same."""
         try:
-            return await self._write().submit(work)
+            return await self._write().submit(work, makes_room=makes_room)
         finally:
             self.versions.changed(agent_id, *kinds)
 
