@@ -71,6 +71,12 @@ class Versions:
     def of(self, agent_id: str, *kinds: ChangeKind) -> tuple[int, ...]:
         return tuple(self._counts[agent_id, kind] for kind in kinds)
 
+    def is_erased_since(self, agent_id: str, erased: tuple[int, ...]) -> bool:
+        """Whether what was read when `erased` was the version of that kind may hold what is gone now, or is just going:
+        an erasure counts once when it begins and once when it is done."""
+        (count,) = now = self.of(agent_id, "erased")
+        return now != erased or count % 2 == 1
+
 
 class LogRows(Protocol):
     """The log, its sessions and its audit chain."""

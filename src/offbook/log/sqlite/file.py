@@ -68,6 +68,15 @@ class SqliteFile:
         finally:
             self.versions.changed(agent_id, *kinds)
 
+    async def _erase(self, agent_id: str, work: Callable[[Ledger], T]) -> T:
+        self.versions.changed(agent_id, "erased")
+        return await self._change(agent_id, ["erased", "summaries", "texts"], work, makes_room=True)
+
+    def _refuse_erased(self, agent_id: str, made_of: tuple[int, ...] | None) -> None:
+        """Nothing may be awaited between this and the write: an erasure that is queued meanwhile comes after it."""
+        if made_of is not None and self.versions.is_erased_since(agent_id, made_of):
+            raise StoreBusy("something was forgotten meanwhile, which this may still hold: send it again")
+
     def _write(self) -> Writer:
         if self._writer is None:
             raise StoreReadOnly("this store was opened for reading only")
