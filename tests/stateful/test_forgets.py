@@ -25,6 +25,8 @@ from tests.stateful.lives import SETTINGS, judge_by_words, open_words_embedder
 from tests.unit.small_memory import assistant, caught_up, exchange, user
 
 FORGETS = int(os.environ.get("PROVE_FORGETS", "10"))
+FORGETS_EACH = 25
+"""In one memory: it grows meanwhile, and what it takes to forget with it."""
 SESSIONS = 4
 
 
@@ -122,10 +124,16 @@ async def left_of(words: list[str], store: SqliteStore, folder: Path) -> list[st
 
 @pytest.mark.timeout(0)
 async def test_whatever_goes_on_beside_it_what_is_forgotten_is_gone_and_stays_so(tmp_path: Path) -> None:
-    chance, words = random.Random(7), list[str]()
-    async with open_parts(Home(tmp_path), SETTINGS) as (memory, store):
+    chance = random.Random(7)
+    for first in range(0, FORGETS, FORGETS_EACH):
+        await forgotten_in(tmp_path / str(first), min(FORGETS_EACH, FORGETS - first), chance)
+
+
+async def forgotten_in(folder: Path, forgets: int, chance: random.Random) -> None:
+    words: list[str] = []
+    async with open_parts(Home(folder), SETTINGS) as (memory, store):
         async with going_on(memory):
-            for number in range(FORGETS):
+            for number in range(forgets):
                 word = f"qx{number:04}{chance.randrange(16**6):06x}"
                 await plant(memory, word, chance)
                 receipt = await memory.forget("main", matching=word)
@@ -135,5 +143,5 @@ async def test_whatever_goes_on_beside_it_what_is_forgotten_is_gone_and_stays_so
                 words.append(word)
         await memory.maintain("main")
         await caught_up(memory)
-        assert await left_of(words, store, tmp_path) == []
+        assert await left_of(words, store, folder) == []
         assert [fault async for fault in verify(store, "main")] == []
