@@ -115,8 +115,9 @@ async def plant(memory: Memory, word: str, chance: random.Random) -> None:
 
 async def left_of(words: list[str], store: SqliteStore, folder: Path) -> list[str]:
     found = [one.name async for one in store.kept_texts("main") if any(word in one.text for word in words)]
+    found += await store.found_in_files([word.encode() for word in words])
     for path in folder.rglob("*"):
-        if path.is_file():
+        if path.is_file() and path.name not in store.own_files:
             data = path.read_bytes()
             found += [f"{path}: {word}" for word in words if word.encode() in data]
     return found

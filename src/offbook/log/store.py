@@ -325,6 +325,15 @@ class Store(LogRows, RecallRows, SummaryRows, LessonRows, TurnRows, RecordRows, 
     async def backup(self, destination: Path) -> None:
         """Write a consistent copy of everything to a new file while messages arrive."""
 
+    @property
+    def own_files(self) -> frozenset[str]:
+        """Names of the files that are the store's alone. Whoever else opened and closed one of them in this process
+        would take its locks away, and leave it to be damaged by another process."""
+
+    async def found_in_files(self, forms: Collection[bytes]) -> dict[str, set[bytes]]:
+        """Which of these byte strings are in those files, by name, wherever in them: in free space, too. Grows with
+        history; never on a request path."""
+
     async def close(self) -> None:
         """Finish what is queued, then let go. Safe to call twice."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -643,3 +644,34 @@ async def test_without_room_it_goes_from_the_log_and_the_rest_follows_by_itself(
             assert_gone(receipt)
         assert [name for name in files_with(tmp_path) if "outbox" not in name] == []
         assert await faults(tmp_path, store) == []
+
+
+# ── the store's own files ──
+
+TAKES_THE_LOCK = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 128)
+    except OSError:
+        sys.exit(7)
+"""
+"""The byte by which SQLite knows whether anybody has the WAL open: whoever gets it alone empties its index."""
+
+
+async def test_looking_through_every_file_takes_no_lock_away(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (memory, _):
+        await told(memory, exchanges=4, at=2)
+        assert_gone(await memory.forget("main", matching=FACT))
+        shared = Home(tmp_path).database.with_name("offbook.db-shm")
+        other = await asyncio.create_subprocess_exec(sys.executable, "-c", TAKES_THE_LOCK, str(shared))
+        assert await other.wait() == 7
+
+
+async def test_what_is_left_in_the_store_s_own_files_is_found(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (memory, store):
+        await told(memory, exchanges=4, at=2)
+        assert set(await store.found_in_files([FACT.encode(), b"never said"])) <= store.own_files
+        assert {form for found in (await store.found_in_files([FACT.encode()])).values() for form in found}
+        assert_gone(await memory.forget("main", matching=FACT))
+        assert await store.found_in_files([FACT.encode()]) == {}
