@@ -59,7 +59,7 @@ def lessons(
     with connection:  # of one moment: one of them may be forgotten meanwhile
         rows = list(connection.execute(f"{query} ORDER BY number DESC LIMIT ?", (*asked, max(limit, 0))))
         found = [_lesson(connection, agent_id, *row) for row in rows]
-    return found
+    return found  # noqa: RET504 - for mypy the block may end without
 
 
 def lesson(connection: apsw.Connection, agent_id: str, id_: str) -> Lesson | None:
@@ -69,7 +69,7 @@ def lesson(connection: apsw.Connection, agent_id: str, id_: str) -> Lesson | Non
             (agent_number(connection, agent_id), number_in(id_), FORGOTTEN),
         ).fetchone()
         found = None if row is None else _lesson(connection, agent_id, *row)
-    return found
+    return found  # noqa: RET504 - for mypy the block may end without
 
 
 def lesson_places(connection: apsw.Connection, agent_id: str, id_: str) -> list[int]:
@@ -89,7 +89,7 @@ def lessons_at(connection: apsw.Connection, agent_id: str, places: Sequence[int]
             (msgspec.json.encode(list(places)).decode(), agent_number(connection, agent_id), FORGOTTEN),
         )
         found = [_lesson(connection, agent_id, *row) for row in list(rows)]
-    return found
+    return found  # noqa: RET504 - for mypy the block may end without
 
 
 def lesson_counts(connection: apsw.Connection, agent_id: str) -> dict[str, int]:
