@@ -46,10 +46,11 @@ plugin: $(READY)
 	$(BIN)/python -m tests.host.building
 	$(BIN)/python -m pytest tests/host/test_plugin.py -k "built or own"
 
-## prove: the long campaigns, for hours: 1,000 kills, a million fuzzed requests, 10,000 histories, 500 facts forgotten, 200 turns in every window and language
+## prove: the long campaigns, for hours: 1,000 kills, a million fuzzed requests, 10,000 histories, 500 facts forgotten, 500 forgets beside all else, 200 turns in every window and language
 prove: $(READY)
 	PROVE_KILLS=1000 $(PYTEST) tests/acceptance/test_kill.py
 	PROVE_REQUESTS=1000000 $(PYTEST) tests/acceptance/test_fuzz.py --timeout=0
+	PROVE_FORGETS=500 $(PYTEST) tests/stateful/test_forgets.py --timeout=0
 	PROVE_TURNS=200 $(PYTEST) tests/host/test_long_conversation.py --timeout=0
 	PROVE_SWAPS=10 $(PYTEST) tests/host/test_compaction.py --timeout=0
 	PROVE_ENGINES=5 $(PYTEST) tests/host/test_engines.py --timeout=0 -s

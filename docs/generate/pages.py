@@ -364,11 +364,13 @@ def _prose(text: str) -> Iterator[str]:
 AUDIT = """
 Every verb that reads or writes leaves one event in the chain of its agent, durable before the answer leaves
 (`prepareTurn` and `enrich` wait for it until their deadline, and it is written all the same); `ping` leaves none.
+On a full disk the event of a read is held in memory and written once there is room.
 Some kinds of event are nobody's request, and their `actor` is `offbook`: `supersede`, where a message replaced
-earlier ones, `offload`, where the oldest went to cold storage, `compress`, where a summary was made, and `salvage`,
-where a damaged file was [mended](../how-to/damage.md): it names what was lost, and `lost` stands for each event that
-was. (A `compress` with another actor is the request for it.) `offbook audit` and the verb
-[`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves all of it. What that can and cannot show:
+earlier ones, `offload`, where the oldest went to cold storage, `compress`, where a summary was made, `audit/held`,
+behind the events of reads that were held, and `salvage`, where a damaged file was [mended](../how-to/damage.md): it
+names what was lost, and `lost` stands for each event that was. (A `compress` with another actor is the request for
+it.) `offbook audit` and the verb [`audit`](verbs.md#post-v1audit) show events; `offbook audit --verify` proves all of
+it. What that can and cannot show:
 [what is recorded](../explanation/what-is-recorded.md#the-audit-chain).
 """
 EVENTS = """
@@ -389,6 +391,9 @@ DETAIL_MEANINGS = {
     "duplicates": "messages whose id was stored already",
     "conflicts": "those of them with other content: `id` and `seq` of what is stored",
     "corrected": "the lesson that something said later took the place of",
+    "heldSince": "when this was read: there was no room to write the event",
+    "reads": "how many reads there were while no event could be written, `from` when and `to` when",
+    "written": "how many of them have an event each, with `heldSince`",
     "noise": "messages stored that were marked as noise",
     "blobs": "large parts stored as files",
     "redactions": "secrets taken out, by kind",

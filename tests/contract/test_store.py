@@ -360,7 +360,7 @@ async def test_every_write_leaves_one_event_in_one_chain(store: Store) -> None:
     assert events[-1] == event
     assert not list(chain_faults(events, GENESIS))
     head = await store.audit_head("main")
-    assert (head.seq, head.hash) == (3, event.hash)
+    assert (head.seq, head.hash) == (3, events[-1].hash)
     assert "hello" not in str(events)
 
 

@@ -3,6 +3,7 @@ the log, receipts, and no byte left."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from offbook.log.blobs import BlobFiles
 from offbook.log.store import Blobs, Store
-from offbook.model.errors import StoreCorrupt, StoreError
+from offbook.model.errors import StoreBusy, StoreCorrupt, StoreError
 from offbook.model.lesson import LessonDraft
 from offbook.model.memory_entry import Supersession
 from offbook.model.receipt import FORGOTTEN, FORGOTTEN_TEXT, ForgetReceipt, ForgottenSpan, Lineage, Reached
@@ -389,3 +390,42 @@ async def test_a_large_part_stays_that_was_held_since_it_was_asked_who_refers_to
 
     assert await blobs.drop("main", [digest], then_somebody_came) == [digest]
     assert await blobs.get("main", digest) == b"large"
+
+
+# ── what was made before, and comes after ──
+
+
+async def test_what_was_made_before_an_erasure_is_not_kept_after_it(store: Store) -> None:
+    await everything(store)
+    (lesson,) = await store.lessons("main")
+    before = store.versions.of("main", "erased")
+    left = msgspec.structs.replace(lesson, text="remember", key="r", sources=[])
+    await store.erase("main", await lineage_of(store, 2, 3), {}, receipt(2, 3), forgetting(2, 3), [left])
+    section = TurnMemory(epoch="1", at=NOON, text=SECRET, tokens=1, parts=[])
+    with pytest.raises(StoreBusy, match="forgotten meanwhile"):
+        await store.hand_over(CHAT, context(2, memory=SECRET), SWAP, made_of=before)
+    with pytest.raises(StoreBusy, match="forgotten meanwhile"):
+        await store.keep_turn_memory(CHAT, section, made_of=before)
+    with pytest.raises(StoreBusy, match="forgotten meanwhile"):
+        await store.judge_lesson("main", lesson, [], None, made_of=before)
+    found = await kept(store)
+    assert not found.get("contexts")
+    assert not found.get("turn_memories")
+    assert not any(SECRET in text for text in found["lessons"])
+    after = store.versions.of("main", "erased")
+    await store.hand_over(CHAT, context(2), SWAP, made_of=after)
+    await store.keep_turn_memory(CHAT, msgspec.structs.replace(section, text="x"), made_of=after)
+    await store.judge_lesson("main", left, [], None, made_of=after)
+
+
+async def test_what_is_made_while_something_is_erased_is_not_kept_either(store: Store) -> None:
+    await everything(store)
+    lineage = await lineage_of(store, 2, 3)
+    erasing = asyncio.create_task(store.erase("main", lineage, {}, receipt(2, 3), forgetting(2, 3)))
+    await asyncio.sleep(0)  # it is queued, and whoever reads now may still see what goes
+    meanwhile = store.versions.of("main", "erased")
+    assert store.versions.is_erased_since("main", meanwhile)
+    await erasing
+    assert store.versions.is_erased_since("main", meanwhile)
+    assert not store.versions.is_erased_since("main", store.versions.of("main", "erased"))
+    assert not store.versions.is_erased_since("other", store.versions.of("other", "erased"))

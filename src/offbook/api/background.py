@@ -304,7 +304,8 @@ class Background:
     async def imported(self, scopes: Sequence[Scope], summaries: Sequence[Summary]) -> None:
         """Messages and summaries came that somebody else had made."""
         for summary in summaries:
-            await self._summary_files.kept(summary)
+            self._summary_files.lacks(summary.agent_id, [summary.id])
+            self.runner.wake("summary_files", summary.agent_id)
         for scope in scopes:
             self.runner.notify(scope)
 

@@ -78,35 +78,46 @@ class LessonReview:
         said = _edited_text(verdict, text)
         # Two who edit at once would each leave the other's words standing.
         async with self._one_at_a_time:
+            made_of = self._store.versions.of(agent_id, "erased")
             lesson = await self._store.lesson(agent_id, lesson_id)
             if lesson is None:
                 listed = f"offbook lessons --agent {shlex.quote(agent_id)}"
                 raise NotFound(f"there is no lesson {lesson_id!r} of agent {agent_id!r}: `{listed}` lists them")
             details = {"lesson": lesson.id, "verdict": verdict}
             if said is not None:
-                await self._edit(lesson, said, details, by)
+                await self._edit(lesson, said, details, by, made_of)
             else:
-                await self._decide(lesson, "accepted" if verdict == "accept" else "rejected", details, by)
+                await self._decide(lesson, "accepted" if verdict == "accept" else "rejected", details, by, made_of)
             return await self._store.lesson(agent_id, lesson_id) or lesson
 
     async def judge_by_hand(self, agent_id: str, lesson_id: str, verdict: Verdict, text: str | None) -> None:
         """In the wiki."""
         await self.judge(agent_id, lesson_id, verdict, text, by=BY_HAND)
 
-    async def _decide(self, lesson: Lesson, status: LessonStatus, details: dict[str, str], by: Caller) -> None:
+    async def _decide(
+        self, lesson: Lesson, status: LessonStatus, details: dict[str, str], by: Caller, made_of: tuple[int, ...]
+    ) -> None:
         is_turned = "rejected" in (status, lesson.status) and status != lesson.status
         if is_turned and lesson.learnt_text is not None:  # its words are a person's, and in the log
             if status == "rejected":
                 said = redact_text(NOT_SO + lesson.text)[0]
-                await self._say(msgspec.structs.replace(lesson, status=status), said, TAKES_BACK, details, by)
+                rejected = msgspec.structs.replace(lesson, status=status)
+                await self._say(rejected, said, TAKES_BACK, details, by, made_of)
             else:
-                await self._edit(lesson, lesson.text, details, by, status)
+                await self._edit(lesson, lesson.text, details, by, made_of, status)
             return
         event = AuditDraft(verb="lessons/judge", actor=by.name, details=details)
-        await self._store.judge_lesson(lesson.agent_id, msgspec.structs.replace(lesson, status=status), [], event)
+        decided = msgspec.structs.replace(lesson, status=status)
+        await self._store.judge_lesson(lesson.agent_id, decided, [], event, made_of=made_of)
 
     async def _edit(
-        self, lesson: Lesson, said: str, details: dict[str, str], by: Caller, status: LessonStatus = "edited"
+        self,
+        lesson: Lesson,
+        said: str,
+        details: dict[str, str],
+        by: Caller,
+        made_of: tuple[int, ...],
+        status: LessonStatus = "edited",
     ) -> None:
         if (lesson.status, lesson.text) == ("edited", said):
             scope = Scope(agent_id=lesson.agent_id, session_id=LESSONS_SESSION)
@@ -120,9 +131,17 @@ class LessonReview:
             last_seen=max(lesson.last_seen, now()),
             replaced_by=None,
         )
-        await self._say(edited, said, {}, details, by)
+        await self._say(edited, said, {}, details, by, made_of)
 
-    async def _say(self, judged: Lesson, said: str, meta: dict[str, str], details: dict[str, str], by: Caller) -> None:
+    async def _say(
+        self,
+        judged: Lesson,
+        said: str,
+        meta: dict[str, str],
+        details: dict[str, str],
+        by: Caller,
+        made_of: tuple[int, ...],
+    ) -> None:
         """The lesson is written last: whoever is stopped before that and asks again goes through all of it again, and
         what is there already is found there."""
         scope = Scope(agent_id=judged.agent_id, session_id=LESSONS_SESSION)
@@ -131,7 +150,7 @@ class LessonReview:
         receipt = await self._take(scope, [message], session_event("lessons/judge", by, scope, details))
         places = await self._store.places(scope, [receipt.first_seq])
         await relinked(self._store, judged, by, places)
-        await self._store.judge_lesson(judged.agent_id, judged, places, None)
+        await self._store.judge_lesson(judged.agent_id, judged, places, None, made_of=made_of)
 
     async def _message_id(self, scope: Scope, lesson: Lesson, said: str) -> str:
         """The first name that no message has: somebody may come back to words they had before. But the one that was

@@ -22,7 +22,7 @@ from offbook.api.session_state import SessionStateService
 from offbook.context.cover import COARSEST, cost
 from offbook.context.memory_section import Known, lessons_named, memory_budget, memory_section, pinned_text
 from offbook.log.store import Store
-from offbook.model.errors import StoreCorrupt
+from offbook.model.errors import StoreBusy, StoreCorrupt, StoreFull
 from offbook.model.lesson import Lesson, LessonStatus
 from offbook.model.memory_entry import TAKEN_BACK
 from offbook.model.recent import keep
@@ -177,11 +177,15 @@ class MemorySectionCache:
             known = await self.known(scope, epoch)
             if known is not None and known.tokens <= self.most_tokens(scope.agent_id, window):
                 return known
-            erased = self._erased(scope)
-            made = await self._made(scope, epoch, handed, window, current_tokens, recall_budget)
+            for is_last in (False, False, True):
+                erased = self._erased(scope)
+                made = await self._made(scope, epoch, handed, window, current_tokens, recall_budget)
+                if is_last or not self._store.versions.is_erased_since(scope.agent_id, erased):
+                    break  # else it may hold what was forgotten meanwhile
             # Whoever was slow must not bury the section of a context that has been swapped in meanwhile.
             if keeps and (await self.epoch(scope, await self._store.session(scope))).name == epoch.name:
-                await self._store.keep_turn_memory(scope, made)
+                with suppress(StoreFull, StoreBusy):  # then it is the same until a restart, or made anew
+                    await self._store.keep_turn_memory(scope, made, made_of=erased)
                 keep(self._kept, (scope, erased), made, SECTIONS_KEPT)
         return made
 

@@ -12,7 +12,7 @@ import msgspec
 from offbook.api.background import Background
 from offbook.ingest.entries import in_utc
 from offbook.ingest.scope import checked_session
-from offbook.log.audit_chain import end_is_whole
+from offbook.log.audit_chain import GENESIS, end_is_whole
 from offbook.log.store import CROSS, Store
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.maintenance import MaintenanceReport
@@ -122,8 +122,9 @@ class StatusService:
         # Noted before the events are read: whatever is noted then must be among them or before them.
         noted = await self._store.noted_audit_head(agent_id)
         end = await self._store.newest_audit_events(agent_id, limit=EVENTS_VERIFIED)
-        head = AuditHead(seq=end[-1].seq, hash=end[-1].hash)
-        is_whole = await asyncio.to_thread(end_is_whole, end, noted)
+        # None at all: of a stranger, on a full disk.
+        head = AuditHead(seq=end[-1].seq, hash=end[-1].hash) if end else GENESIS
+        is_whole = not end or await asyncio.to_thread(end_is_whole, end, noted)
         if isinstance(since, int):
             events = await self._store.audit_events(agent_id, session_id=session_id, after_seq=since, limit=limit)
         else:

@@ -111,6 +111,7 @@ class SwapService:
             due_at = int(context_window * compaction.threshold)
             reason = f"{used_tokens:,} of {context_window:,} tokens are in use; it is due at {due_at:,}"
             return _kept(reason, generation, used_tokens, started)
+        made_of = self._store.versions.of(scope.agent_id, "erased")
         ready = await self._slots.slot_b(scope, session, self._size(scope, question).estimated_target)
         if not ready.context.messages:
             reason = f"a window of {context_window:,} tokens has no room for a single message"
@@ -139,7 +140,7 @@ class SwapService:
             "usedTokens": used_tokens,
             "contextWindow": context_window,
         }
-        await self._store.hand_over(scope, handed, session_event("swap", by, scope, details))
+        await self._store.hand_over(scope, handed, session_event("swap", by, scope, details), made_of=made_of)
         self._slots.taken(scope)
         return _swapped(handed, why, started)
 
@@ -179,6 +180,7 @@ class SwapService:
         """What the agent goes on with, kept so that it can be shown again."""
         async with self._swapping.setdefault(scope, asyncio.Lock()):
             session = await self._store.session(scope) or session
+            made_of = self._store.versions.of(scope.agent_id, "erased")
             composed = await self._cache.composed(scope, session, max_chars)
             handed = handed_of(
                 composed.context,
@@ -190,7 +192,7 @@ class SwapService:
                 context_window=0,
                 tokens_after=await asyncio.to_thread(tokens_of, composed.context.messages),
             )
-            await self._store.hand_over(scope, handed, None)
+            await self._store.hand_over(scope, handed, None, made_of=made_of)
         event = session_event("hooks/session-start", by, scope, what_was_shown(composed.context))
         await self._store.mark(scope, Mark(kind="start", at=now()), event)
         return composed.context

@@ -8,9 +8,10 @@ itself. Whatever breaks off there is found by its receipt, which is not signed y
 from __future__ import annotations
 
 import asyncio
+import errno
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import NamedTuple
 
 import msgspec
@@ -24,7 +25,7 @@ from offbook.forget.residue import MOST_NAMED, ResidueSearch
 from offbook.forget.selection import Known, places_in
 from offbook.log.erasure import spans_of
 from offbook.log.store import Store
-from offbook.model.errors import OffbookError
+from offbook.model.errors import OffbookError, StoreFull
 from offbook.model.receipt import ForgetCheck, ForgetReceipt, Residue, Selection, Unfinished
 from offbook.model.types import AuditDraft, Caller, now
 from offbook.projections.base import Batch, Erased, Progress, Projection
@@ -137,10 +138,11 @@ class Forgetting:
             return await self._planned(agent_id, selection, reason, by, dry_run=True)
         async with self._first(agent_id):
             if agent_id in self._unfinished:
-                await self._resume(agent_id)
+                with suppress(StoreFull):  # more to forget may be what makes room
+                    await self._resume(agent_id)
             await self._edits_taken(agent_id)
             receipt = await self._planned(agent_id, selection, reason, by, dry_run=False)
-        if receipt.signature:
+        if receipt.signature or receipt.unfinished is not None:
             self._runner.notify_agent(agent_id)
         return receipt
 
@@ -156,7 +158,7 @@ class Forgetting:
     async def _edits_taken(self, agent_id: str) -> None:
         try:
             await self._take_edits(agent_id)
-        except OffbookError as error:
+        except (OffbookError, OSError) as error:
             # No reason to keep anything: what is left in the pages is found there, and told.
             log.warning("edits were not taken", action="forget.edits", agent=agent_id, detail=str(error))
 
@@ -217,16 +219,24 @@ class Forgetting:
             relinked=frozenset(await self._eraser.replacing(agent_id, lineage)),
             taught_by=await self._eraser.learnt_from(agent_id, lineage),
         )
-        number, sealed = await self._eraser.erase(agent_id, plan, receipt, _event(receipt, len(lineage.sessions)))
+        was_unfinished = agent_id in self._unfinished
         self._unfinished.add(agent_id)
+        number, sealed = await self._eraser.erase(agent_id, plan, receipt, _event(receipt, len(lineage.sessions)))
         self._counts[agent_id] = self._counts.get(agent_id, 0) + 1
         receipt = msgspec.structs.replace(receipt, audit_seq=sealed.seq)
         messages = len(lineage.places)
         log.info("forgotten", action="memory.forget", agent=agent_id, messages=messages, receipt=receipt.id)
         self._unproven[receipt.id] = unproven
-        finished = await self._finish(number, receipt, unproven)
-        self._unfinished.discard(agent_id)
-        return finished
+        try:
+            receipt = await self._finish(number, receipt, unproven)
+        except StoreFull as error:
+            what = (
+                f"of the rest some may be left until there is room on the disk, when it goes by itself ({error.detail})"
+            )
+            return msgspec.structs.replace(receipt, residue=[Residue(where="the data folder", what=what)])
+        if not was_unfinished:
+            self._unfinished.discard(agent_id)
+        return receipt
 
     async def _only_recorded(self, receipt: ForgetReceipt, sessions: int, messages: int) -> ForgetReceipt:
         """A dry run, or nothing to forget."""
@@ -234,7 +244,8 @@ class Forgetting:
         sealed = await self._store.record(
             receipt.agent_id, AuditDraft(verb="forget", actor=receipt.by, details=details)
         )
-        return msgspec.structs.replace(receipt, audit_seq=sealed.seq, probes=[], unfinished=None)
+        audit_seq = sealed.seq if sealed is not None else 0
+        return msgspec.structs.replace(receipt, audit_seq=audit_seq, probes=[], unfinished=None)
 
     async def _only_in_copies(
         self, plan: Plan, receipt: ForgetReceipt, unproven: Unproven, erased: Erased
@@ -261,7 +272,7 @@ class Forgetting:
     async def _finish(self, number: int, receipt: ForgetReceipt, unproven: Unproven) -> ForgetReceipt:
         agent_id, left = receipt.agent_id, receipt.unfinished
         await self._eraser.drop_parts(agent_id, left.parts if left is not None else [])
-        counts, missed = await self._forgotten(await self._erased(receipt, unproven))
+        counts, missed = await self._forgotten_with_room(await self._erased(receipt, unproven))
         receipt = msgspec.structs.replace(
             receipt, reached=msgspec.structs.replace(receipt.reached, **counts), unfinished=None
         )
@@ -288,15 +299,28 @@ class Forgetting:
             relinked=unproven.relinked,
         )
 
+    async def _forgotten_with_room(self, erased: Erased) -> tuple[dict[str, int], list[Residue]]:
+        """`_forgotten`; where that lacks room, once more with what the first try has freed."""
+        try:
+            return await self._forgotten(erased)
+        except StoreFull:
+            await self._store.purge()
+            return await self._forgotten(erased)
+
     async def _forgotten(self, erased: Erased) -> tuple[dict[str, int], list[Residue]]:
-        """From each projection and each copy, or only counted there. A copy that fails keeps none of the others back,
-        and is told as what it is: left."""
+        """From each projection and each copy, or only counted there. One that lacks room keeps none of the others back:
+        they may make some. A copy that fails is told as what it is: left."""
         counts: dict[str, int] = {}
         missed: list[Residue] = []
+        lacking: StoreFull | None = None
         for projection in self._projections:
-            removal = await projection.forget(erased)
-            counts |= removal.counts
-            missed += removal.residue
+            try:
+                removal = await projection.forget(erased)
+            except (StoreFull, OSError) as error:
+                lacking = _for_want_of_room(error)
+            else:
+                counts |= removal.counts
+                missed += removal.residue
         for copy in self.copies:
             try:
                 removal = await copy.forget(erased)
@@ -305,6 +329,8 @@ class Forgetting:
                 missed.append(Residue(where=copy.name, what=f"could not be looked through: {error}"))
             else:
                 counts |= removal.counts
+        if lacking is not None:
+            raise lacking
         return counts, missed
 
     # ── the proof ──
@@ -345,6 +371,14 @@ class Forgetting:
 
     def _outside(self, agent_id: str) -> list[str]:
         return [*OUTSIDE, *(where for each in self.copies for where in each.outside(agent_id))]
+
+
+def _for_want_of_room(error: StoreFull | OSError) -> StoreFull:
+    if isinstance(error, StoreFull):
+        return error
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        raise error
+    return StoreFull(str(error))
 
 
 def _event(receipt: ForgetReceipt, sessions: int) -> AuditDraft:

@@ -128,6 +128,7 @@ class ResidueSearch:
         wanted = Sought(set(probes), set(known.phrases))
         hears = self._hearer(wanted, known)
         found = await asyncio.to_thread(self._search_files, wanted, hears, elsewhere, searched)
+        found += await self._in_store_files(wanted, searched)
         sought = Sought(set(), set())
         for _, heard in found:
             sought.probes.update(heard.probes)
@@ -138,6 +139,12 @@ class ResidueSearch:
             for name, heard in found
             if heard.phrases & sought.phrases or heard.probes & sought.probes
         ]
+
+    async def _in_store_files(self, wanted: Sought, searched: dict[str, int]) -> list[tuple[str, Sought]]:
+        forms = dict(_forms(wanted))
+        there = await self._store.found_in_files(forms)
+        searched["files"] = searched.get("files", 0) + 1
+        return [(name, Sought(set(), {forms[form] for form in found})) for name, found in there.items()]
 
     def says(self, probes: Sequence[Probe], known: Known) -> Says:
         """Tells whether a text says any of it."""
@@ -206,8 +213,10 @@ class ResidueSearch:
     ) -> list[tuple[str, Sought]]:
         """The files in which something was found, and what it was."""
         found: list[tuple[str, Sought]] = []
-        forms = [(form, phrase) for phrase in sorted(sought.phrases) for form in sorted(_as_bytes(phrase))]
+        forms, own = _forms(sought), {str(self._folder / name) for name in self._store.own_files}
         for path in _files(self._folder, without=NOT_LOOKED_INTO | elsewhere):
+            if path in own:
+                continue
             searched["files"] = searched.get("files", 0) + 1
             heard = _found_in(path, forms, hears)
             if heard:
@@ -235,6 +244,10 @@ def _files(folder: str | Path, *, without: frozenset[str] = frozenset()) -> Iter
             yield one.path
         elif one.is_dir(follow_symlinks=False) and one.name not in without:
             yield from _files(one.path)
+
+
+def _forms(sought: Sought) -> list[tuple[bytes, str]]:
+    return [(form, phrase) for phrase in sorted(sought.phrases) for form in sorted(_as_bytes(phrase))]
 
 
 def _as_bytes(phrase: str) -> set[bytes]:

@@ -116,10 +116,17 @@ class LessonRows(Protocol):
         """Those that any of these places says, by number."""
 
     async def judge_lesson(
-        self, agent_id: str, lesson: Lesson, places: Sequence[int], event: AuditDraft | None
+        self,
+        agent_id: str,
+        lesson: Lesson,
+        places: Sequence[int],
+        event: AuditDraft | None,
+        *,
+        made_of: tuple[int, ...] | None = None,
     ) -> None:
         """Keep a lesson as a person wants it, with the places where that was said beside its own. What was seen of it
-        meanwhile stays. No event where the message that says it brought its own. Not there: `StoreError`."""
+        meanwhile stays. No event where the message that says it brought its own. Not there: `StoreError`. `made_of`: as
+        for `hand_over`."""
 
     async def lesson_counts(self, agent_id: str) -> dict[str, int]:
         """How many of each status, without those forgotten. Grows with lessons, not with history."""
@@ -130,18 +137,30 @@ class TurnRows(Protocol):
 
     # ── contexts that were handed out ──
 
-    async def hand_over(self, scope: Scope, context: HandedContext, event: AuditDraft | None) -> None:
+    async def hand_over(
+        self,
+        scope: Scope,
+        context: HandedContext,
+        event: AuditDraft | None,
+        *,
+        made_of: tuple[int, ...] | None = None,
+    ) -> None:
         """Keep what the agent runs on from now on, and make its generation the session's: one above it for a swap, the
-        same for a start. All or nothing: with another generation, or without a session, `StoreError`."""
+        same for a start. All or nothing: with another generation, or without a session, `StoreError`.
+
+        `made_of`: the version `erased` of the agent from before it was made; `StoreBusy` where something was erased
+        since, so that nothing of it comes back."""
 
     async def handed(self, scope: Scope, *, at: datetime | None = None) -> HandedContext | None:
         """The newest context that was handed out, or the newest at that time."""
 
     # ── what turns were prepared with ──
 
-    async def keep_turn_memory(self, scope: Scope, memory: TurnMemory) -> None:
+    async def keep_turn_memory(
+        self, scope: Scope, memory: TurnMemory, *, made_of: tuple[int, ...] | None = None
+    ) -> None:
         """Keep the stable section of a session's turns; those before it stay. Also of a session that nobody has
-        written to. Derived, so no audit event: the turn that shows it leaves one."""
+        written to. Derived, so no audit event: the turn that shows it leaves one. `made_of`: as for `hand_over`."""
 
     async def turn_memory(self, scope: Scope, *, at: datetime | None = None) -> TurnMemory | None:
         """The one kept last, or the one kept last at that time. Does not grow with history."""

@@ -71,6 +71,12 @@ class Versions:
     def of(self, agent_id: str, *kinds: ChangeKind) -> tuple[int, ...]:
         return tuple(self._counts[agent_id, kind] for kind in kinds)
 
+    def is_erased_since(self, agent_id: str, erased: tuple[int, ...]) -> bool:
+        """Whether what was read when `erased` was the version of that kind may hold what is gone now, or is just going:
+        an erasure counts once when it begins and once when it is done."""
+        (count,) = now = self.of(agent_id, "erased")
+        return now != erased or count % 2 == 1
+
 
 class LogRows(Protocol):
     """The log, its sessions and its audit chain."""
@@ -140,8 +146,9 @@ class LogRows(Protocol):
 
     # ── audit ──
 
-    async def record(self, agent_id: str, event: AuditDraft) -> AuditEvent:
-        """Append one event to the agent's chain."""
+    async def record(self, agent_id: str, event: AuditDraft) -> AuditEvent | None:
+        """Append one event to the agent's chain. Nothing else changes with it, so a full disk does not refuse it: None
+        where there is no room, and then it is written, and says so, once there is."""
 
     async def audit_head(self, agent_id: str) -> AuditHead:
         """The end of the agent's chain."""
@@ -230,7 +237,8 @@ class RecallRows(Protocol):
     # ── what use makes of a message ──
 
     async def recalled(self, agent_id: str, places: Sequence[int], event: AuditDraft) -> None:
-        """One more retrieval of each of the agent's places, with the event; with no places the event only."""
+        """One more retrieval of each of the agent's places, with the event; with no places the event only. On a full
+        disk as `record`."""
 
     async def pin(self, agent_id: str, places: Sequence[int], *, pinned: bool, event: AuditDraft) -> list[int]:
         """Pin the agent's places, or let them go; returns those that changed, in the order asked. The event says
@@ -288,7 +296,7 @@ class Store(LogRows, RecallRows, SummaryRows, LessonRows, TurnRows, RecordRows, 
     and `spending` of all.
 
     A method that writes returns only when the write is durable, and writes everything it was given,
-    with its audit event, or nothing. All its errors are `StoreError`s.
+    with its audit event, or nothing; but for `record` and `recalled` on a full disk. All its errors are `StoreError`s.
     """
 
     @property
@@ -316,6 +324,15 @@ class Store(LogRows, RecallRows, SummaryRows, LessonRows, TurnRows, RecordRows, 
 
     async def backup(self, destination: Path) -> None:
         """Write a consistent copy of everything to a new file while messages arrive."""
+
+    @property
+    def own_files(self) -> frozenset[str]:
+        """Names of the files that are the store's alone. Whoever else opened and closed one of them in this process
+        would take its locks away, and leave it to be damaged by another process."""
+
+    async def found_in_files(self, forms: Collection[bytes]) -> dict[str, set[bytes]]:
+        """Which of these byte strings are in those files, by name, wherever in them: in free space, too. Grows with
+        history; never on a request path."""
 
     async def close(self) -> None:
         """Finish what is queued, then let go. Safe to call twice."""

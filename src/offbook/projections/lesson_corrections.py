@@ -45,7 +45,7 @@ async def retire_corrected(store: Store, agent_id: str, places: Sequence[int]) -
 async def restore_uncorrected(store: Store, agent_id: str, place: int) -> int:
     """Of the lessons at this place, from which a link was taken back: those that had given way by that link hold again,
     unless another one replaces them. Returns how many hold again. Done again, it changes nothing."""
-    cleared = 0
+    cleared, made_of = 0, store.versions.of(agent_id, "erased")
     for lesson in await store.lessons_at(agent_id, [place]):
         if lesson.replaced_by is None or lesson.status != "learnt":
             continue
@@ -53,7 +53,8 @@ async def restore_uncorrected(store: Store, agent_id: str, place: int) -> int:
         links = await _replacing(store, agent_id, said_at)
         taken_by = {one.new_place for one in links} & set(await store.lesson_places(agent_id, lesson.replaced_by))
         if not taken_by or not set(said_at) <= {one.old_place for one in links}:
-            await store.judge_lesson(agent_id, msgspec.structs.replace(lesson, replaced_by=None), [], None)
+            holding = msgspec.structs.replace(lesson, replaced_by=None)
+            await store.judge_lesson(agent_id, holding, [], None, made_of=made_of)
             cleared += 1
     return cleared - await retire_corrected(store, agent_id, [place]) if cleared else 0
 

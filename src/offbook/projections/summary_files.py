@@ -282,6 +282,12 @@ class SummaryFiles:
         except OSError as error:
             self._note_failure(agent_id, files, error)
 
+    def lacks(self, agent_id: str, ids: Iterable[str]) -> None:
+        """These came from elsewhere: their pages are for the next `run`, which is never beside an erasure."""
+        files = self._files(agent_id)
+        files.stale.update(ids)
+        files.lacking, files.has_failed = None, False
+
     async def run(self, agent_id: str) -> bool:
         """A piece of what is left to write; True where nothing is, or nothing can be now."""
         files = self._files(agent_id)

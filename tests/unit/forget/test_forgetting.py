@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -19,6 +20,7 @@ from offbook.forget import residue
 from offbook.forget.forgetting import Forgetting
 from offbook.forget.probes import Prober
 from offbook.log.blobs import BlobFiles
+from offbook.log.sqlite import erase_writes
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
 from offbook.model.errors import StoreBusy
@@ -641,3 +643,63 @@ async def test_messages_with_secrets_are_forgotten_and_counted_by_kind(tmp_path:
         assert again.reached.messages == 0
         said = [line.message.content for line in (await memory.log(scope)).messages]
         assert said == [FORGOTTEN_TEXT, "the harbour is calm today"]
+
+
+# ── without room ──
+
+
+async def test_without_room_it_goes_from_the_log_and_the_rest_follows_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as (memory, store):
+        await told(memory)
+        await memory.on_message(memory.scope("other"), [user(f"{WORD} is large. {LARGE}", id="large")])
+        await caught_up(memory)
+        monkeypatch.setattr(erase_writes, "WAL_FRAME_BYTES", 10**15)
+        for named in ({"session_id": "other"}, {"matching": FACT}):
+            receipt = await memory.forget("main", **named)
+            assert receipt.unfinished is not None
+            assert not receipt.signature
+            assert "until there is room" in receipt.residue[0].what
+        assert [path for path in Home(tmp_path).blobs.rglob("*") if path.is_file()] == []
+        assert await kept_with(store) == []
+        assert not (await memory.recall(memory.scope("chat"), WORD)).entries
+        monkeypatch.undo()
+        await memory.maintain("main", tasks=["forgetting"])
+        receipts = [receipt for _, receipt in await store.receipts("main")]
+        assert len(receipts) == 2
+        for receipt in receipts:
+            assert_gone(receipt)
+        assert [name for name in files_with(tmp_path) if "outbox" not in name] == []
+        assert await faults(tmp_path, store) == []
+
+
+# ── the store's own files ──
+
+TAKES_THE_LOCK = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 128)
+    except OSError:
+        sys.exit(7)
+"""
+"""The byte by which SQLite knows whether anybody has the WAL open: whoever gets it alone empties its index."""
+
+
+async def test_looking_through_every_file_takes_no_lock_away(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (memory, _):
+        await told(memory, exchanges=4, at=2)
+        assert_gone(await memory.forget("main", matching=FACT))
+        shared = Home(tmp_path).database.with_name("offbook.db-shm")
+        other = await asyncio.create_subprocess_exec(sys.executable, "-c", TAKES_THE_LOCK, str(shared))
+        assert await other.wait() == 7
+
+
+async def test_what_is_left_in_the_store_s_own_files_is_found(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (memory, store):
+        await told(memory, exchanges=4, at=2)
+        assert set(await store.found_in_files([FACT.encode(), b"never said"])) <= store.own_files
+        assert {form for found in (await store.found_in_files([FACT.encode()])).values() for form in found}
+        assert_gone(await memory.forget("main", matching=FACT))
+        assert await store.found_in_files([FACT.encode()]) == {}

@@ -386,3 +386,20 @@ async def test_many_at_once_leave_all_of_them(files: SummaryFiles, store: Sqlite
     await asyncio.gather(*(files.kept(one) for one in kept), settled(files))
     await settled(files)
     assert len(index_of(folder)["summaries"]) == len(pages(folder)) == 20
+
+
+async def test_a_summary_that_was_imported_has_its_page_never_beside_a_forget(tmp_path: Path, folder: Path) -> None:
+    async with small_memory(tmp_path) as memory:
+        await talk(memory, 20)
+        await caught_up(memory)
+        background = memory._background
+        summaries = await background._store.summaries("main")
+        for path in folder.rglob("*.md"):
+            path.unlink()
+        async with background.runner.apart("main"):  # as a forget is
+            await background.imported([], summaries)
+            # Whoever would write now has had every chance to.
+            assert [run.error for run in await background.runner.now("main", ["index"])] == [None]
+            assert pages(folder) == []
+        await caught_up(memory)
+        await assert_complete(memory, folder)

@@ -123,8 +123,15 @@ class SqliteDerivedStore(SqliteFile):
         return await self._read(lesson_reads.lessons_at, agent_id, places)
 
     async def judge_lesson(
-        self, agent_id: str, lesson: Lesson, places: Sequence[int], event: AuditDraft | None
+        self,
+        agent_id: str,
+        lesson: Lesson,
+        places: Sequence[int],
+        event: AuditDraft | None,
+        *,
+        made_of: tuple[int, ...] | None = None,
     ) -> None:
+        self._refuse_erased(agent_id, made_of)
         await self._change(agent_id, ["lessons"], lambda ledger: ledger.lessons.judge(agent_id, lesson, places, event))
 
     async def lesson_counts(self, agent_id: str) -> dict[str, int]:
@@ -152,16 +159,12 @@ class SqliteDerivedStore(SqliteFile):
         event: AuditDraft,
         lessons: Sequence[Lesson] = (),
     ) -> tuple[int, AuditEvent]:
-        return await self._change(
-            agent_id,
-            ["erased", "summaries", "texts"],
-            lambda ledger: ledger.erasing.erase(agent_id, lineage, rewritten, receipt, event, lessons),
+        return await self._erase(
+            agent_id, lambda ledger: ledger.erasing.erase(agent_id, lineage, rewritten, receipt, event, lessons)
         )
 
     async def erase_stray(self, agent_id: str, rows: Sequence[tuple[str, int]]) -> None:
-        await self._change(
-            agent_id, ["erased", "summaries", "texts"], lambda ledger: ledger.erasing.erase_stray(agent_id, rows)
-        )
+        await self._erase(agent_id, lambda ledger: ledger.erasing.erase_stray(agent_id, rows))
 
     async def kept_texts(self, agent_id: str) -> AsyncIterator[KeptText]:
         for table in erase_reads.TABLES:
@@ -172,7 +175,9 @@ class SqliteDerivedStore(SqliteFile):
                 after = page[-1].row
 
     async def set_receipt(self, agent_id: str, erasure: int, receipt: ForgetReceipt) -> None:
-        await self._write().submit(lambda ledger: ledger.erasing.set_receipt(agent_id, erasure, receipt))
+        await self._write().submit(
+            lambda ledger: ledger.erasing.set_receipt(agent_id, erasure, receipt), makes_room=True
+        )
 
     async def receipts(self, agent_id: str) -> list[tuple[int, ForgetReceipt]]:
         return await self._read(erase_reads.receipts, agent_id)
@@ -189,9 +194,17 @@ class SqliteDerivedStore(SqliteFile):
 
     # ── contexts that were handed out ──
 
-    async def hand_over(self, scope: Scope, context: HandedContext, event: AuditDraft | None) -> None:
+    async def hand_over(
+        self,
+        scope: Scope,
+        context: HandedContext,
+        event: AuditDraft | None,
+        *,
+        made_of: tuple[int, ...] | None = None,
+    ) -> None:
         # A large one takes milliseconds, in which the writer has better things to do.
         payload = await asyncio.to_thread(summary_writes.packed, context)
+        self._refuse_erased(scope.agent_id, made_of)
         await self._write().submit(lambda ledger: ledger.compression.hand_over(scope, context, payload, event))
 
     async def handed(self, scope: Scope, *, at: datetime | None = None) -> HandedContext | None:
@@ -199,8 +212,11 @@ class SqliteDerivedStore(SqliteFile):
 
     # ── what turns were prepared with ──
 
-    async def keep_turn_memory(self, scope: Scope, memory: TurnMemory) -> None:
+    async def keep_turn_memory(
+        self, scope: Scope, memory: TurnMemory, *, made_of: tuple[int, ...] | None = None
+    ) -> None:
         payload = await asyncio.to_thread(turns.packed, memory)
+        self._refuse_erased(scope.agent_id, made_of)
         await self._write().submit(lambda ledger: ledger.turns.keep(scope, memory, payload))
 
     async def turn_memory(self, scope: Scope, *, at: datetime | None = None) -> TurnMemory | None:

@@ -6,8 +6,10 @@ place, its id, its times and its hashes: the chain vouches for it, and whoever s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 
 import apsw
 import msgspec
@@ -20,6 +22,7 @@ from offbook.log.sqlite.lesson_writes import as_kept
 from offbook.log.sqlite.recall_reads import agent_number, living_places
 from offbook.log.sqlite.row_ids import in_pieces, session_of
 from offbook.log.sqlite.rows import AgentRow
+from offbook.model.errors import StoreFull
 from offbook.model.lesson import Lesson
 from offbook.model.receipt import FORGOTTEN, ForgetReceipt, Lineage
 from offbook.model.summary import SummaryDraft
@@ -178,17 +181,30 @@ class EraseLedger:
 
 # ── Leaving no byte of what was removed. SQLite leaves it in free pages, in the gaps of pages  ──
 
+WAL_FRAME_BYTES = 24
+"""Before each page in the write-ahead log."""
 TRIES = 600
 PAUSE_SECONDS = 0.2
 """Two minutes in all, in which others write: somebody may read an older moment, such as a backup."""
 
 
 def rewritten(connection: apsw.Connection) -> None:
-    """The file is written anew. In the writer thread, outside a transaction."""
+    """The file is written anew. In the writer thread, outside a transaction. StoreFull where there is no room for it:
+    it goes through the write-ahead log, and would take what room there is from whoever records."""
+    truncated(connection)
+    pages = int(connection.pragma("page_count")) - int(connection.pragma("freelist_count"))
+    needed = pages * (int(connection.pragma("page_size")) + WAL_FRAME_BYTES)
+    disk = os.statvfs(Path(connection.filename).parent)
+    free = disk.f_bavail * disk.f_frsize
+    if free < needed:
+        raise StoreFull(f"the file is not written anew: that takes {needed:,} bytes on the disk, {free:,} are free")
     # What is built on the way is as large as the file: not in memory.
     connection.execute("PRAGMA temp_store = FILE")
     try:
         connection.execute("VACUUM")
+    except apsw.FullError:
+        truncated(connection)  # gives back what it had taken
+        raise
     finally:
         connection.execute("PRAGMA temp_store = MEMORY")
 

@@ -56,16 +56,20 @@ def lessons(
     if statuses is not None:
         query += f" AND status IN ({','.join('?' * len(statuses))})"
         asked += statuses
-    rows = list(connection.execute(f"{query} ORDER BY number DESC LIMIT ?", (*asked, max(limit, 0))))
-    return [_lesson(connection, agent_id, *row) for row in rows]
+    with connection:  # of one moment: one of them may be forgotten meanwhile
+        rows = list(connection.execute(f"{query} ORDER BY number DESC LIMIT ?", (*asked, max(limit, 0))))
+        found = [_lesson(connection, agent_id, *row) for row in rows]
+    return found  # noqa: RET504 - for mypy the block may end without
 
 
 def lesson(connection: apsw.Connection, agent_id: str, id_: str) -> Lesson | None:
-    row = connection.execute(
-        "SELECT lesson, number FROM lessons WHERE agent = ? AND number = ? AND status <> ?",
-        (agent_number(connection, agent_id), number_in(id_), FORGOTTEN),
-    ).fetchone()
-    return None if row is None else _lesson(connection, agent_id, *row)
+    with connection:
+        row = connection.execute(
+            "SELECT lesson, number FROM lessons WHERE agent = ? AND number = ? AND status <> ?",
+            (agent_number(connection, agent_id), number_in(id_), FORGOTTEN),
+        ).fetchone()
+        found = None if row is None else _lesson(connection, agent_id, *row)
+    return found  # noqa: RET504 - for mypy the block may end without
 
 
 def lesson_places(connection: apsw.Connection, agent_id: str, id_: str) -> list[int]:
@@ -78,12 +82,14 @@ def lesson_places(connection: apsw.Connection, agent_id: str, id_: str) -> list[
 
 
 def lessons_at(connection: apsw.Connection, agent_id: str, places: Sequence[int]) -> list[Lesson]:
-    rows = connection.execute(
-        "SELECT DISTINCT l.lesson, l.number FROM lesson_sources p JOIN lessons l ON l.lesson = p.lesson "
-        "WHERE p.place IN (SELECT value FROM json_each(?)) AND l.agent = ? AND l.status <> ? ORDER BY l.number",
-        (msgspec.json.encode(list(places)).decode(), agent_number(connection, agent_id), FORGOTTEN),
-    )
-    return [_lesson(connection, agent_id, *row) for row in list(rows)]
+    with connection:
+        rows = connection.execute(
+            "SELECT DISTINCT l.lesson, l.number FROM lesson_sources p JOIN lessons l ON l.lesson = p.lesson "
+            "WHERE p.place IN (SELECT value FROM json_each(?)) AND l.agent = ? AND l.status <> ? ORDER BY l.number",
+            (msgspec.json.encode(list(places)).decode(), agent_number(connection, agent_id), FORGOTTEN),
+        )
+        found = [_lesson(connection, agent_id, *row) for row in list(rows)]
+    return found  # noqa: RET504 - for mypy the block may end without
 
 
 def lesson_counts(connection: apsw.Connection, agent_id: str) -> dict[str, int]:

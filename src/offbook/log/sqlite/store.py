@@ -14,6 +14,7 @@ from offbook.log.sqlite import (
     recall_reads,
 )
 from offbook.log.sqlite.derived_store import SqliteDerivedStore
+from offbook.log.sqlite.held_events import ReadEvent
 from offbook.log.store import ChangeKind, ExaminedMessage
 from offbook.model.memory_entry import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
 from offbook.model.status import Capture, CaptureClaim, Counts
@@ -98,8 +99,10 @@ class SqliteStore(SqliteDerivedStore):
 
     # ── audit ──
 
-    async def record(self, agent_id: str, event: AuditDraft) -> AuditEvent:
-        return await self._write().submit(lambda ledger: ledger.record(agent_id, event))
+    async def record(self, agent_id: str, event: AuditDraft) -> AuditEvent | None:
+        return await self._write().submit_read(
+            ReadEvent(agent_id, event), lambda ledger: ledger.record(agent_id, event)
+        )
 
     async def audit_head(self, agent_id: str) -> AuditHead:
         return await self._read(audit_reads.audit_head, agent_id)
@@ -162,7 +165,9 @@ class SqliteStore(SqliteDerivedStore):
     # ── what use makes of a message ──
 
     async def recalled(self, agent_id: str, places: Sequence[int], event: AuditDraft) -> None:
-        await self._write().submit(lambda ledger: ledger.recall.recalled(agent_id, places, event))
+        await self._write().submit_read(
+            ReadEvent(agent_id, event, places), lambda ledger: ledger.recall.recalled(agent_id, places, event)
+        )
 
     async def pin(self, agent_id: str, places: Sequence[int], *, pinned: bool, event: AuditDraft) -> list[int]:
         return await self._change(

@@ -10,7 +10,8 @@ import asyncio
 import logging
 import queue
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -19,7 +20,9 @@ import apsw
 
 from offbook.log.sqlite.connection import BUSY_MILLISECONDS, open_writer, store_errors
 from offbook.log.sqlite.head import HeadFile, refuse_missing
+from offbook.log.sqlite.held_events import HeldEvents, ReadEvent
 from offbook.log.sqlite.ledger import Ledger
+from offbook.log.sqlite.reserve import Reserve
 from offbook.model.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
 
 # ── Moving the write-ahead log into the file, beside the writer rather than inside a write ──
@@ -34,9 +37,10 @@ IDLE_SECONDS = 2.0
 
 
 class Checkpointer:
-    def __init__(self, path: Path, writer: apsw.Connection) -> None:
+    def __init__(self, path: Path, writer: apsw.Connection, reserve: Reserve) -> None:
         self._path = path
         self._writer = writer
+        self._reserve = reserve
         self._pages = 0
         self._restart_at = PAGES_TOO_MANY
         self._wanted = threading.Event()
@@ -74,6 +78,7 @@ class Checkpointer:
             self._wanted.wait(IDLE_SECONDS)
             self._wanted.clear()
             _checkpoint(connection, apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._reserve.keep()
         connection.close()
 
 
@@ -97,6 +102,8 @@ Operation = Callable[[Ledger], T]
 CLOSING = "the store is closing: send it again when the provider is back"
 LARGEST_GROUP = 512
 """Bounds how long one transaction runs, and so the latency of whoever is first in it."""
+HELD_RETRY_SECONDS = 1.0
+"""Between two tries to write what is held while the disk is full."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +111,13 @@ class _Job(Generic[T]):
     operation: Operation[T]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[T]
+    read_event: ReadEvent | None = None
+    """It only says that somebody read: where there is no room it is held, and nobody is refused."""
+    makes_room: bool = False
+    """It may use the reserve."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Alone(_Job[T]):
     """Work on the file as a whole, outside any transaction. Nothing else is written meanwhile."""
 
@@ -136,7 +147,10 @@ class Writer:
                 self._connection.close()
                 raise
         self._ledger = Ledger(self._connection)
-        self._checkpointer = Checkpointer(path, self._connection)
+        self._held = HeldEvents()
+        self._held_tried_at = 0.0
+        self._reserve = Reserve(path)
+        self._checkpointer = Checkpointer(path, self._connection, self._reserve)
         self._thread = threading.Thread(target=self._run, name="offbook-writer", daemon=True)
         self._thread.start()
 
@@ -144,18 +158,25 @@ class Writer:
     def queued(self) -> int:
         return self._queue.qsize()
 
-    async def submit(self, operation: Operation[T]) -> T:
+    async def submit(self, operation: Operation[T], *, makes_room: bool = False) -> T:
         """Run `operation` in the next transaction; returns when that is durable."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._enqueue(_Job(operation, loop, future))
+        self._enqueue(_Job(operation, loop, future, makes_room=makes_room))
+        return await future
+
+    async def submit_read(self, event: ReadEvent, operation: Operation[T]) -> T | None:
+        """As `submit`, for what does no more than `event` says. None where there is no room: it is written later."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T | None] = loop.create_future()
+        self._enqueue(_Job(operation, loop, future, read_event=event))
         return await future
 
     async def submit_alone(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` on the connection itself, between two transactions."""
+        """Run `work` on the connection itself, between two transactions. It may use the reserve."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._enqueue(_Alone(_never, loop, future, work))
+        self._enqueue(_Alone(_never, loop, future, makes_room=True, work=work))
         return await future
 
     def _enqueue(self, job: _Job[Any]) -> None:
@@ -175,6 +196,10 @@ class Writer:
             self._queue.put(None)
         self._thread.join()
         try:
+            if self._held.reads:
+                self._write_held()
+            if self._held.reads:
+                log.error("lost for want of room: %d events of reads", self._held.reads, extra={"action": "store.held"})
             self._write_notes()
         finally:
             self._checkpointer.close()
@@ -196,9 +221,15 @@ class Writer:
             if group:
                 _announce(self._write(group))
                 self._checkpointer.after_commit()
+            if self._held.reads and time.monotonic() - self._held_tried_at >= HELD_RETRY_SECONDS:
+                self._write_held()
 
     def _next_group(self) -> tuple[list[_Job[Any]], bool]:
-        job, self._put_off = self._put_off or self._queue.get(), None
+        patience = HELD_RETRY_SECONDS if self._held.reads else None
+        try:
+            job, self._put_off = self._put_off or self._queue.get(timeout=patience), None
+        except queue.Empty:
+            return [], True
         group: list[_Job[Any]] = []
         while job is not None:
             if isinstance(job, _Alone) and group:
@@ -215,8 +246,17 @@ class Writer:
 
     def _write(self, group: list[_Job[Any]]) -> list[_Outcome]:
         try:
-            results = self._in_one_transaction(group) if not isinstance(group[0], _Alone) else [self._alone(group[0])]
-        except (StoreBusy, StoreFull, StoreReadOnly) as error:
+            if isinstance(group[0], _Alone):
+                results = [self._alone(group[0])]
+            else:
+                results = self._in_one_transaction([job.operation for job in group])
+        except StoreFull as error:
+            urgent = [job for job in group if job.makes_room]
+            if not urgent or not self._reserve.give_back():
+                return [self._without_room(job, error) for job in group]
+            others = [job for job in group if not job.makes_room]
+            return self._write(urgent) + [self._without_room(job, error) for job in others]
+        except (StoreBusy, StoreReadOnly) as error:
             # It is the file's fault, not that of one of them: trying each by itself would only take longer.
             return [_Outcome(job, error=error) for job in group]
         except StoreError as error:
@@ -226,11 +266,28 @@ class Writer:
             return [outcome for job in group for outcome in self._write([job])]
         return [_Outcome(job, result) for job, result in zip(group, results, strict=True)]
 
-    def _in_one_transaction(self, group: list[_Job[Any]]) -> list[Any]:
+    def _without_room(self, job: _Job[Any], error: StoreFull) -> _Outcome:
+        is_held = job.read_event is not None and self._held.hold(job.read_event)
+        return _Outcome(job) if is_held else _Outcome(job, error=error)
+
+    def _write_held(self) -> None:
+        self._held_tried_at = time.monotonic()
+        reads = self._held.reads
+        try:
+            self._in_one_transaction([self._held.write])
+        except (StoreFull, StoreBusy):
+            return
+        except StoreError as error:
+            log.error("lost: %d events of reads: %s", reads, error.detail, extra={"action": "store.held"})
+        else:
+            log.warning("there is room again: %d reads are in the chain", reads, extra={"action": "store.held"})
+        self._held.clear()
+
+    def _in_one_transaction(self, operations: Sequence[Operation[Any]]) -> list[Any]:
         try:
             with store_errors():
                 self._connection.execute("BEGIN IMMEDIATE")
-                results = [job.operation(self._ledger) for job in group]
+                results = [operation(self._ledger) for operation in operations]
                 self._ledger.flush()
                 self._connection.execute("COMMIT")
                 self._head.note(self._head.events + self._ledger.take_events())
@@ -242,7 +299,7 @@ class Writer:
             raise StoreError(f"a write failed: {type(error).__name__}: {error}") from error
         return results
 
-    def _alone(self, job: _Alone[Any]) -> Any:
+    def _alone(self, job: _Alone[T]) -> T:
         with store_errors():
             return job.work(self._connection)
 

@@ -9,6 +9,7 @@ into the store before the page is written.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ import msgspec
 import structlog
 
 from offbook.log.store import Blobs, Store
-from offbook.model.errors import StoreError
+from offbook.model.errors import StoreError, StoreFull
 from offbook.model.home import safe_name
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.receipt import ForgottenSpan, Residue
@@ -113,6 +114,8 @@ class Wiki:
             return Removal({"pages": 0})
         try:
             return Removal({"pages": await self._forget_pages(erased)})
+        except StoreFull:
+            raise  # it is gone through again once there is room
         except StoreError as error:
             log.warning("not forgotten there", action="forget.elsewhere", what="pages", detail=str(error))
             return Removal(residue=[Residue(where="pages", what=f"could not be looked through: {error}")])
@@ -325,7 +328,8 @@ class Wiki:
             try:
                 yield wiki
             except OSError as error:
-                raise StoreError(
+                is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+                raise (StoreFull if is_full else StoreError)(
                     f"the wiki in {wiki.folder.folder} cannot be written ({error}): make room or mend its permissions; "
                     "the memory itself is whole, and the pages follow once it is possible again"
                 ) from error

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -181,7 +182,8 @@ class AgentIndex:
 
     def discard(self) -> None:
         """Let go of it and remove its files. Whoever still reads may go on."""
-        self.close()
+        with suppress(OSError, ValueError):  # a full disk: what cannot be rolled back goes all the same
+            self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def close(self) -> None:

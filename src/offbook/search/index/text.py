@@ -62,17 +62,19 @@ class TextIndex:
         self.committed = rows
 
     def close(self) -> None:
-        """What was not committed is lost, and added again from the log."""
-        if self._writer is not None:
-            self._writer.rollback()
-            self._writer.wait_merging_threads()
-            self._writer = None
+        """What was not committed is lost, and added again from the log. Nobody writes after it, whatever went wrong."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                writer.rollback()
+            finally:
+                writer.wait_merging_threads()
 
     def rest(self) -> None:
         """Let go of the writer's memory and threads until there is something to write."""
-        if self._writer is not None:
-            self._writer.wait_merging_threads()
-            self._writer = None
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.wait_merging_threads()
             self._reload()
 
     # ── reading ──

@@ -121,3 +121,25 @@ def test_words_of_any_script_are_found(tmp_path: Path, text: str, query: str) ->
     index.commit(2)
     assert found(index, query) == [1]
     index.close()
+
+
+def test_one_that_cannot_be_rolled_back_is_closed_all_the_same(text: TextIndex) -> None:
+    """As on a full disk. A writer that has merged cannot be asked for anything again."""
+
+    class Writer:
+        def __init__(self) -> None:
+            self.waited = 0
+
+        def rollback(self) -> None:
+            raise ValueError("no room")
+
+        def wait_merging_threads(self) -> None:
+            self.waited += 1
+
+    text.close()
+    writer = text._writer = Writer()
+    with pytest.raises(ValueError, match="no room"):
+        text.close()
+    assert writer.waited == 1
+    text.close()
+    assert writer.waited == 1
