@@ -14,6 +14,8 @@ const HOST_RESERVE = { share: 0.25, most: 20_000 };
 const BEFORE_THE_HOST = 0.97;
 /** For the answer, where the user has set nothing. */
 const ANSWER_ROOM = { share: 0.15, most: 4_096 };
+/** Of the window: by so much our count of what the host reckons may be wrong. */
+const RECKONED_WRONG = 0.015;
 const MOST_OVERHEAD = 0.7;
 /** Of the window: no context is asked for that is smaller, however much a tool has just brought. */
 const SMALLEST = 0.05;
@@ -51,7 +53,7 @@ export function dueAt(load: Load): number {
   const room = Math.min(load.answerRoom || Math.min(ANSWER_ROOM.most, window * ANSWER_ROOM.share), window / 2);
   const reserve = Math.min(window * HOST_RESERVE.share, HOST_RESERVE.most);
   const counted = Math.min(window * THRESHOLD, window - room, (window - reserve) * BEFORE_THE_HOST) - overhead - pending;
-  const reckoned = hostTalk > 0 ? (window - room - hostOverhead - hostPending) * (talk / hostTalk) : counted;
+  const reckoned = hostTalk > 0 ? (window * (1 - RECKONED_WRONG) - room - hostOverhead - hostPending) * (talk / hostTalk) : counted;
   return Math.max(0, Math.floor(Math.min(counted, reckoned)));
 }
 

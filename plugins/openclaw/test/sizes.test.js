@@ -23,7 +23,7 @@ test("a swap is due before the host would compact by itself, and while there is 
   }
   const unhurried = load(200_000, 0, 1_000, { hostTalk: 1_000 });
   assert.equal(dueAt(unhurried), 170_000);
-  assert.equal(dueAt({ ...unhurried, answerRoom: 64_000 }), 136_000);
+  assert.equal(dueAt({ ...unhurried, answerRoom: 64_000 }), 133_000);
 });
 
 test("a swap goes to 40 % of the window, or leaves the talk a fifth of it, and the next comes 45 % later where that can be", () => {

@@ -38,16 +38,19 @@ class Sentence(NamedTuple):
     """The number of its line."""
     is_listed: bool = False
     """An item of a list, a heading or a quoted line."""
+    is_quoted: bool = False
+    """Of a line that quotes: `> like this`."""
 
 
 def sentences(text: str) -> list[Sentence]:
     """Every sentence outside of code blocks, in order."""
     text = text[:MOST_CHARS]
     found: list[Sentence] = []
-    line = 0
+    line, begins_line, is_quoted = 0, True, False
     for start, end, ends_line in _pieces(text):
-        found += _cut(text, start, end, line)
-        line += ends_line
+        is_quoted = text.startswith(">", start) if begins_line else is_quoted
+        found += _cut(text, start, end, line, is_quoted=is_quoted)
+        line, begins_line = line + ends_line, ends_line
     return found
 
 
@@ -110,7 +113,7 @@ def _outside_fences(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _cut(text: str, start: int, end: int, line: int) -> list[Sentence]:
+def _cut(text: str, start: int, end: int, line: int, *, is_quoted: bool) -> list[Sentence]:
     found: list[Sentence] = []
     bullet = _BULLET.match(text, start, end)
     is_listed = bullet is not None
@@ -125,6 +128,6 @@ def _cut(text: str, start: int, end: int, line: int) -> list[Sentence]:
         stripped = said.strip()
         if stripped:
             at = start + len(said) - len(said.lstrip())
-            found.append(Sentence(stripped, at, at + len(stripped), line, is_listed))
+            found.append(Sentence(stripped, at, at + len(stripped), line, is_listed, is_quoted))
         start = stop
     return found

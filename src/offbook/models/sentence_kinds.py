@@ -58,7 +58,7 @@ def _read(text: str, is_user: bool) -> tuple[ReadSentence, ...]:
             KINDS[int(best[at])],
             float(kinds[at, best[at]]),
             1 - float(kinds[at, OTHER]),
-            float(sides[at, 0]),
+            0.0 if one.is_quoted else float(sides[at, 0]),
             float(sides[at, 1]),
         )
         for at, one in enumerate(message)

@@ -21,6 +21,8 @@ from offbook.statements.turns import Turn, is_undertaking
 from offbook.statements.words import cut, is_about, is_named, shared, tokens_of, words_of
 
 SURE, OWN, STATED = 0.5, 0.5, 0.5
+OPENING_OWN = 0.75
+"""Of what a message begins with, where it sets no task: a mail that is handed over begins, too."""
 _SET_OUT: tuple[StatementKind, ...] = ("task", "decision")
 _WANTED: tuple[StatementKind, ...] = (*_SET_OUT, "preference")
 _MAY_BE_WANTED: tuple[StatementKind, ...] = ("constraint", "order", "other")
@@ -347,7 +349,7 @@ def _opening(sentences: Sequence[ReadSentence], kinds: Collection[StatementKind]
     for one in sentences:
         # How the agent is to behave is no goal; a request may look a little like it.
         is_said = one.kind in kinds and one.states >= STATED and not (one.kind == "order" and one.sure >= SURE)
-        if one.own >= OWN and (is_said or is_question(one.text)) and len(words_of(one.text)) >= SUBSTANCE_WORDS:
+        if one.own >= OPENING_OWN and (is_said or is_question(one.text)) and len(words_of(one.text)) >= SUBSTANCE_WORDS:
             return one.text
     return ""
 
