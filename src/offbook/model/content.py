@@ -28,8 +28,8 @@ BEGINNING_CHARS = 400
 TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
 REASONING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
 CALL_TYPES = frozenset(
-    "tool-call toolCall tool_call tool_use server_tool_use mcp_tool_use function_call custom_tool_call function".split()
-)
+    {"tool-call", "toolCall", "tool_call", "tool_use", "server_tool_use", "mcp_tool_use"}
+) | frozenset({"function_call", "custom_tool_call", "function"})
 HOLDERS = ("function", "custom")
 """Where OpenAI's chat dialect keeps what is called, under the name of its kind."""
 RESULT_TYPES = frozenset(

@@ -261,7 +261,8 @@ async def test_what_never_became_a_request_is_told() -> None:
     opened = socket.create_server(("127.0.0.1", 0))
     opened.setblocking(False)
     refused: list[OffbookError] = []
-    listener = Listener(echo, admit, max_body_bytes=LIMIT, keep_alive_seconds=30, refused=refused.append)
+    limits = {"max_body_bytes": LIMIT, "keep_alive_seconds": 30, "bodies": BodyBudget(ROOM)}
+    listener = Listener(echo, admit, **limits, refused=refused.append)
     await listener.start(opened)
     served = Served(listener, opened.getsockname()[1])
     assert b" 200 " in await served.ask(post("/a", b"hello", "Connection: close"))

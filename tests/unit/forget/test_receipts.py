@@ -50,6 +50,7 @@ CHANGES: dict[str, Any] = {
     "residue": [Residue(where="x", what="y")],
     "audit_seq": 8,
     "wordless": 2,
+    "secrets": {"password": 1},
 }
 
 

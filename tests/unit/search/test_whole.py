@@ -8,7 +8,7 @@ import pytest
 from offbook.ingest.entries import prepare
 from offbook.log.blobs import BlobFiles
 from offbook.log.sqlite.store import SqliteStore
-from offbook.model.content import text_of
+from offbook.model.content import LOST_PART, text_of
 from offbook.model.types import AuditDraft, Message, Scope, SessionGaps
 from offbook.search import whole_messages as whole_module
 from offbook.search.whole_messages import LARGEST_FOUND_CHARS, read_together, readable, whole_text
@@ -55,12 +55,14 @@ async def test_a_large_text_is_put_back_and_a_short_one_is_whole_as_it_is(store:
     assert await whole_text(blobs, "main", short) is None
 
 
-async def test_a_large_text_that_is_lost_is_none(store: SqliteStore, blobs: BlobFiles, tmp_path: Path) -> None:
+async def test_a_large_text_that_is_lost_says_so(store: SqliteStore, blobs: BlobFiles, tmp_path: Path) -> None:
     (large,) = await readable(store, "main", await add(store, blobs, LONG))
     for path in (tmp_path / "blobs").rglob("*"):
         if path.is_file():
             path.unlink()
-    assert await whole_text(blobs, "main", large) is None
+    whole = await whole_text(blobs, "main", large)
+    assert whole is not None
+    assert LOST_PART in str(whole.content)
 
 
 async def test_what_is_damaged_keeps_none_of_the_others_back(

@@ -43,9 +43,12 @@ class Records:
         """The records so far. Later ones do not show in it; a record changed in place does."""
         return self._all[: self.count]
 
-    def append(self, block: NDArray[Any]) -> None:
+    def check_open(self) -> None:
         if self._descriptor < 0:
             raise ValueError("the file was closed")
+
+    def append(self, block: NDArray[Any]) -> None:
+        self.check_open()
         end = self.count + len(block)
         if end > self._capacity:
             self._make_room(max(end, int(self._capacity * GROWTH)))

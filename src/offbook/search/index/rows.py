@@ -227,6 +227,8 @@ class Rows:
     # ── appending ──
 
     def append(self, said: Sequence[IndexedMessage]) -> None:
+        """ValueError where it was closed: what broke off half-way has left its numbers here, and not its rows."""
+        self._rows.check_open()
         rows = np.zeros(len(said), ROW)
         words = [word_numbers(chain(one.terms, one.further)) for one in said]
         words_at = self._words.count

@@ -23,8 +23,8 @@ FORGOT = {"receipt": {"id": "f-1", "dryRun": True, "reached": {"messages": 2, "i
         ("expand", {"firstSeq": 3}, "expand", {"span": {"sessionId": "here", "firstSeq": 3, "lastSeq": 3}, "limit": 20}),
         ("pin", {"keyword": "k"}, "pin", {"keyword": "k"}),
         ("pin", {"entryIds": ["m100000001"], "unpin": True}, "unpin", {"entryIds": ["m100000001"]}),
-        ("forget", {"matching": "m"}, "forget", {"matching": "m", "reason": "", "dryRun": True}),
-        ("forget", {"matching": "m", "reason": "r", "confirm": True}, "forget", {"matching": "m", "reason": "r", "dryRun": False}),
+        ("forget", {"matching": "m"}, "forget", {"matching": "m", "secrets": False, "reason": "", "dryRun": True}),
+        ("forget", {"matching": "m", "reason": "r", "confirm": True}, "forget", {"matching": "m", "secrets": False, "reason": "r", "dryRun": False}),
         ("status", {}, "status", {}),
     ],
 )  # fmt: skip
