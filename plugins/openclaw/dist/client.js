@@ -49,7 +49,7 @@ export function provider(settings) {
         async call(verb, body, deadlineMs = settings.callDeadlineMs) {
             if (!place)
                 throw wrongEndpoint(settings.endpoint);
-            const leftOut = unknown.get(verb) ?? new Set();
+            const leftOut = new Set(unknown.get(verb));
             let sent = encoded(verb, without(body, leftOut));
             const ends = performance.now() + deadlineMs;
             const ask = async () => {
@@ -73,7 +73,7 @@ export function provider(settings) {
             if (answer.status === 401 && token.again())
                 answer = await ask();
             for (let field = unknownField(answer, body); field && !leftOut.has(field); field = unknownField(answer, body)) {
-                unknown.set(verb, leftOut.add(field));
+                unknown.set(verb, new Set(leftOut.add(field)));
                 sent = encoded(verb, without(body, leftOut));
                 answer = await ask();
             }

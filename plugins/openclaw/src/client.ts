@@ -64,7 +64,7 @@ export function provider(settings: Settings): Provider {
     endpoint: place?.told ?? settings.endpoint,
     async call<V extends Verb>(verb: V, body: Requests[V], deadlineMs = settings.callDeadlineMs): Promise<Answers[V]> {
       if (!place) throw wrongEndpoint(settings.endpoint);
-      const leftOut = unknown.get(verb) ?? new Set();
+      const leftOut = new Set(unknown.get(verb));
       let sent = encoded(verb, without(body, leftOut));
       const ends = performance.now() + deadlineMs;
       const ask = async (): Promise<Answer> => {
@@ -85,7 +85,7 @@ export function provider(settings: Settings): Provider {
       let answer = await ask();
       if (answer.status === 401 && token.again()) answer = await ask();
       for (let field = unknownField(answer, body); field && !leftOut.has(field); field = unknownField(answer, body)) {
-        unknown.set(verb, leftOut.add(field));
+        unknown.set(verb, new Set(leftOut.add(field)));
         sent = encoded(verb, without(body, leftOut));
         answer = await ask();
       }

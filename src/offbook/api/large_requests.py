@@ -20,6 +20,10 @@ MOST_VALUES = 100_000
 """Numbers, texts, lists and objects that a request may hold: far more than tools give, and read in some tenths of a
 second. Which contents are kept as text depends on it, so that a message sent again is the same."""
 
+MOST_VALUES_OF_A_CONTEXT = 1_000_000
+"""The same of requests that hold a whole context: nobody can send less of one."""
+OF_A_CONTEXT = ("hooks/pre-compaction", "hooks/post-compaction")
+
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _MARKS = (b",", b"[", b"{")
 """Before each value stands one of these, a key's colon aside."""
@@ -54,13 +58,15 @@ def may_have_many_values(body: bytes) -> bool:
 
 def decode_large(verb: str, body: bytes) -> Request | None:
     """A request that `may_have_many_values`. None where it has not after all, and is read like any other."""
-    if values_in(body) <= MOST_VALUES:
-        return None
+    most = MOST_VALUES_OF_A_CONTEXT if verb in OF_A_CONTEXT else MOST_VALUES
+    values = values_in(body, most)
     decoder = _decoders.get(verb)
+    if values <= (MOST_VALUES if decoder is not None else most):
+        return None
     if decoder is None:
         raise _too_many()
     request: Request = decoder.decode(body)
-    left = MOST_VALUES
+    left = most
     changed: dict[str, Any] = {}
     for field in ("message", "messages"):
         given: _LargeMessage | list[_LargeMessage] | None = getattr(request, field, None)
@@ -77,14 +83,14 @@ def decode_large(verb: str, body: bytes) -> Request | None:
     return msgspec.structs.replace(request, **changed)
 
 
-def values_in(body: bytes) -> int:
-    """How many JSON values there are, or a number above `MOST_VALUES` where there are more than that."""
+def values_in(body: bytes, most: int = MOST_VALUES) -> int:
+    """How many JSON values there are, or a number above `most` where there are more than that."""
     found = end_of_last = 0
     for string in _STRING.finditer(body):
         start = string.start()
         found += sum(body.count(mark, end_of_last, start) for mark in _MARKS)
         end_of_last = string.end()
-        if found > MOST_VALUES:
+        if found > most:
             return found
     return found + sum(body.count(mark, end_of_last) for mark in _MARKS)
 

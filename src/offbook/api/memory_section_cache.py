@@ -22,7 +22,7 @@ from offbook.api.session_state import SessionStateService
 from offbook.context.cover import COARSEST, cost
 from offbook.context.memory_section import Known, lessons_named, memory_budget, memory_section, pinned_text
 from offbook.log.store import Store
-from offbook.model.errors import StoreBusy, StoreCorrupt, StoreFull
+from offbook.model.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull
 from offbook.model.lesson import Lesson, LessonStatus
 from offbook.model.memory_entry import TAKEN_BACK
 from offbook.model.recent import keep
@@ -238,7 +238,11 @@ class MemorySectionCache:
             scope.agent_id,
             {
                 **{one: [(one.session_id, one.last_seq)] for one in sessions if one.session_id != scope.session_id},
-                **{one.id: [(span.session_id, span.last_seq) for span in one.draft.spans] for one in summaries},
+                **{
+                    one.id: [(span.session_id, span.last_seq) for span in one.draft.spans]
+                    for one in summaries
+                    if not _is_within(one, scope.session_id)
+                },
                 **{one.id: [(source.session_id, source.seq) for source in one.sources] for one in lessons},
             },
         )
@@ -270,13 +274,15 @@ class MemorySectionCache:
             for one, spoken in said.items()
         }
         flat = [place for some in places.values() for place in some]
-        async with self._indexes.following(agent_id, seconds=LOOK_SECONDS) as (index, _):
-            model = self._embedders.fingerprint
-            vectors = index.vectors(model) if model is not None else None
-            if vectors is None or not flat:
-                return set()
-            recurs = dict(zip(flat, await asyncio.to_thread(recurring, index.rows, vectors, flat), strict=True))
-        return {one for one, some in places.items() if some and not any(recurs[place] for place in some)}
+        recurs: dict[int, bool] = {}
+        with suppress(StoreError):  # no index: nobody can tell
+            async with self._indexes.following(agent_id, seconds=LOOK_SECONDS) as (index, _):
+                model = self._embedders.fingerprint
+                vectors = index.vectors(model) if model is not None else None
+                if vectors is not None and flat:
+                    found = await asyncio.to_thread(recurring, index.rows, vectors, flat)
+                    recurs = dict(zip(flat, found, strict=True))
+        return {one for one, some in places.items() if some and not any(recurs.get(place, True) for place in some)}
 
     async def _summaries(self, scope: Scope, *, is_handed: bool) -> list[Summary]:
         settings = self._settings.for_agent(scope.agent_id)

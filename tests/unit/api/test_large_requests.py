@@ -10,7 +10,7 @@ import pytest
 
 from offbook.api import wire
 from offbook.api.http import HttpSurface
-from offbook.api.large_requests import MOST_VALUES, values_in
+from offbook.api.large_requests import MOST_VALUES, MOST_VALUES_OF_A_CONTEXT, values_in
 from offbook.api.messages import Request
 from offbook.api.metrics import Metrics
 from offbook.ingest.fair_threads import LARGE_BYTES
@@ -86,7 +86,18 @@ def test_what_cannot_be_kept_is_refused(body: bytes, refusal: type[Exception]) -
 
 def test_other_verbs_take_so_many_values_at_the_most() -> None:
     with pytest.raises(TooLarge):
-        wire.decode_request("hooks/post-compaction", b'{"sessionId":"s","newContext":%b}' % MANY)
+        wire.decode_request("recall", b'{"sessionId":"s","query":%b}' % MANY)
+    too_many = b"[" + b"1, " * MOST_VALUES_OF_A_CONTEXT + b"2]"
+    with pytest.raises(TooLarge):
+        wire.decode_request("hooks/post-compaction", b'{"sessionId":"s","newContext":%b}' % too_many)
+
+
+def test_a_whole_context_may_have_more_of_them() -> None:
+    one = b'{"role":"tool","content":[{"type":"x","of":[%b1]}]}' % (b"1," * 150)
+    context = b",".join([one] * (MOST_VALUES // 100))
+    saved = decoded(b'{"sessionId":"s","messages":[%b]}' % context, "hooks/pre-compaction")
+    assert isinstance(saved[-1].content, list)
+    wire.decode_request("hooks/post-compaction", b'{"sessionId":"s","newContext":[%b]}' % context)
 
 
 async def test_from_64_kb_on_a_request_is_decoded_in_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:

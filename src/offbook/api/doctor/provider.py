@@ -9,7 +9,7 @@ from offbook.api.doctor.finding import Finding
 from offbook.client.answers import content_of
 from offbook.client.endpoint import Endpoint, default_endpoint, default_token
 from offbook.client.transport import Transport
-from offbook.model.errors import OffbookError, ProviderError, ProviderRefused, ProviderUnavailable
+from offbook.model.errors import OffbookError, ProviderError, ProviderRefused, ProviderUnavailable, SettingsError
 from offbook.model.home import Home, lock_holder
 from offbook.model.private_files import read_private
 from offbook.model.settings import Settings
@@ -82,7 +82,7 @@ async def check_port(home: Home, settings: Settings) -> Finding:
         return Finding(
             check="port", level="warn", what=f"{where} refuses this folder's token: {error.detail}", mend=mend
         )
-    except (ProviderError, OSError):
+    except (ProviderError, SettingsError, OSError):
         if is_default:
             return _other_port_hint(f"nobody answers at {where}")
         return Finding(check="port", level="warn", what=f"nobody answers at {where}", mend=mend)

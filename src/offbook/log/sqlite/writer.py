@@ -198,6 +198,8 @@ class Writer:
         try:
             if self._held.reads:
                 self._write_held()
+            if self._held.reads and self._reserve.give_back():
+                self._write_held()
             if self._held.reads:
                 log.error("lost for want of room: %d events of reads", self._held.reads, extra={"action": "store.held"})
             self._write_notes()
@@ -244,7 +246,8 @@ class Writer:
                 return group, True
         return group, False
 
-    def _write(self, group: list[_Job[Any]]) -> list[_Outcome]:
+    def _write(self, group: list[_Job[Any]], *, has_reserve: bool = True) -> list[_Outcome]:
+        """`has_reserve`: it was not given back for these yet. It is taken again meanwhile where there is room."""
         try:
             if isinstance(group[0], _Alone):
                 results = [self._alone(group[0])]
@@ -252,10 +255,11 @@ class Writer:
                 results = self._in_one_transaction([job.operation for job in group])
         except StoreFull as error:
             urgent = [job for job in group if job.makes_room]
-            if not urgent or not self._reserve.give_back():
+            if not urgent or not has_reserve or not self._reserve.give_back():
                 return [self._without_room(job, error) for job in group]
             others = [job for job in group if not job.makes_room]
-            return self._write(urgent) + [self._without_room(job, error) for job in others]
+            done = self._write(urgent, has_reserve=False)
+            return done + [self._without_room(job, error) for job in others]
         except (StoreBusy, StoreReadOnly) as error:
             # It is the file's fault, not that of one of them: trying each by itself would only take longer.
             return [_Outcome(job, error=error) for job in group]
@@ -263,7 +267,7 @@ class Writer:
             if len(group) == 1:
                 return [_Outcome(group[0], error=error)]
             # Something in the group failed: alone, each succeeds or fails by itself.
-            return [outcome for job in group for outcome in self._write([job])]
+            return [outcome for job in group for outcome in self._write([job], has_reserve=has_reserve)]
         return [_Outcome(job, result) for job, result in zip(group, results, strict=True)]
 
     def _without_room(self, job: _Job[Any], error: StoreFull) -> _Outcome:
@@ -278,9 +282,9 @@ class Writer:
         except (StoreFull, StoreBusy):
             return
         except StoreError as error:
-            log.error("lost: %d events of reads: %s", reads, error.detail, extra={"action": "store.held"})
-        else:
-            log.warning("there is room again: %d reads are in the chain", reads, extra={"action": "store.held"})
+            log.error("not written: %d events of reads: %s", reads, error.detail, extra={"action": "store.held"})
+            return
+        log.warning("there is room again: %d reads are in the chain", reads, extra={"action": "store.held"})
         self._held.clear()
 
     def _in_one_transaction(self, operations: Sequence[Operation[Any]]) -> list[Any]:

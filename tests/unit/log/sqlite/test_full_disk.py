@@ -23,6 +23,7 @@ READ = AuditDraft(verb="recall", actor="test", session_id="chat", details={"entr
 @pytest.fixture
 async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
     monkeypatch.setattr(writer, "HELD_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 3_600.0)  # the reserve is taken when a test says so
     store = SqliteStore(tmp_path / "offbook.db")
     await add(store, "hello")
     yield store
@@ -127,6 +128,22 @@ async def test_what_makes_room_may_use_the_reserve_and_nobody_else(
     monkeypatch.setattr(reserve, "FREE_FOR_EACH", 10**12)
     store._write()._reserve.keep()
     assert not kept.exists()  # the disk has not enough besides
+
+
+async def test_the_reserve_is_given_back_once_for_what_finds_no_room_all_the_same(store: SqliteStore) -> None:
+    kept = store._write()._reserve
+    kept.keep()
+    tries = []
+
+    def never_enough(connection: apsw.Connection) -> None:
+        tries.append(1)
+        kept.keep()  # as the checkpointer does beside it
+        raise apsw.FullError("no room")
+
+    with pytest.raises(StoreFull):
+        await store._write().submit_alone(never_enough)
+    assert len(tries) == 2
+    await add(store, "the writer goes on")
 
 
 async def test_a_file_is_not_written_anew_where_that_would_fill_the_disk(

@@ -283,3 +283,14 @@ def test_names_can_be_read_while_others_come(rows: Rows) -> None:
     calls = [msgspec.structs.replace(said(place), calls=["Grace"]) for place in range(2, 40)]
     rows.append(calls)
     assert rows.names() == ["Ada", "Grace"]
+
+
+def test_what_was_closed_takes_nothing_and_is_left_as_it_was(tmp_path: Path) -> None:
+    """It may have broken off half-way, on a full disk."""
+    rows = open_rows(tmp_path)
+    rows.append([said(1, "hello")])
+    rows.close()
+    before = dict(rows._session_last)
+    with pytest.raises(ValueError, match="closed"):
+        rows.append([said(2, "again")])
+    assert rows._session_last == before
