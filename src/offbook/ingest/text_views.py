@@ -16,7 +16,7 @@ Span = tuple[int, int, str]
 
 _UNSEEN = re.compile(
     "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufe00-\ufe0f\ufeff]+"
-    r"|(?:\x1b|\\+(?:[xX]1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}+[A-Za-z]"  # the colours of a terminal, also written out
+    r"|(?:\x1b|\\{1,4}+(?:[xX]1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}+[A-Za-z]"  # colours of a terminal, also written out
 )
 _COLOURS = ("\x1b[", "1b[", "033[", "\\e[", "1B[")
 _STYLED = re.compile("[\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a]")

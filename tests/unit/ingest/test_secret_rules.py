@@ -135,7 +135,7 @@ HOSTILE = [
     "-----BEGIN PRIVATE KEY-----\nVersion: ", "-----BEGIN PRIVATE KEY-----\nMIIEabcdefghijklmnop", "://", "://a:", "://a:b@",
     "://a@a:", "password='", "password for x ", "password (", "password=[redacted:password] ", "[redacted:", "cookie: \n",
     "cookie: a=b1b1b1b1b1; ", "Cookie: sid=a1b2c3d4e5f6g7h8\n", "4111 1111 1111 1111 ", "DE89 3704 0044 0532 0130 00 ",
-    "\x1b[0m", "\x1b[", r"\x1b[0m", "\\e[", "%3D", r"\u003d", "mysql -p 1 ",
+    "\x1b[0m", "\x1b[", r"\x1b[0m", "\\e[", "\\" * 10_000 + "1b[", "%3D", r"\u003d", "mysql -p 1 ",
     "mysql -p", "curl -u a:", "pass\u200bword: hunter22 ", 'password="a1b2c3d4" ', 'password=\\"a', "gh" + "p_a1b2c3d4\n",
 ]  # fmt: skip
 SMALL_CHARS, LARGE_CHARS = 20_000, 50_000
