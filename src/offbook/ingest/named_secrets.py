@@ -20,6 +20,7 @@ from offbook.ingest.secret_values import (
     is_plain_name,
     is_random,
     is_remark,
+    is_uuid,
 )
 from offbook.ingest.text_views import Reading
 
@@ -59,7 +60,7 @@ _SECRET_KEY = re.compile(
     r"|ingestion|instrumentation|root|ssh|wireguard|wpa|wpa2|wifi|wi-fi|network|security|preshared|host|function"
     r"|personal|developer|sdk|bot)[_ -]?\Z"
 )
-_PAGE_TOKEN = re.compile(r"(?:page|next|sync|continuation|cancellation|num|max|count)[_-]?\Z")
+_PAGE_TOKEN = re.compile(r"(?:page|next|sync|continuation|cancellation)[_-]?\Z")
 
 
 class Named(NamedTuple):
@@ -259,4 +260,4 @@ def cookie_values(text: str, start: int, end: int, verdicts: dict[str, bool]) ->
 def _is_session(name: str, value: str) -> bool:
     if _NOT_A_SESSION.match(name) or not is_given(value):
         return False
-    return is_random(value) or (_SESSION.search(name) is not None and is_credentials(value))
+    return (is_random(value) and not is_uuid(value)) or (_SESSION.search(name) is not None and is_credentials(value))

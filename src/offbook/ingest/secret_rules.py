@@ -13,8 +13,12 @@ _MACROS = {
     "HEADER": r"[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,4}",
     "WORDS": r"(?:GAP(?!COMMAND)[^\s|;&]{1,100}+){0,12}?",
     "GAP": r"(?:[ \t]|\\\r?\n){1,8}+",
+    "PORT": r"(?:ort\b|[ \t]{0,3}(?:[\d.]{1,15}:)?\d{1,5}(?::\d{1,5})?(?:/\w{1,4})?(?![^\s\"'|;&]))",
     "ARG": r"(?P<quote>[\"'](?=[^\"'\n]{3,200}[\"']))?+(?P<value>(?(quote)[^\"'\n]{3,200}+|[^\s\"'|;&]{3,200}+))",
 }
+_HEX = "[0-9A-Fa-f]"
+ESCAPES = (rf"%25{_HEX}{{2}}", rf"%{_HEX}{{2}}", rf"\\u{_HEX}{{4}}", rf"\\x{_HEX}{{2}}", r"\\[0-7]{3}", r"\\[abefnrtv]")
+"""Of one character, each of a fixed length."""
 _COMMAND = re.compile(r"[a-z0-9-]+")
 _ALNUM = re.compile(r"[A-Za-z0-9]+")
 
@@ -51,16 +55,20 @@ class Rules(NamedTuple):
 
 @cache
 def rules() -> Rules:
-    sections: dict[str, list[Rule]] = {"tokens": [], "shapes": [], "places": [], "commands": []}
-    section = sections["tokens"]
+    sections: dict[str, list[Rule]] = {"tokens": [], "names": [], "shapes": [], "places": [], "commands": []}
+    not_before, name = {"tokens": "[A-Za-z0-9]", "names": r"[\w-]"}, "tokens"
     for line in files("offbook.ingest").joinpath("data/secret_rules.txt").read_text("utf-8").splitlines():
         if line.startswith("["):
-            section = sections[line.strip("[]")]
+            name = line.strip("[]")
         elif line and not line.startswith("#"):
             kind, hint, pattern = line.split(maxsplit=2)
-            section += _tokens(kind, hint, pattern) if section is sections["tokens"] else [_rule(kind, hint, pattern)]
+            if name in not_before:
+                starts = hint.split("|")
+                sections[name] += [_rule(kind, start, _free(start, not_before[name]) + pattern) for start in starts]
+            else:
+                sections[name].append(_rule(kind, hint, pattern))
     by_head: dict[bytes, list[Rule]] = defaultdict(list)
-    for rule in sections["tokens"]:
+    for rule in (*sections["tokens"], *sections["names"]):
         by_head[head_of(rule.hint)].append(rule)
     hints = tuple(dict.fromkeys(rule.hint for rule in sections["places"]))
     return Rules(dict(by_head), sections["shapes"], sections["places"], sections["commands"], hints)
@@ -72,15 +80,11 @@ def head_of(start: str) -> bytes:
     return piece[0][:3].encode()
 
 
-def _tokens(kind: str, starts: str, rest: str) -> list[Rule]:
-    return [_rule(kind, start, _free(start) + rest) for start in starts.split("|")]
-
-
-def _free(start: str) -> str:
-    """After it, so that the pattern begins with plain letters, which are found fast. A line break that is written as
-    `\\n` ends in a letter."""
+def _free(start: str, not_before: str) -> str:
+    """Looks back only after it, so that the pattern begins with plain letters, which are found fast."""
     escaped = re.escape(start)
-    return rf"{escaped}(?:(?<![\w-]{escaped})|(?<=\\[nrt]{escaped}))"
+    after_escapes = "".join(rf"|(?<={escape}{escaped})" for escape in ESCAPES)
+    return rf"{escaped}(?:(?<!{not_before}{escaped}){after_escapes})"
 
 
 def _rule(kind: str, hint: str, pattern: str) -> Rule:

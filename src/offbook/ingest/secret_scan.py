@@ -12,15 +12,16 @@ from operator import itemgetter
 
 from offbook.ingest.named_secrets import WORDS, Found, cookie_values, cookies, named_secrets
 from offbook.ingest.personal_numbers import personal_numbers
-from offbook.ingest.secret_rules import Rule, rules
+from offbook.ingest.secret_rules import ESCAPES, Rule, rules
 from offbook.ingest.secret_values import MOST_REMEMBERED, is_credentials, is_filled, is_given, is_strong
-from offbook.ingest.text_views import Reading, Span, is_broken, plainly, restored, unbroken
+from offbook.ingest.text_views import Reading, Span, is_broken, is_coloured, plainly, restored, unbroken
 
 # A table of classes turns "where are unbroken runs long enough to be a token" into two scans in C.
 _RUN_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/+=~$%\\"
 _ALNUM = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _CLASSES = bytes(ord("a") if code in _RUN_CHARS else ord(" ") for code in range(256))
 _PIECES = bytes(code if code in _ALNUM else ord(" ") for code in range(256))
+_ESCAPE = re.compile("|".join(ESCAPES).encode())
 _SHORTEST_RUN = b"a" * 16
 _FLAG = re.compile(r" (-[abcknpPsSuUw-])")
 _TELLING_FIELD = re.compile(r"(?i)authorization|secret|key|pass|pw|token|cookie")
@@ -47,6 +48,8 @@ def is_harmless(text: str) -> bool:
     if "\n" in text and is_broken(text):
         return False
     lowered = text.lower()
+    if is_coloured(lowered):
+        return False
     return not any(word in lowered for word in WORDS) and not any(hint in lowered for hint in rules().hints)
 
 
@@ -89,8 +92,10 @@ def _tokens(reading: Reading) -> Found:
         for match in _PRIVATE_KEY.finditer(text):
             yield *match.span(), "private-key"
     table = rules()
-    pieces = runs.replace(rb"\n", b" ").replace(rb"\r", b" ").replace(rb"\t", b" ").translate(_PIECES).split()
     run_text = runs.decode("ascii")
+    pieces = runs.translate(_PIECES).split()
+    if b"%" in runs or b"\\" in runs:
+        pieces += _ESCAPE.sub(b" ", runs).translate(_PIECES).split()
     heads = {piece[:3] for piece in pieces}
     tried = [rule for head in heads.intersection(table.tokens) for rule in table.tokens[head]]
     for rule in (*tried, *table.shapes):

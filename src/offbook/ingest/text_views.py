@@ -14,7 +14,11 @@ from typing import NamedTuple
 
 Span = tuple[int, int, str]
 
-_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufe00-\ufe0f\ufeff]+")
+_UNSEEN = re.compile(
+    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufe00-\ufe0f\ufeff]+"
+    r"|(?:\x1b|\\{1,4}+(?:[xX]1[bB]|u001[bB]|033|e))\[[0-9;?]{0,20}+[A-Za-z]"  # colours of a terminal, also written out
+)
+_COLOURS = ("\x1b[", "1b[", "033[", "\\e[", "1B[")
 _STYLED = re.compile("[\uff0b\uff0d-\uff19\uff1d\uff20-\uff3a\uff3f\uff41-\uff5a]")
 """Fullwidth letters, digits and what else tokens hold."""
 
@@ -60,17 +64,22 @@ class View(NamedTuple):
 
 def plainly(text: str) -> View | None:
     """Without zero-width characters and the like, and with plain letters; None where it is so already."""
-    if text.isascii():
-        return None
-    data = text.encode("utf-8", "surrogatepass")
-    if not any(odd.search(data) for odd in _ODD):
-        return None
+    if not is_coloured(text):
+        if text.isascii():
+            return None
+        data = text.encode("utf-8", "surrogatepass")
+        if not any(odd.search(data) for odd in _ODD):
+            return None
     plain = text
     for letter in set(_STYLED.findall(text)):
         normal = unicodedata.normalize("NFKC", letter)
         if len(normal) == 1:
             plain = plain.replace(letter, normal)
     return View(_UNSEEN.sub("", plain), lambda: (match.span() for match in _UNSEEN.finditer(text)))
+
+
+def is_coloured(text: str) -> bool:
+    return any(colour in text for colour in _COLOURS)
 
 
 def is_broken(text: str) -> bool:

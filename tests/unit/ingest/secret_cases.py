@@ -8,9 +8,42 @@ R40 = R32 + "Ue8Ti1Ao"
 R64 = R40 + "Qw5Er7Ty9Ui2Op4As6Df8Gh1"
 H32 = "9f86d081884c7d659a2feaa0c55ad015"
 H40 = H32 + "a3bf4f1b"
+UUID = "123e4567-e89b-12d3-a456-426614174000"
 H64 = H32 + "2b0b822cd15d6c15b0f00a08a3bf4f1b"
 
+TOKENS = [
+    ("gh" + f"p_{R40[:36]}", R20), (f"github_pat_{R32}", R32), (f"sk-ant-api03-{R20}", R20), ("xox" + f"b-1234567890-{R20}", R20),
+    (f"ya29.{R32}", R32), (f"GOCSPX-{R32}", R32), (f"whsec_{R32}", R32), ("AK" + "IAIOSFODNN7EXAMPLE", "IOSFODNN7"),
+    (f"AIza{R40[:35]}", R20), (f"npm_{R40[:36]}", R20), (f"hf_{R40[:34]}", R20), (f"SG.{R20}ab.{R40}abc", R40),
+]  # fmt: skip
+BEFORE_A_TOKEN = [
+    "\x1b[32m", "\x1b[01;31m\x1b[K", r"\x1b[32m", r"\u001b[1;32m", r"\033[0m", "%3D", "%22", "a%3A", "%253D",
+    r"\u003d", r"\x3d", r"\075", r"\b", r"\n", "\\", "deploy_", "TOKEN_", "key-", "-", "_",
+]  # fmt: skip
+
 MUST_GO = [
+    *((before + token, secret) for before in BEFORE_A_TOKEN for token, secret in TOKENS),
+    (f"x \x1b[01;31m\x1b[Kgh\x1b[m\x1b[Kp_{R40[:36]} y", R20),
+    ("gl" + f"pat-{R20[:10]}\x1b[0m{R20[10:]}", R20[10:]),
+    ("TOKEN_gh" + f"p_{R40[:36]}.txt", R20),
+    ("curl -u admin:hunter22 https://a.b/c && make deploy", "hunter22"),
+    (f"account_token={R20}", R20),
+    (f"discountToken: {R20}", R20),
+    ("deploy token: 7b0e7be07c1b7ec4", "7b0e7be07c1b7ec4"),
+    (f"token={UUID}", UUID),
+    ("bearer abc.def-1234567890abcdefgh=", "1234567890abcdefgh"),
+    ("authorization: custom abc.def-1234567890abcdefgh", "1234567890abcdefgh"),
+    ("mysql -uroot -p123456 shop", "123456"),
+    ("mongosh -u a -p 20240917 shop", "20240917"),
+    ("auth('bob', 'Sn4ke99x')", "Sn4ke99x"),
+    ("secretKey: Uint8Array.from([" + "174, 47, 15, 9, " * 7 + "174, 47, 15, 9])", "174, 47"),
+    ("keypair = [" + "174, 47, 15, 9, " * 7 + "174, 47, 15, 9]", "174, 47"),
+    ('psk="correcthorse"', "correcthorse"),
+    ("psk: c0rrecthorse", "c0rrecthorse"),
+    ("creds: admin/Hunter22x!", "Hunter22x"),
+    ("creds: admin:hunter22", "hunter22"),
+    ("login: admin/Hunter22x", "Hunter22x"),
+    ("ENV DB_PASS_2 Sn4ke99x", "Sn4ke99x"),
     ("MTk4NjIyNDgzNDcxOTI1MjQ4" + ".Cl2FMQ." + R32, R32),
     (f"AAAAabcdefg:APA91b{R64}", R40),
     ("twilio S" + f"K{H32}", H32),
@@ -271,6 +304,32 @@ MUST_GO = [
 """A text, and the part of it that must be gone."""
 
 MUST_STAY = [
+    "x\x1b[32mPASS\x1b[0m src/login.test.ts",
+    r"built at \u001b[36mdist/assets/index-4f3a2b1c.js\u001b[39m",
+    "test_sk-fading-circle-12-and-more-of-the-name",
+    "tests/test_re_exports12_abcdefghijklmnop1234.py",
+    f"cache-key-{H32}",
+    f"Cookie: visitor={UUID}",
+    "curl -u user: https://a.b/c",
+    "curl -u admin:$PASS https://a.b/c && make deploy",
+    f"nextPageToken: {R20}",
+    f"next_token={R20}",
+    "docker run -d --name mongodb -p 27017:27017 mongo:latest",
+    "docker run --name mongodb -p 127.0.0.1:27017:27017/tcp mongo",
+    "docker run --name mysql -p3306:3306",
+    "docker run --name my-mysql -pa1b2c3",
+    "mongod -port 27017",
+    'hasAuth("read", "write")',
+    "useAuth('admin','editor')",
+    "canAuth('read', 'write2')",
+    "auth('read', 'write')",
+    "monkeys counted [" + ", ".join(map(str, range(1, 33))) + "]",
+    "sort_key: [" + ", ".join(map(str, range(1, 33))) + "]",
+    "psk: pre-shared",
+    "credentials (aws/config2)",
+    "Login: alice/project42",
+    "env KEYBOARD_PASSTHROUGH enabled1",
+    "ssh://687fb701029421ae5549d998@host",
     "the password policy requires 12 characters, one digit",
     "Password must contain at least 1 number",
     "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",

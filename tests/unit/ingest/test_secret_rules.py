@@ -118,6 +118,16 @@ def test_what_follows_a_token_on_the_next_line_stays() -> None:
         assert redact_text(f"{token}\n{after}")[0] == f"[redacted:gitlab-token]\n{after}"
 
 
+def test_what_follows_the_password_of_a_command_stays() -> None:
+    for text in ("curl -u bob:{} https://a.b/c && make deploy", "curl --user 'bob:{}' https://a.b/c && make deploy"):
+        assert redact_text(text.format("hunter22"))[0] == text.format("[redacted:password]")
+
+
+def test_the_colours_around_a_token_stay() -> None:
+    text = "\x1b[01;31m\x1b[K{}\x1b[m\x1b[K now"
+    assert redact_text(text.format("gl" + "pat-" + R20))[0] == text.format("[redacted:gitlab-token]")
+
+
 # ── time ──
 
 HOSTILE = [
@@ -125,6 +135,7 @@ HOSTILE = [
     "-----BEGIN PRIVATE KEY-----\nVersion: ", "-----BEGIN PRIVATE KEY-----\nMIIEabcdefghijklmnop", "://", "://a:", "://a:b@",
     "://a@a:", "password='", "password for x ", "password (", "password=[redacted:password] ", "[redacted:", "cookie: \n",
     "cookie: a=b1b1b1b1b1; ", "Cookie: sid=a1b2c3d4e5f6g7h8\n", "4111 1111 1111 1111 ", "DE89 3704 0044 0532 0130 00 ",
+    "\x1b[0m", "\x1b[", r"\x1b[0m", "\\e[", "\\" * 10_000 + "1b[", "%3D", r"\u003d", "mysql -p 1 ",
     "mysql -p", "curl -u a:", "pass\u200bword: hunter22 ", 'password="a1b2c3d4" ', 'password=\\"a', "gh" + "p_a1b2c3d4\n",
 ]  # fmt: skip
 SMALL_CHARS, LARGE_CHARS = 20_000, 50_000
@@ -155,6 +166,6 @@ def test_time_grows_with_the_length_of_any_text_and_no_faster() -> None:
     redact_text("password=hunter22")
     slow = [unit for unit in hostile_units() if seconds_for(unit, SMALL_CHARS) > SUSPICIOUS_SECONDS]
     for unit in slow:
-        small, large = (min(seconds_for(unit, chars) for _ in range(2)) for chars in (LARGE_CHARS, 2 * LARGE_CHARS))
+        small, large = (min(seconds_for(unit, chars) for _ in range(3)) for chars in (LARGE_CHARS, 2 * LARGE_CHARS))
         assert large < 3.5 * small, (unit, small, large)
         assert large < 10 * 2 * LARGE_CHARS / 1_000_000, (unit, large)
