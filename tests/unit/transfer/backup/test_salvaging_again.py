@@ -100,7 +100,7 @@ async def test_a_cut_before_a_salvage_keeps_what_vouches_for_the_stand_ins_that_
 # ── names ──
 
 
-@pytest.mark.parametrize(("names", "expected"), [(("main", "second"), "second"), (("main",), "recovered-2")])
+@pytest.mark.parametrize(("names", "expected"), [(("main", "second"), "second"), (("main", "other"), "recovered-2")])
 async def test_an_agent_that_lost_its_name_is_not_taken_for_another_by_its_stand_ins(
     home: Home, names: tuple[str, ...], expected: str
 ) -> None:
@@ -115,13 +115,12 @@ async def test_an_agent_that_lost_its_name_is_not_taken_for_another_by_its_stand
     assert await faults_of(fresh) == []
 
 
-async def test_a_name_that_is_taken_is_not_given_twice(home: Home) -> None:
+@pytest.mark.parametrize(("taken", "given"), [("second", "recovered-2"), ("recovered-2", "recovered-2-2")])
+async def test_a_name_that_is_taken_is_not_given_twice(home: Home, taken: str, given: str) -> None:
     await with_second_agent(home)
-    tamper(
-        home.database, "UPDATE agents SET name = 'recovered-2' WHERE agent = 1", "DELETE FROM agents WHERE agent = 2"
-    )
-    agents = {agent for agent, *_ in await everything(salvaged(home, "fresh"))}
-    assert agents == {"recovered-2", "recovered-2-2"}
+    tamper(home.database, f"UPDATE agents SET name = '{taken}' WHERE agent = 1", "DELETE FROM agents WHERE agent = 2")
+    agents = {agent for agent, *_ in await everything(salvaged(home, "fresh", taken))}
+    assert agents == {taken, given}
 
 
 async def test_a_session_of_nobody_known_is_not_given_to_an_agent_among_several(home: Home) -> None:
