@@ -118,7 +118,7 @@ async def test_an_agent_that_lost_its_name_is_not_taken_for_another_by_its_stand
 @pytest.mark.parametrize(("taken", "given"), [("second", "recovered-2"), ("recovered-2", "recovered-2-2")])
 async def test_a_name_that_is_taken_is_not_given_twice(home: Home, taken: str, given: str) -> None:
     await with_second_agent(home)
-    tamper(home.database, f"UPDATE agents SET name = '{taken}' WHERE agent = 1", "DELETE FROM agents WHERE agent = 2")
+    tamper(home.database, "DELETE FROM agents WHERE agent = 2", f"UPDATE agents SET name = '{taken}' WHERE agent = 1")
     agents = {agent for agent, *_ in await everything(salvaged(home, "fresh", taken))}
     assert agents == {taken, given}
 
