@@ -472,9 +472,10 @@ DETAIL_MEANINGS = {
     "marks": "what happened to a session between its messages, and was imported with them",
     "pins": "messages imported that were pinned",
     "missingParts": "large parts of what was exported that could not be read back",
-    "lostMessages": "how many messages a salvage found lost; `spans` says which",
+    "lostMessages": "how many messages a salvage found lost; `spans` names them and those lost before",
     "lostEvents": "how many audit events it found lost",
-    "events": "which: the first and the last of each run",
+    "events": "which, and which before: the first and the last of each run",
+    "standIns": "the SHA-256 of the event hashes, each computed anew, of all that stands for lost events",
     "emptied": "messages that were forgotten before: the event that said so may be among the lost",
     "kept": "the folder that has the damaged file",
 }

@@ -96,6 +96,11 @@ def batch_hash(message_hashes: Iterable[bytes]) -> str:
     return sha256(b"".join(message_hashes)).hexdigest()
 
 
+def stand_ins_hash(event_hashes: Iterable[str]) -> str:
+    """Over what stands for lost events, in their order: each of them has the hash of the lost one, not its own."""
+    return sha256("".join(event_hashes).encode()).hexdigest()
+
+
 def counts_with(counts: Counts, event: AuditEvent) -> Counts:
     """An agent's counts after one more event: they are a fold over its chain, and can be had again from it."""
     details = event.details

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from offbook.log.audit_chain import GENESIS, chain_faults, counts_with, event_hash
+from offbook.log.audit_chain import GENESIS, chain_faults, counts_with, event_hash, stand_ins_hash
 from offbook.model.receipt import ForgottenSpan
 from offbook.model.status import Counts
 from offbook.model.types import LOST, SALVAGE, AuditEvent, AuditHead, Fault, Value
@@ -52,8 +52,8 @@ class Chain:
         """The stretches of each session that sound events say were forgotten."""
         self._lost: dict[str, list[tuple[int, int]]] = {}
         """The same of what a salvage says was lost."""
-        self._lost_events: list[int] = []
-        """What stands for a lost one. The event that vouches for it comes later."""
+        self._stand_ins: dict[int, str] = {}
+        """What stands for a lost event, and its own hash. The event that vouches for it comes later."""
         self.salvages: list[AuditEvent] = []
 
     def take(self, row: AuditEvent | Fault, stretches: list[StoredSpan]) -> Iterator[Fault]:
@@ -73,7 +73,7 @@ class Chain:
             yield self._fault("the counts noted with this audit event are not those of the chain", row.seq)
         self.head = AuditHead(seq=row.seq, hash=row.hash)
         if row.verb == LOST:
-            self._lost_events.append(row.seq)
+            self._stand_ins[row.seq] = _own_hash(row)
         if is_sound and row.verb == "forget":
             _note_spans(self._forgotten, row.details.get("spans", []))
         if is_sound and row.verb == SALVAGE:
@@ -88,14 +88,22 @@ class Chain:
 
     def end_faults(self) -> Iterator[Fault]:
         told = [run for event in self.salvages for run in _runs_in(event.details.get("events", []))]
-        for seq in self._lost_events:
+        for seq in self._stand_ins:
             if not any(first <= seq <= last for first, last in told):
                 yield self._fault("audit event is lost, and no salvage says so", seq)
+        yield from self._stand_in_faults()
         if self.head.seq < self.noted.seq:
             what = f"the chain ends at event {self.head.seq}, but {self.noted.seq} was noted"
             yield self._fault(f"{what}: events at the end are missing", self.head.seq + 1)
         elif self.noted == GENESIS and self.noted_counts not in (None, Counts()):
             yield self._fault("counts are noted, but no audit event they were noted with", None)
+
+    def _stand_in_faults(self) -> Iterator[Fault]:
+        """The newest salvage vouches for all of them; an older one for some that may have been lost again since."""
+        if self.salvages and (vouched := self.salvages[-1].details.get("standIns")) is not None:
+            seq = self.salvages[-1].seq
+            if stand_ins_hash(own for at, own in self._stand_ins.items() if at < seq) != vouched:
+                yield self._fault("what stands for lost audit events is not what the salvage put there", seq)
 
     def is_forgotten(self, session_id: str, seq: int) -> bool:
         return any(first <= seq <= last for first, last in self._forgotten.get(session_id, ()))
@@ -111,6 +119,13 @@ class Chain:
 
     def _fault(self, what: str, seq: int | None) -> Fault:
         return Fault(what=what, agent_id=self.agent_id, seq=seq)
+
+
+def _own_hash(event: AuditEvent) -> str:
+    try:
+        return event_hash(event)
+    except NOT_AS_WRITTEN:
+        return UNKNOWN_HASH
 
 
 def _note_spans(noted: dict[str, list[tuple[int, int]]], found: object) -> None:

@@ -252,7 +252,7 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
     assert {event.verb for event in events} == {*VERBS, "supersede", "offload", "learn"} - {"ping"}
     told = {name for event in events for name in event.details}
     # The first comes with what the background finds, or too late for us; the others where something is damaged or full.
-    rare = {"corrected", "missingParts", "lostMessages", "lostEvents", "events", "emptied", "kept"}
+    rare = {"corrected", "missingParts", "lostMessages", "lostEvents", "events", "standIns", "emptied", "kept"}
     assert told | rare | {"heldSince", "reads", "written"} == set(DETAIL_MEANINGS)
     assert all(f"| `{name}` | {meaning} |" in made["audit.md"] for name, meaning in DETAIL_MEANINGS.items())
 

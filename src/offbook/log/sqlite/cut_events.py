@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from offbook.log.audit_chain import GENESIS, counts_with, micros, moment, seal
+from offbook.log.audit_chain import GENESIS, counts_with, event_hash, micros, moment, seal, stand_ins_hash
 from offbook.log.sqlite import audit_reads
 from offbook.log.sqlite.connection import UNREADABLE
 from offbook.log.sqlite.lesson_reads import FORGOTTEN
@@ -18,7 +18,7 @@ from offbook.log.sqlite.row_ids import place_of
 from offbook.model.lesson import LESSONS_SESSION, Lesson, LessonStatus, lesson_id
 from offbook.model.receipt import ForgottenSpan
 from offbook.model.status import Counts
-from offbook.model.types import SALVAGE, AuditDraft, AuditEvent, AuditHead
+from offbook.model.types import LOST, SALVAGE, AuditDraft, AuditEvent, AuditHead
 
 EVENTS_AT_A_TIME = 2_000
 MAKES_SUMMARIES = frozenset({"compress", "import"})
@@ -64,6 +64,8 @@ class History:
     is_pinning_unclear: bool = False
     is_unlinked_later: bool = False
     forgotten_later: list[AuditEvent] = field(default_factory=list)
+    stand_ins: dict[int, str] = field(default_factory=dict)
+    """What stays of those that stand for lost events, and the hash of each."""
 
     def stays(self, event: AuditEvent) -> None:
         self.head, self.head_at = AuditHead(seq=event.seq, hash=event.hash), micros(event.at)
@@ -71,6 +73,8 @@ class History:
         details = event.details
         if event.verb in MAKES_SUMMARIES and isinstance(details.get("id"), str):
             self.summaries.add(details["id"])
+        elif event.verb == LOST:
+            self.stand_ins[event.seq] = event_hash(event)
         elif event.verb == "offload":
             self.offloaded_through = details.get("through")
         elif event.verb == "cross" and "enabled" in details:
@@ -160,10 +164,12 @@ def forgotten_again(agent_id: str, history: History, erased: dict[str, set[int]]
     head = history.head
     for event in history.forgotten_later:
         details: dict[str, Any] = event.details
-        if event.verb != SALVAGE:
+        if event.verb == SALVAGE:
+            details = details | _lost_again(details, history)
+        else:
             spans = [
                 span
-                for span in msgspec.convert(event.details["spans"], list[ForgottenSpan])
+                for span in _held(event.details["spans"], history)
                 if any(span.first_seq <= seq <= span.last_seq for seq in erased.get(span.session_id, ()))
             ]
             if not spans:
@@ -173,6 +179,29 @@ def forgotten_again(agent_id: str, history: History, erased: dict[str, set[int]]
         again = seal(agent_id, draft, head, moment(max(history.head_at, micros(event.at))))
         head = AuditHead(seq=again.seq, hash=again.hash)
         yield again
+
+
+def _lost_again(details: dict[str, Any], history: History) -> dict[str, Any]:
+    """Of what a salvage names: what the shorter chain and its sessions hold."""
+    again: dict[str, Any] = {
+        name: msgspec.to_builtins(list(_held(details[name], history)))
+        for name in ("spans", "emptied")
+        if name in details
+    }
+    if "events" in details:
+        end = history.head.seq
+        again["events"] = [[first, min(last, end)] for first, last in details["events"] if first <= end]
+    if "standIns" in details:
+        again["standIns"] = stand_ins_hash(history.stand_ins.values())
+    return again
+
+
+def _held(spans: object, history: History) -> Iterator[ForgottenSpan]:
+    """What the shorter sessions hold of them: the numbers behind are given anew."""
+    for span in msgspec.convert(spans, list[ForgottenSpan]):
+        last_seq = min(span.last_seq, history.cut_seq.get(span.session_id, span.last_seq))
+        if span.first_seq <= last_seq:
+            yield msgspec.structs.replace(span, last_seq=last_seq)
 
 
 def _events(connection: apsw.Connection, agent_id: str) -> Iterator[AuditEvent]:

@@ -15,17 +15,18 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from offbook.log.audit_chain import fingerprint, message_hash
+from offbook.log.audit_chain import event_hash, fingerprint, message_hash, micros, stand_ins_hash
 from offbook.log.sqlite import reads
 from offbook.log.sqlite.connection import APPLICATION_ID, UNREADABLE, latest_version, open_writer, store_errors
 from offbook.log.sqlite.pages import Pages, Row, Value
 from offbook.log.sqlite.row_ids import MOST_VECTORS, place_of
 from offbook.log.sqlite.salvaged_chain import AgentLoss, restored_chain
-from offbook.log.sqlite.salvaged_names import EVENTS, is_sound_event, name_agents
+from offbook.log.sqlite.salvaged_names import EVENTS, name_agents, sound_event
 from offbook.log.sqlite.salvaged_tables import mend_derived
 from offbook.log.verification import chars_of
 from offbook.model.errors import InvalidInput, StoreTooNew
 from offbook.model.receipt import FORGOTTEN
+from offbook.model.types import LOST, SALVAGE
 
 _TYPES: dict[str, tuple[type, ...]] = {"INTEGER": (int,), "TEXT": (str,), "BLOB": (bytes,), "REAL": (float, int)}
 UNTOLD = frozenset({"agent_notes", "session_notes", "lesson_sources"})
@@ -176,14 +177,27 @@ def _keep_installation(connection: apsw.Connection, installation: str | None) ->
 
 
 def _drop_unsound_events(connection: apsw.Connection) -> None:
+    """What a salvage before put for lost ones goes as a whole where it is not what that one vouched for."""
     for agent, name in connection.execute("SELECT agent, name FROM agents").fetchall():
-        rows = connection.execute(f"{EVENTS} AND e.agent = ?", (name, agent))
-        unsound = [(agent, row[0]) for row in rows if not is_sound_event(row)]
-        connection.executemany("DELETE FROM audit WHERE agent = ? AND seq = ?", unsound)
+        unsound: list[int] = []
+        stand_ins: dict[int, str] = {}
+        vouched: str | None = None
+        for row in connection.execute(f"{EVENTS} AND e.agent = ? ORDER BY e.seq", (name, agent)):
+            event = sound_event(row)
+            if event is None:
+                unsound.append(int(row[0]))
+            elif event.verb == LOST:
+                stand_ins[event.seq] = event_hash(event)
+            elif event.verb == SALVAGE:
+                vouched = event.details.get("standIns")
+        if vouched not in (None, stand_ins_hash(stand_ins.values())):
+            unsound += stand_ins
+        connection.executemany("DELETE FROM audit WHERE agent = ? AND seq = ?", [(agent, seq) for seq in unsound])
 
 
 def _drop_unsound_messages(connection: apsw.Connection) -> None:
-    """One that was forgotten is not what its hash says, and must not come back as it was."""
+    """One that was forgotten is not what its hash says, and must not come back as it was. One that came after is
+    another with its number: a restore as of a moment gives numbers anew."""
     forgotten = _forgotten_spans(connection)
     unsound, miscounted = [], []
     for row in connection.execute(f"SELECT {reads.MESSAGE_COLUMNS} FROM messages m"):  # noqa: S608
@@ -193,7 +207,10 @@ def _drop_unsound_messages(connection: apsw.Connection) -> None:
             is_empty = logged.entry.noise == FORGOTTEN
             counted = (logged.entry.chars, logged.entry.fingerprint)
             is_sound = is_empty or message_hash(logged.seq, logged.received_at, logged.entry) == logged.hash
-            comes_back = not is_empty and any(first <= place <= last for first, last in forgotten.get(session, ()))
+            comes_back = not is_empty and any(
+                first <= place <= last and micros(logged.received_at) <= at
+                for first, last, at in forgotten.get(session, ())
+            )
             if not is_sound or comes_back or place != place_of(session, logged.seq):
                 unsound.append((place,))
             elif not is_empty and counted != (again := (chars_of(logged.entry), fingerprint(logged.message))):
@@ -204,17 +221,17 @@ def _drop_unsound_messages(connection: apsw.Connection) -> None:
     connection.executemany("UPDATE messages SET chars = ?, fingerprint = ? WHERE place = ?", miscounted)
 
 
-def _forgotten_spans(connection: apsw.Connection) -> dict[int, list[tuple[int, int]]]:
-    """By session: the first and the last place of each stretch."""
+def _forgotten_spans(connection: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
+    """By session: the first and the last place of each stretch, and when it was forgotten."""
     rows: Any = connection.execute(
         """
-        SELECT s.session, span.value ->> '$.firstSeq', span.value ->> '$.lastSeq'
+        SELECT s.session, span.value ->> '$.firstSeq', span.value ->> '$.lastSeq', e.at
         FROM audit e JOIN json_each(e.details, '$.spans') span JOIN sessions s
             ON s.agent = e.agent AND s.key = span.value ->> '$.sessionId'
         WHERE e.verb = 'forget'
         """
     )
-    spans: dict[int, list[tuple[int, int]]] = {}
-    for session, first, last in rows:
-        spans.setdefault(session, []).append((place_of(session, first), place_of(session, last)))
+    spans: dict[int, list[tuple[int, int, int]]] = {}
+    for session, first, last, at in rows:
+        spans.setdefault(session, []).append((place_of(session, first), place_of(session, last), at))
     return spans

@@ -25,6 +25,7 @@ from offbook.log.audit_chain import (
     micros,
     moment,
     seal,
+    stand_ins_hash,
 )
 from offbook.log.sqlite import reads
 from offbook.log.sqlite.audit_reads import audit_events
@@ -103,7 +104,7 @@ def _restored(
     lost_messages = _fill_sessions(connection, sessions)
     lost_events = sorted({*free, *placed})
     chain = _with_stand_ins(connection, name, events, lost_events, placed)
-    details = _details(connection, agent, events.values(), lost_messages, lost_events, kept_as)
+    details = _details(connection, agent, chain, len(lost_messages), len(lost_events), kept_as)
     head = chain[-1] if chain else None
     before = GENESIS if head is None else AuditHead(seq=head.seq, hash=head.hash)
     told = seal(name, AuditDraft(verb=SALVAGE, actor=ACTOR, details=details), before, now())
@@ -295,27 +296,34 @@ def _insert_event(connection: apsw.Connection, agent: int, event: AuditEvent) ->
 def _details(
     connection: apsw.Connection,
     agent: int,
-    events: Iterable[AuditEvent],
-    lost_messages: Sequence[tuple[str, int]],
-    lost_events: Sequence[int],
+    chain: Iterable[AuditEvent],
+    lost_messages: int,
+    lost_events: int,
     kept_as: str,
 ) -> dict[str, Any]:
-    """`emptied`: messages that were forgotten, where the event that said so may be among the lost."""
+    """What was lost before is named again: the event that said so may be among the lost. `emptied`: messages that were
+    forgotten, for the same reason."""
+    stand_ins = [event for event in chain if event.verb == LOST]
     details: dict[str, Any] = {
-        "lostMessages": len(lost_messages),
-        "lostEvents": len(lost_events),
+        "lostMessages": lost_messages,
+        "lostEvents": lost_events,
         "kept": kept_as,
-        "spans": msgspec.to_builtins(_spans(lost_messages)),
-        "events": _runs(lost_events),
+        "spans": _spans_of(connection, agent, LOST),
     }
-    if lost_events:
-        emptied: Any = connection.execute(
-            "SELECT s.key, m.seq FROM messages m JOIN sessions s ON s.session = m.session "
-            "WHERE s.agent = ? AND m.noise = ?",
-            (agent, FORGOTTEN),
-        ).fetchall()
-        details["emptied"] = msgspec.to_builtins(_spans(emptied))
+    if stand_ins:
+        details["events"] = _runs(event.seq for event in stand_ins)
+        details["standIns"] = stand_ins_hash(map(event_hash, stand_ins))
+        details["emptied"] = _spans_of(connection, agent, FORGOTTEN)
     return {name: value for name, value in details.items() if value != []}
+
+
+def _spans_of(connection: apsw.Connection, agent: int, noise: str) -> Any:
+    rows: Any = connection.execute(
+        "SELECT s.key, m.seq FROM messages m JOIN sessions s ON s.session = m.session "
+        "WHERE s.agent = ? AND m.noise = ?",
+        (agent, noise),
+    ).fetchall()
+    return msgspec.to_builtins(_spans(rows))
 
 
 def _spans(messages: Iterable[tuple[str, int]]) -> list[ForgottenSpan]:

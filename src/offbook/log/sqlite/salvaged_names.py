@@ -4,6 +4,7 @@ transaction."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 import apsw
@@ -13,7 +14,7 @@ from offbook.log.sqlite import audit_reads
 from offbook.log.sqlite.connection import UNREADABLE
 from offbook.log.sqlite.pages import Row
 from offbook.log.sqlite.row_ids import MOST_MESSAGES, place_of, session_of
-from offbook.model.types import LOST, now
+from offbook.model.types import LOST, AuditEvent, now
 
 EVENTS = """
 SELECT e.seq, ?, e.at, e.verb, e.actor, e.session, e.details, e.previous, e.hash FROM audit e WHERE true
@@ -32,8 +33,17 @@ def name_agents(connection: apsw.Connection, indexed: Mapping[str, list[Row]], n
         "SELECT agent FROM audit UNION SELECT agent FROM sessions EXCEPT SELECT agent FROM agents"
     ).fetchall()
     for (agent,) in unnamed:
-        candidates = (name for name in names if _is_named(connection, agent, name))
-        _add_agent(connection, agent, next(candidates, f"recovered-{agent}"))
+        candidates = (name for name in names if not _is_taken(connection, name) and _is_named(connection, agent, name))
+        _add_agent(connection, agent, next(candidates, None) or _free_name(connection, f"recovered-{agent}"))
+
+
+def _is_taken(connection: apsw.Connection, name: str) -> bool:
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM agents WHERE name = ?)", (name,)).get)
+
+
+def _free_name(connection: apsw.Connection, wanted: str) -> str:
+    others = (f"{wanted}-{number}" for number in count(2))
+    return next(name for name in chain([wanted], others) if not _is_taken(connection, name))
 
 
 def _add_agent(connection: apsw.Connection, agent: int, name: str) -> None:
@@ -44,17 +54,18 @@ def _add_agent(connection: apsw.Connection, agent: int, name: str) -> None:
 
 
 def _is_named(connection: apsw.Connection, agent: int, name: str) -> bool:
-    """The name is in the hash of every event."""
-    rows = connection.execute(f"{EVENTS} AND e.agent = ? LIMIT 20", (name, agent)).fetchall()
-    return any(is_sound_event(row) for row in rows)
+    """The name is in the hash of every event; what stands for a lost one has the hash of that one."""
+    rows = connection.execute(f"{EVENTS} AND e.agent = ? AND e.verb <> ? LIMIT 20", (name, agent, LOST)).fetchall()
+    return any(sound_event(row) for row in rows)
 
 
-def is_sound_event(row: Any) -> bool:
+def sound_event(row: Any) -> AuditEvent | None:
     try:
         event = audit_reads.event_of(row)
-        return event.verb == LOST or event_hash(event) == event.hash
+        own_hash = event_hash(event)
     except UNREADABLE:
-        return False
+        return None
+    return event if event.verb == LOST or own_hash == event.hash else None
 
 
 # ── sessions ──
@@ -69,7 +80,10 @@ def name_sessions(connection: apsw.Connection, indexed: Iterable[Row]) -> None:
         "SELECT DISTINCT place >> 32 FROM messages WHERE place >> 32 NOT IN (SELECT session FROM sessions)"
     ).fetchall()
     for (session,) in unnamed:
-        agent, key = _known_by_its_messages(connection, session) or (_only_agent(connection), f"recovered-{session}")
+        agent, key = _known_by_its_messages(connection, session) or (
+            _agent_for(connection, session),
+            f"recovered-{session}",
+        )
         _add_session(connection, session, agent, key)
     connection.execute(
         "INSERT OR IGNORE INTO sessions (agent, key, started_at) "
@@ -113,11 +127,13 @@ def _known_by_its_messages(connection: apsw.Connection, session: int) -> tuple[i
     return None
 
 
-def _only_agent(connection: apsw.Connection) -> int:
-    found: int | None = connection.execute("SELECT min(agent) FROM agents").get
-    if found is not None:
-        return found
-    connection.execute("INSERT INTO agents (name, noted_hash) VALUES ('main', '')")
+def _agent_for(connection: apsw.Connection, session: int) -> int:
+    """Where there are several, a new one: what was said to one of them is not for another."""
+    agents: Any = connection.execute("SELECT agent FROM agents").fetchall()
+    if len(agents) == 1:
+        return int(agents[0][0])
+    name = _free_name(connection, f"recovered-session-{session}") if agents else "main"
+    connection.execute("INSERT INTO agents (name, noted_hash) VALUES (?, '')", (name,))
     return connection.last_insert_rowid()
 
 

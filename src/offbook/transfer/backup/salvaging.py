@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from io import RawIOBase
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
@@ -16,7 +18,7 @@ from offbook.log.sqlite.pages import HEADER_BYTES, MAGIC, USUAL_PAGE_BYTES
 from offbook.log.sqlite.salvage import Salvaged, salvage
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
-from offbook.model.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
+from offbook.model.errors import StoreCorrupt, StoreError, StoreFull
 from offbook.model.home import Home, Lock
 from offbook.model.types import Fault
 from offbook.transfer.backup.archive import BLOBS, DATABASE, disk_errors
@@ -24,7 +26,6 @@ from offbook.transfer.backup.making import manifest_of
 from offbook.transfer.backup.restoring import (
     DAMAGED,
     UNPACKED,
-    UnfinishedRestore,
     aside_name,
     data_of,
     exchange,
@@ -32,8 +33,9 @@ from offbook.transfer.backup.restoring import (
     refuse_unfinished,
 )
 
-NOT_DAMAGE = (StoreBusy, StoreFull, StoreReadOnly, StoreTooNew, UnfinishedRestore)
 COPIED = "copy.db"
+READS = 5
+"""Of a page that the disk does not give at once."""
 
 
 async def damage(home: Home) -> list[Fault]:
@@ -42,20 +44,26 @@ async def damage(home: Home) -> list[Fault]:
         return []  # a log that is gone is told of by itself
     try:
         store = SqliteStore(home.database, read_only=True, snapshot=True)
-    except NOT_DAMAGE:
-        return []
+        try:
+            return await _faults(store)
+        finally:
+            await store.close()
     except StoreError as error:
-        return [Fault(what=error.detail)]
-    try:
-        faults = [fault async for fault in store.faults()]
-        faults += [fault for agent_id in await store.agents() async for fault in verify(store, agent_id)]
-        return faults
-    except NOT_DAMAGE:
-        return []
-    except StoreError as error:
-        return [Fault(what=error.detail)]
-    finally:
-        await store.close()
+        is_damage = await asyncio.to_thread(_is_damage, error, home.database)
+        return [Fault(what=error.detail)] if is_damage else []
+
+
+async def _faults(store: SqliteStore) -> list[Fault]:
+    faults = [fault async for fault in store.faults()]
+    return faults + [fault for agent_id in await store.agents() async for fault in verify(store, agent_id)]
+
+
+def _is_damage(error: StoreError, database: Path) -> bool:
+    """Tables that are gone are, too; that the disk did not answer only where it stays so."""
+    if isinstance(error.__cause__, apsw.IOError):
+        with database.open("rb", buffering=0) as file:
+            return any(page is None for page in _pages(file, database.stat().st_size))
+    return isinstance(error, StoreCorrupt) or isinstance(error.__cause__, apsw.SQLError)
 
 
 async def salvage_folder(home: Home, names: Sequence[str]) -> tuple[Salvaged, Path]:
@@ -91,6 +99,11 @@ async def _salvaged(home: Home, names: Sequence[str]) -> tuple[Salvaged, Path]:
             raise StoreCorrupt(f"nothing of {home.database} can be read: it was left as it is")
         store = SqliteStore(unpacked / DATABASE, read_only=True)
         try:
+            if left := await _faults(store):
+                raise StoreCorrupt(
+                    f"what can be read of {home.database} would still be at fault ({left[0].what}): it was left as it "
+                    "is; restore a backup with `offbook restore`"
+                )
             manifest = await manifest_of(store, [], [])
         finally:
             await store.close()
@@ -134,13 +147,21 @@ def _copy_readable(source: Path, target: Path) -> None:
     with source.open("rb", buffering=0) as file, target.open("xb") as out:
         target.chmod(0o600)
         size = source.stat().st_size
-        for at in range(0, size, USUAL_PAGE_BYTES):
-            length = min(USUAL_PAGE_BYTES, size - at)
-            try:
+        for at, page in enumerate(_pages(file, size)):
+            length = min(USUAL_PAGE_BYTES, size - at * USUAL_PAGE_BYTES)
+            out.write((page or b"").ljust(length, b"\0"))
+
+
+def _pages(file: RawIOBase, size: int) -> Iterator[bytes | None]:
+    """None for each that the disk does not give, however often it is asked."""
+    for at in range(0, size, USUAL_PAGE_BYTES):
+        page = None
+        for _ in range(READS):
+            with suppress(OSError):
                 file.seek(at)
-                out.write(file.read(length).ljust(length, b"\0"))
-            except OSError:
-                out.write(bytes(length))
+                page = file.read(min(USUAL_PAGE_BYTES, size - at))
+                break
+        yield page
 
 
 def _fresh_header(pages: int) -> bytes:
