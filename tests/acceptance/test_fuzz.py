@@ -189,9 +189,11 @@ def _as_can_be_expanded(body: dict[str, Any]) -> dict[str, Any]:
 
 def _as_can_be_meant(body: dict[str, Any]) -> dict[str, Any]:
     """One way of naming it, and only told: each that is done takes a second."""
-    rest = {key: value for key, value in body.items() if key not in ("entryIds", "sessionId", "matching")}
+    rest = {key: value for key, value in body.items() if key not in ("entryIds", "sessionId", "matching", "secrets")}
     if body.get("sessionId"):
         return rest | {"sessionId": body["sessionId"], "dryRun": True}
+    if body.get("secrets") is True:
+        return rest | {"secrets": True, "dryRun": True}
     return rest | {"matching": "src/module_7", "reason": "", "dryRun": True}
 
 
