@@ -67,11 +67,12 @@ class KillTrial:
         """At a random moment, or soon after a request of the kind was sent."""
         for writer in self._load.writers:
             writer.planner.kinds = (kind, kind, *KINDS)
-        await asyncio.sleep(self._chance.uniform(0, LONGEST_WAIT_SECONDS))
-        while not any(writer.in_flight and writer.in_flight.kind == kind for writer in self._load.writers):
-            self._load.check()
-            await asyncio.sleep(0)
-        await asyncio.sleep(self._chance.uniform(0, LONGEST_DELAY_SECONDS))
+        for longest_delay in (LONGEST_WAIT_SECONDS, LONGEST_DELAY_SECONDS):
+            await asyncio.sleep(self._chance.uniform(0, longest_delay))
+            # Answered meanwhile, the next of them is met as it is sent.
+            while not any(writer.in_flight and writer.in_flight.kind == kind for writer in self._load.writers):
+                self._load.check()
+                await asyncio.sleep(0)
         daemon.process.kill()
         self._hit.update({writer.in_flight.kind for writer in self._load.writers if writer.in_flight})
         await asyncio.to_thread(daemon.process.wait)
