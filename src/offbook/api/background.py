@@ -31,6 +31,7 @@ from offbook.model.types import Scope
 from offbook.models.embedder import NO_MODEL
 from offbook.models.relation import RelationModel
 from offbook.models.summarizers.host import HostSummarizer
+from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections import tiers
 from offbook.projections.base import Batch, Finding, Progress, Projection
 from offbook.projections.contexts import ContextProjection
@@ -84,18 +85,21 @@ class Background:
         frame_key: bytes,
         tasks: Sequence[Job] = (),
         folder: Path | None = None,
+        worker: Worker = IN_PROCESS,
     ) -> None:
-        """`tasks`: those of maintenance that are done from outside. `folder`: the data folder."""
+        """`tasks`: those of maintenance that are done from outside. `folder`: the data folder. `worker`: who reads and
+        embeds."""
         folder = folder or indexes.parent
         self._store = store
         self._settings = settings
+        self._worker = worker
         self.judge: Judge = _nobody_judges
         """Ends in the verb: a lesson that was edited by hand in the wiki is news."""
         self.import_pause = ImportPause(store)
         self.runner = Runner(store, settings.maintenance.interval, import_pause=self.import_pause)
 
         # ── search ──
-        self.embedders = Embedders(settings.embedding, models)
+        self.embedders = Embedders(settings.embedding, models, self._worker)
         self._relations = RelationModel(models, is_wanted=settings.embedding.model != NO_MODEL)
         self.indexes = Indexes(
             store, blobs, indexes, silence=lambda agent_id: settings.for_agent(agent_id).session.interrupted_gap
@@ -105,7 +109,7 @@ class Background:
         self.search_index = SearchIndex(store, self.indexes, unembedded=self._embeddings.unembedded)
 
         # ── contexts ──
-        pending_messages = PendingMessages(store, blobs, settings)
+        pending_messages = PendingMessages(store, blobs, settings, self._worker)
         pending_messages.when_behind = self.runner.notify
         self.reader = SessionReader(store, blobs, settings, pending_messages, frame_key)
         self.contexts = ContextCache(store, self.reader)
@@ -117,7 +121,7 @@ class Background:
         self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
         self._writer = Writer(store, settings, models=models, host=self.host)
         self._summary_files = SummaryFiles(store, settings, summaries)
-        drafting = SummaryDrafter(store, settings, pending_messages, self._writer, self._summary_files)
+        drafting = SummaryDrafter(store, settings, pending_messages, self._writer, self._summary_files, self._worker)
         self._summaries = Summaries(store, settings, pending_messages, self._writer, drafting)
 
         self._wiki = Wiki(store, blobs, settings, folder / "wiki", folder / "wiki-state", self._judged)
@@ -146,13 +150,13 @@ class Background:
         """Every projection, in the order in which they follow each other."""
         store, settings = self._store, self._settings
         index, embeddings, summaries = self.search_index, self._embeddings, self._summaries
-        session_state = SessionState(store, settings)
+        session_state = SessionState(store, settings, self._worker)
         contexts = ContextProjection(store, self.reader, self.contexts, self.slots)
         offload = tiers.TierOffload(store, self.indexes, settings)
-        links = Links(store, self.indexes, self.embedders, self._relations)
+        links = Links(store, self.indexes, self.embedders, self._relations, self._worker)
         # What means the same is known by its vectors; where there are to be none, what is in the index is compared.
         compared_after = "index" if settings.embedding.model == NO_MODEL else "embeddings"
-        lessons = LessonProjection(store, settings)
+        lessons = LessonProjection(store, settings, self._worker)
         # Follows the log or another of them, never while something of the agent's is forgotten or imported.
         follower = partial(Job, is_task=False, is_apart=True, retry_seconds=RETRY_SECONDS, patience_seconds=None)
         return [
@@ -260,6 +264,7 @@ class Background:
         await self.embedders.close()  # first: who waits for an endpoint's answer would wait for minutes
         await self._embeddings.close()
         await self.indexes.close()
+        await self._worker.close()
 
     # ── what concerns several of them ──
 

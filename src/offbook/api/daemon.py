@@ -30,6 +30,7 @@ from offbook.model.origins import LOOPBACK_NAMES, is_loopback
 from offbook.model.settings import Settings
 from offbook.model.types import Value
 from offbook.model.version import VERSION
+from offbook.models.worker import IN_PROCESS, OwnProcess
 from offbook.projections.base import Batch, Progress
 from offbook.projections.lanes import Job
 
@@ -55,7 +56,8 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
     check_binding(settings)
     _leave_room_for_answers()
     home.check_socket_path()
-    async with open_parts(home, settings, tasks=[_backups(home, settings)]) as (memory, store):
+    worker = OwnProcess() if settings.maintenance.own_process else IN_PROCESS
+    async with open_parts(home, settings, tasks=[_backups(home, settings)], worker=worker) as (memory, store):
         home.owner_token()
         listeners = _Listeners(home, settings, memory, store)
         stop = asyncio.Event()

@@ -21,6 +21,7 @@ from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import StoreError
 from offbook.model.home import Home, Lock, home_folder, home_may_be_shared
 from offbook.model.settings import Settings, load
+from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections.lanes import Job
 from offbook.transfer.backup.forgetting import Backups
 
@@ -31,18 +32,20 @@ async def open_memory(
     *,
     settings: Settings | None = None,
     environ: Mapping[str, str] = os.environ,
+    worker: Worker = IN_PROCESS,
 ) -> AsyncIterator[Memory]:
-    """Owns the data folder until the block ends; where a daemon owns it already, use a client instead."""
+    """Owns the data folder until the block ends; where a daemon owns it already, use a client instead. `worker`: who
+    reads and embeds, threads of this process or a process of its own (`OwnProcess()`)."""
     folder = Path(home) if home is not None else home_folder(environ)
     place = Home(folder, may_be_shared=home_may_be_shared(environ))
     chosen = settings or load(place.folder, environ=environ).settings
-    async with open_parts(place, chosen) as (memory, _):
+    async with open_parts(place, chosen, worker=worker) as (memory, _):
         yield memory
 
 
 @asynccontextmanager
 async def open_parts(
-    home: Home, settings: Settings, *, tasks: Sequence[Job] = ()
+    home: Home, settings: Settings, *, tasks: Sequence[Job] = (), worker: Worker = IN_PROCESS
 ) -> AsyncIterator[tuple[Memory, SqliteStore]]:
     """Memory and the store beneath it: lock taken, file opened and migrated; all let go at the end. `tasks` of
     maintenance are those that need more than a memory."""
@@ -68,6 +71,7 @@ async def open_parts(
                 frame_key=frame_key,
                 tasks=tasks,
                 folder=home.folder,
+                worker=worker,
             )
             background.forgetting.copies += [
                 Outboxes(home, store, default_agent=settings.default_agent),

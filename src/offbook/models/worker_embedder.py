@@ -1,0 +1,65 @@
+"""A local embedding model in the worker's process: there it is loaded, and freed when that ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from offbook.model.settings.sections import Embedding
+from offbook.models.embedder import open_local
+from offbook.models.worker import Lane, Worker
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from offbook.models.protocols import Embedder
+
+
+class WorkerEmbedder:
+    """An `Embedder`."""
+
+    def __init__(self, worker: Worker, embedding: Embedding, folder: Path) -> None:
+        """ModelUnavailable says why there is none."""
+        self._worker = worker
+        self._embedding = embedding
+        self._folder = folder
+        self.name, self.fingerprint, self.dimensions = worker.call("query", _about, embedding, folder)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._vectors("embed", texts)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """A vector, in the first row, for somebody who waits."""
+        return self._vectors("query", [text])
+
+    def close(self) -> None:
+        return  # it goes with the worker
+
+    def _vectors(self, lane: Lane, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._worker.call(lane, _embedded, self._embedding, self._folder, list(texts))
+
+
+# ── in the worker ──
+
+
+class _About(NamedTuple):
+    name: str
+    fingerprint: str
+    dimensions: int
+
+
+@cache
+def _opened(embedding: Embedding, folder: Path) -> Embedder:
+    return open_local(embedding, folder)
+
+
+def _about(embedding: Embedding, folder: Path) -> _About:
+    embedder = _opened(embedding, folder)
+    return _About(embedder.name, embedder.fingerprint, embedder.dimensions)
+
+
+def _embedded(embedding: Embedding, folder: Path, texts: list[str]) -> NDArray[np.float32]:
+    return _opened(embedding, folder).embed(texts)
