@@ -114,11 +114,10 @@ def working_folder(parent: Path | None = None) -> Iterator[Path]:
 def cpu_seconds(daemon: Daemon) -> float:
     """All its threads and those of its worker, to the nanosecond: the clock that clock_getcpuclockid(3) names for a
     process. A worker that has ended is not counted any more."""
-    children = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children")
     spent = time.clock_gettime((~daemon.process.pid << 3) | 2)
-    for child in children.read_text().split() if children.exists() else ():
+    for children in Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):
         with suppress(OSError):
-            spent += time.clock_gettime((~int(child) << 3) | 2)
+            spent += sum(time.clock_gettime((~int(child) << 3) | 2) for child in children.read_text().split())
     return spent
 
 

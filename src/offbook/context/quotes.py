@@ -8,6 +8,7 @@ see is gone; what gives orders to a model stays readable, as ⟦…⟧, and is m
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from offbook.context.orders import orders_in
@@ -20,6 +21,9 @@ READ_MORE_CHARS = 2000
 LONGEST_TAG_CHARS = 300
 LONGEST_ORDER_CHARS = 300
 """One that begins where the room ends is still seen whole."""
+
+LINES_KEPT = 256
+"""What comes to mind in one turn comes to mind in the next."""
 
 HIDDEN = "hidden"
 MARKUP = "markup"
@@ -108,6 +112,7 @@ class Quoted(NamedTuple):
     """Which of `hidden`, `instruction` and `markup` were found, sorted."""
 
 
+@lru_cache(LINES_KEPT)
 def quoted(text: str, max_chars: int) -> Quoted:
     """The text in quotation marks, in whole sentences where possible, cut to `max_chars` with them."""
     text = text.lstrip()
