@@ -23,6 +23,7 @@ from offbook.ingest.secret_values import (
     is_uuid,
 )
 from offbook.ingest.text_views import Reading
+from offbook.model.lazy_pattern import lazy_pattern
 
 Found = Iterator[tuple[int, int, str]]
 """Where secrets lie, from and to, and of which kind. They may overlap."""
@@ -160,7 +161,7 @@ class _Name(NamedTuple):
 
 
 def _name(kind: str, word: str, rest: str, is_secret: Callable[[Named], bool]) -> _Name:
-    return _Name(kind, word, re.compile(word + rest + _VALUE), is_secret)
+    return _Name(kind, word, lazy_pattern(word + rest + _VALUE), is_secret)
 
 
 _NAME_REST = (
