@@ -11,7 +11,7 @@ import msgspec
 from offbook.model.errors import ProviderRefused, ProviderUnavailable
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ def asked(client: Client, verb: str, **fields: Any) -> Any:
 
 def typed(document: Any, kind: type[T]) -> T:
     """Fields that a newer provider added are passed over; an answer of another shape is no answer."""
-    from offbook.client.answers import known_fields
+    from offbook.client.transport import known_fields
 
     try:
         return msgspec.convert(known_fields(document, kind), kind)

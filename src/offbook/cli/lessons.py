@@ -17,7 +17,7 @@ from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, l
 from offbook.model.plain_names import is_digits
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.model.lesson import Verdict
 
 

@@ -16,7 +16,7 @@ from offbook.cli.options import UTF8, Invocation, common_options, moment, pass_i
 from offbook.cli.output import counted, print_json, printable, progress, warn
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.model.types import Message, Receipt
 
 MESSAGES_AT_A_TIME = 500

@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 @pass_invocation
 def redact_command(invocation: Invocation, source: IO[str], dry_run: bool, personal_numbers: bool) -> None:
     """Take secrets out of a text (a file, or stdin), as is done with every message before it is stored."""
-    from offbook.ingest.redaction import redact_text
+    from offbook.ingest.secret_scan import redact_text
 
     text = source.read()
     if dry_run:

@@ -25,7 +25,7 @@ from offbook.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.model.status import Status
     from offbook.model.summary import CompressionEstimate, SummaryView
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from offbook.model.errors import ModelUnavailable
-from offbook.models.endpoint import Endpoint
-from offbook.models.remote import Remote, checked_key
+from offbook.models.endpoint import Endpoint, Remote, checked_key
 
 if TYPE_CHECKING:
     import numpy as np

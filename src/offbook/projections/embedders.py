@@ -19,8 +19,7 @@ from offbook.log.store import Store
 from offbook.model.errors import ModelUnavailable
 from offbook.model.settings.sections import Embedding
 from offbook.model.types import Value
-from offbook.models.embedder import NO_MODEL
-from offbook.models.query_vectors import Queries
+from offbook.models.embedder import NO_MODEL, Queries
 
 if TYPE_CHECKING:
     import numpy as np

@@ -207,9 +207,9 @@ def test_what_is_meant_for_another_provider_is_told_and_goes_here_only_when_aske
 
     monkeypatch.setattr(clients, "deliver_outboxes", deliver_outboxes)
     monkeypatch.setattr(clients.Client, "ping", lambda self: {})
-    monkeypatch.setattr("offbook.contrib.coding.ends.hosts_with_ends", lambda _: ["claude-code"])
+    monkeypatch.setattr("offbook.contrib.coding.hooks.hosts_with_ends", lambda _: ["claude-code"])
     monkeypatch.setattr(
-        "offbook.contrib.coding.ends.Ends.tell", lambda *_, endpoint=None, **__: ends.append(endpoint) or 0
+        "offbook.contrib.coding.hooks.Ends.tell", lambda *_, endpoint=None, **__: ends.append(endpoint) or 0
     )
     result = run("flush", *(["--everything"] if is_everything else []))
     assert result.exit_code == 0

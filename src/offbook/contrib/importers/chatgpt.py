@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
-from offbook.client.history.fields import (
+from offbook.client.history.files import (
     bounded,
     decoded,
     dictionaries,

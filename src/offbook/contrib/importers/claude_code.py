@@ -13,18 +13,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
-from offbook.client.history.fields import (
+from offbook.client.history.files import (
+    TranscriptLine,
     bounded,
     decoded,
     dictionaries,
     dictionary,
     digest_of,
+    files_under,
+    json_lines,
+    readable,
     ready,
     text_or_none,
     time_of,
     without_blanks,
 )
-from offbook.client.history.files import TranscriptLine, files_under, json_lines, readable
 from offbook.client.history.formats import FORMATS, Owner
 from offbook.model.files import open_regular
 

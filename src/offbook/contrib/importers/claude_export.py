@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
-from offbook.client.history.fields import (
+from offbook.client.history.files import (
     bounded,
     decoded,
     dictionaries,

@@ -17,8 +17,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from offbook.client.history.conversations import ImportReport
-from offbook.client.history.fields import decoded
-from offbook.client.history.files import ZIP, files_under, kind_of_file
+from offbook.client.history.files import ZIP, decoded, files_under, kind_of_file
 from offbook.client.recorder import encoded
 from offbook.model.files import open_regular
 

@@ -16,7 +16,7 @@ import apsw
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
 from offbook.client.history.databases import FAULTS, connected, format_fault, is_in_use
-from offbook.client.history.fields import (
+from offbook.client.history.files import (
     bounded,
     decoded,
     dictionary,

@@ -14,8 +14,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from offbook.client.history.conversations import Conversation, Damaged, ImportReport, Ready
-from offbook.client.history.fields import bounded, decoded, dictionary, digest_of, ready, text_or_none, time_of
-from offbook.client.history.files import kind_of_file
+from offbook.client.history.files import (
+    bounded,
+    decoded,
+    dictionary,
+    digest_of,
+    kind_of_file,
+    ready,
+    text_or_none,
+    time_of,
+)
 from offbook.client.history.formats import FORMATS, Owner
 from offbook.contrib.importers.documents import FAULTS, LARGEST_BYTES
 from offbook.model.files import open_regular

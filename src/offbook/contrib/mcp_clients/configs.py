@@ -8,10 +8,9 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from offbook.client.config_files.editing import MISSING, Edit, Path, applied, dotted, edited, value_at
-from offbook.client.config_files.json5 import parse
+from offbook.client.config_files.editing import MISSING, Edit, Path, applied, dotted, edited, parse, value_at
 from offbook.client.config_files.toml import is_whole
-from offbook.contrib.mcp_clients.server import HOOK_SECONDS, NAME, checked_entry, is_our_hook, renewed
+from offbook.contrib.mcp_clients.clients import HOOK_SECONDS, NAME, checked_entry, is_our_hook, renewed
 from offbook.model.errors import InvalidInput
 
 

@@ -19,10 +19,19 @@ import apsw
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
 from offbook.client.history.databases import FAULTS, connected, format_fault, is_in_use
-from offbook.client.history.fields import decoded, dictionary, iso, moment_of, owner_in
+from offbook.client.history.files import decoded, dictionary, iso, moment_of, owner_in
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.transfer.documents.archive_days_reader import FOLDER, ROLES, DayMessage, read_day, unnamed_session
-from offbook.transfer.documents.exchange_ids import AGENT, USER, ExchangeNumbers, base
+from offbook.transfer.documents.archive_days import (
+    AGENT,
+    FOLDER,
+    ROLES,
+    USER,
+    DayMessage,
+    ExchangeNumbers,
+    base,
+    read_day,
+    unnamed_session,
+)
 
 NAME = "continuity.db"
 COLUMNS = ("id", "date", "exchange_index", "user_text", "agent_text", "metadata", "topic_tags", "thread_id")

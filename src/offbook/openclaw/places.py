@@ -21,7 +21,7 @@ import msgspec
 
 from offbook.model.errors import NotFound
 from offbook.model.plain_names import is_digits, is_hex
-from offbook.openclaw.history.database import Archive, Window
+from offbook.openclaw.transcripts import Archive, Window
 
 STATE_VARIABLE = "OPENCLAW_STATE_DIR"
 HOME_VARIABLE = "OPENCLAW_HOME"
