@@ -130,8 +130,7 @@ def _openclaw_report(folder: Path, catalogues: Sequence[Catalogue], dry_run: boo
         for each in catalogues
     ]
     for damage in (damage for catalogue in catalogues for damage in catalogue.damages):
-        report.unreadable += 1
-        report.problem(damage.where, damage.reason)
+        report.cannot_read(damage.where, damage.reason)
     return report
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from offbook.model.home import Home
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+TIMEOUT_SECONDS = 10.0
 EMPTY = "it is empty: leave the option out, or say what is meant"
 
 
@@ -64,7 +65,7 @@ class Invocation:
 
         return default_token(self.endpoint, self.environ)
 
-    def client(self, *, timeout_seconds: float = 10.0) -> Client:
+    def client(self, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Client:
         from offbook.client.blocking import Client
 
         return Client(

@@ -4,7 +4,7 @@ what became of them, in numbers and names."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -67,6 +67,11 @@ def batches(found: Iterator[Ready]) -> Iterator[list[Ready]]:
         yield batch
 
 
+def by_time(begun: Iterable[tuple[datetime | None, Conversation]]) -> list[Conversation]:
+    """In the order in which they began; those of which that is not known first."""
+    return [each for _, each in sorted(begun, key=lambda pair: pair[0].timestamp() if pair[0] else 0.0)]
+
+
 # ── the report ──
 
 
@@ -125,6 +130,11 @@ class ImportReport(msgspec.Struct, kw_only=True, rename="camel"):
         """`is_first`: before all others."""
         if len(self.problems) < NAMED_AT_MOST or is_first:
             self.problems.insert(0 if is_first else len(self.problems), Problem(where=where, reason=reason))
+
+    def cannot_read(self, where: str, reason: str) -> None:
+        """A file or a database, all of it or its end."""
+        self.unreadable += 1
+        self.problem(where, reason)
 
     def leave(self, what: str, why: str, count: int = 1) -> None:
         """Counted by kind: a file may hold a million of them."""

@@ -68,8 +68,7 @@ def files_under(
     why a folder is not looked into; one that is a link never is."""
 
     def unreadable(error: OSError) -> None:
-        report.unreadable += 1
-        report.problem(str(error.filename), f"cannot be read: {error.strerror}")
+        report.cannot_read(str(error.filename), f"cannot be read: {error.strerror}")
 
     for here, folders, names in os.walk(folder, onerror=unreadable):
         for name in sorted(folders):
@@ -94,8 +93,7 @@ def readable(files: Iterable[Path], folder: Path, report: ImportReport) -> Itera
         try:
             yield each, name, each.stat()
         except OSError as error:
-            report.unreadable += 1
-            report.problem(name, f"cannot be read: {error}")
+            report.cannot_read(name, f"cannot be read: {error}")
 
 
 def json_lines(path: Path, name: str, give: str = "") -> Iterator[TranscriptLine | Damage]:

@@ -34,7 +34,7 @@ from offbook.client.history.files import (
     without_blanks,
 )
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.contrib.importers.claude_code import COPIED, Skipped, TranscriptMessage
+from offbook.contrib.importers.claude_code import COPIED, LineReading, Skipped, TranscriptMessage, transcript_messages
 from offbook.model.plain_names import is_hex
 
 # ── What a forked session of Codex took over from the one that it was forked from ──
@@ -155,8 +155,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
             reading = partial(_messages, each, name, head, imported.get, report)
             found[key] = (status.st_mtime, Conversation(owner(key), key, status.st_size, reading))
     if not found and not report.left_out:
-        report.unreadable += 1
-        report.problem(str(path), f"holds no session: {FORMATS['codex'].give}")
+        report.cannot_read(str(path), f"holds no session: {FORMATS['codex'].give}")
     return [conversation for _, conversation in sorted(found.values(), key=lambda pair: pair[0])]
 
 
@@ -195,34 +194,15 @@ def _said_until(session_id: str, until: datetime, file_of: FileOf) -> Iterator[T
 def _messages(
     path: Path, name: str, head: Head, file_of: FileOf, report: ImportReport, damaged: Damaged
 ) -> Iterator[Ready]:
-    seen: set[str] = set()
     copies = copies_of(head, file_of)
-    is_known, number = False, 0
-    for found in json_lines(path, name, FORMATS["codex"].give):
-        number += 1
-        if isinstance(found, Damage):
-            damaged(found)
-            if found.is_whole:
-                return
-            continue
-        is_known = is_known or _envelope(found)[0] in ("session_meta", "response_item", "event_msg")
-        outcome = message_of(found, head, copies)
-        if isinstance(outcome, Damage):
-            damaged(outcome)
-        elif isinstance(outcome, Skipped):
-            report.leave(*outcome)
-        elif outcome.wire["id"] not in seen:
-            seen.add(outcome.wire["id"])
-            report.note_time(_said_at(found, head), outcome.at)
-            yield outcome
-    if number and not is_known:
-        damaged(
-            Damage(
-                name,
-                f"not a session of Codex, no line is of a kind that Codex writes: {FORMATS['codex'].give}",
-                is_whole=True,
-            )
-        )
+    reading = LineReading(
+        message_of=lambda line: message_of(line, head, copies),
+        is_ours=lambda line: _envelope(line)[0] in ("session_meta", "response_item", "event_msg"),
+        said_at=lambda line: _said_at(line, head),
+        not_ours="not a session of Codex, no line is of a kind that Codex writes",
+        give=FORMATS["codex"].give,
+    )
+    return transcript_messages(path, name, reading, report, damaged)
 
 
 def message_of(line: TranscriptLine, head: Head, copies: Copies | None = None) -> Ready | Skipped | Damage:

@@ -35,14 +35,12 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
     folder = path if path.is_dir() else path.parent
     files = list(_files(path, report)) if path.is_dir() else [path]
     if not files:
-        report.unreadable += 1
-        report.problem(str(path), f"holds no Markdown file: {FORMATS['markdown'].give}")
+        report.cannot_read(str(path), f"holds no Markdown file: {FORMATS['markdown'].give}")
     found = []
     for each in files:
         name = each.relative_to(folder).as_posix()
         if not path.is_dir() and not name.lower().endswith(NAMED_SUFFIXES):
-            report.unreadable += 1
-            report.problem(
+            report.cannot_read(
                 name, f"no Markdown by its name: {', '.join(NAMED_SUFFIXES)} are read; rename it if it is some"
             )
             continue
@@ -53,8 +51,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         try:
             size = each.stat().st_size
         except OSError as error:
-            report.unreadable += 1
-            report.problem(name, f"cannot be read: {error}")
+            report.cannot_read(name, f"cannot be read: {error}")
             continue
         found.append(Conversation(owner(key), key, size, partial(_messages, each, name, report)))
     return found

@@ -54,13 +54,11 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         with open_regular(path) as source:
             whole = decoded(source.read().removeprefix(b"\xef\xbb\xbf"))
     except (*FAULTS, ValueError, RecursionError) as error:
-        report.unreadable += 1
-        report.problem(str(path), f"cannot be read: {error}; {_GIVE}")
+        report.cannot_read(str(path), f"cannot be read: {error}; {_GIVE}")
         return []
     listed = whole if isinstance(whole, list) else _held(dictionary(whole))
     if listed is None:
-        report.unreadable += 1
-        report.problem(str(path), f"holds no memories; {_GIVE}")
+        report.cannot_read(str(path), f"holds no memories; {_GIVE}")
         return []
     if isinstance(whole, dict) and isinstance(whole.get("relations"), list) and whole["relations"]:
         report.leave("relations of the graph", "mem0 made them from the memories", len(whole["relations"]))

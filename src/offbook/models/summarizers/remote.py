@@ -14,8 +14,8 @@ from offbook.model.sentences import ends
 from offbook.model.settings.sections import Summarizer
 from offbook.model.summary import Usage
 from offbook.model.types import Message, Value
+from offbook.models.embedder import readable
 from offbook.models.endpoint import Endpoint, Refused, Remote, bearer, checked_key, refusal
-from offbook.models.openai_embeddings import readable
 from offbook.models.protocols import Prompt, Written
 from offbook.models.tokens import estimate_tokens
 

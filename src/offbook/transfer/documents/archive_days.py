@@ -215,8 +215,7 @@ class Day(NamedTuple):
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
     files = [path] if path.is_file() else day_files(path)
     if not files:
-        report.unreadable += 1
-        report.problem(str(path), f"holds no archive of a day: {FORMATS['archive'].give}")
+        report.cannot_read(str(path), f"holds no archive of a day: {FORMATS['archive'].give}")
         return []
     owner = owner_in(files[0].parent, owner)
     unnamed = unnamed_session(owner)
@@ -225,8 +224,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
     for file in files:
         day = read_day(file, unnamed)
         if isinstance(day, Damage):
-            report.unreadable += 1
-            report.problem(day.where, day.reason)
+            report.cannot_read(day.where, day.reason)
             continue
         _report_damage(day, report, owner(unnamed))
         for message in day.messages:

@@ -55,8 +55,7 @@ class ExchangeSide(NamedTuple):
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
     file = path / NAME if path.is_dir() else path
     if path.is_dir() and not file.exists():
-        report.unreadable += 1
-        report.problem(str(path), f"holds no {NAME}: give the file itself, or the folder that holds it")
+        report.cannot_read(str(path), f"holds no {NAME}: give the file itself, or the folder that holds it")
         return []
     owner = owner_in(file.absolute().parent / FOLDER, owner)
     unnamed = unnamed_session(owner)
@@ -73,8 +72,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
                     report.agent(owner(unnamed)).skipped += 1
                     report.problem(found.where, found.reason)
     except (*FAULTS, _NoExchanges) as error:
-        report.unreadable += 1
-        report.problem(str(file), f"{format_fault(error)}: {FORMATS['continuity-db'].give}")
+        report.cannot_read(str(file), f"{format_fault(error)}: {FORMATS['continuity-db'].give}")
     return [Conversation(owner(key), key, size, partial(_messages, file, key, unnamed)) for key, size in sizes.items()]
 
 

@@ -258,8 +258,7 @@ class Pages(NamedTuple):
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
     folder = next((path / place for place in PLACES if _is_one(path / place)), None)
     if folder is None:
-        report.unreadable += 1
-        report.problem(str(path), f"holds no summaries: {FORMATS['summaries'].give}")
+        report.cannot_read(str(path), f"holds no summaries: {FORMATS['summaries'].give}")
         return []
     index = _read_index(folder, report)
     agent_id = owner(f"agent:{index['agentId']}:") if isinstance(index.get("agentId"), str) else owner("")
@@ -280,8 +279,7 @@ def _read_index(folder: Path, report: ImportReport) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        report.unreadable += 1
-        report.problem(str(folder / INDEX), f"cannot be read, so the pages speak for themselves: {error}")
+        report.cannot_read(str(folder / INDEX), f"cannot be read, so the pages speak for themselves: {error}")
         return {}
     return dictionary(index)
 
@@ -310,8 +308,7 @@ def _pages(folder: Path, index: dict[str, Any], report: ImportReport) -> list[Pa
             continue
         page = _page(file, level, number, entries.pop((level, number), None), report)
         if isinstance(page, Damage):
-            report.unreadable += 1
-            report.problem(page.where, page.reason)
+            report.cannot_read(page.where, page.reason)
         else:
             pages.append(page)
     for level, number in entries:

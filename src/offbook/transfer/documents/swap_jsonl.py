@@ -118,8 +118,7 @@ class _Session(NamedTuple):
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
     files = [path] if path.is_file() else _files_under(path)
     if not files:
-        report.unreadable += 1
-        report.problem(str(path), f"holds no {NAME}: {FORMATS['swap-jsonl'].give}")
+        report.cannot_read(str(path), f"holds no {NAME}: {FORMATS['swap-jsonl'].give}")
     return [each for file in files for each in _conversations_in(file, report, owner)]
 
 
@@ -131,8 +130,7 @@ def _conversations_in(file: Path, report: ImportReport, owner: Owner) -> list[Co
     owner = owner_in(file.parent, owner)
     unnamed = f"swap:{owner('')}"
     if kind := kind_of_file(file):
-        report.unreadable += 1
-        report.problem(str(file), f"is {kind}, and no {NAME}: {FORMATS['swap-jsonl'].give}")
+        report.cannot_read(str(file), f"is {kind}, and no {NAME}: {FORMATS['swap-jsonl'].give}")
         return []
     sessions: dict[str, _Session] = {}
     sizes: dict[str, int] = {}
@@ -151,8 +149,7 @@ def _conversations_in(file: Path, report: ImportReport, owner: Owner) -> list[Co
                 sizes[key] = sizes.get(key, 0) + len(raw)
                 _leave(line, report)
     except OSError as error:
-        report.unreadable += 1
-        report.problem(str(file), f"cannot be read: {error}")
+        report.cannot_read(str(file), f"cannot be read: {error}")
     return [
         Conversation(owner(key), key, sizes[key], partial(_messages, file, key, unnamed, session))
         for key, session in sessions.items()
