@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from offbook.cli.options import Invocation
+from offbook.cli.answers import asked, typed
+from offbook.cli.options import UTF8, Invocation, common_options, moment_or_end_of_day, pass_invocation
 from offbook.cli.output import (
     counted,
     local_time,
@@ -23,7 +25,7 @@ from offbook.cli.output import (
     told_span,
     warn,
 )
-from offbook.cli.verb_command import verb_command
+from offbook.cli.verb_command import verb_command, verb_options
 
 if TYPE_CHECKING:
     from offbook.model.summary import Dropped, Ledger, Replay, ReplayEvent, Swap
@@ -136,18 +138,42 @@ To only look at a context: `offbook context`.
 """
 
 
-FULL_OPTION = click.option("--full", is_flag=True, help="Show the messages that are handed over, too.")
-
-
-@verb_command(
-    "swap",
-    epilog=SWAP_EPILOG,
-    positional=["session_id"],
-    own=[FULL_OPTION],
-    timeout_seconds=SWAP_TIMEOUT_SECONDS,
-)
-def swap_command(swap: Swap, *, force: bool, full: bool, **_: Any) -> None:
+@click.command("swap", epilog=SWAP_EPILOG)
+@click.argument("session", type=UTF8)
+@verb_options("swap", "session_id")
+@click.option("--full", is_flag=True, help="Show the messages that are handed over, too.")
+@common_options
+@pass_invocation
+def swap_command(
+    invocation: Invocation,
+    session: str,
+    used_tokens: int,
+    context_window: int,
+    force: bool,
+    target_tokens: int | None,
+    token_ratio: float | None,
+    generation: int | None,
+    full: bool,
+) -> None:
     """Swap a session's context for the compressed one, where that is due, and show what is kept and left out."""
+    from offbook.model.summary import Swap
+
+    with invocation.client(timeout_seconds=SWAP_TIMEOUT_SECONDS) as client:
+        document = asked(
+            client,
+            "swap",
+            sessionId=session,
+            usedTokens=used_tokens,
+            contextWindow=context_window,
+            force=force or None,
+            targetTokens=target_tokens,
+            tokenRatio=token_ratio,
+            generation=generation,
+        )
+    if invocation.is_json:
+        print_json(document)
+        return
+    swap = typed(document, Swap)
     if full:
         show_messages(swap.messages)
     _show_swap(swap, is_forced=force)
@@ -230,15 +256,30 @@ TOLD_FIRST: tuple[str, ...] = ("reason", "generation")
 """Of an event's details: the rest may be cut."""
 
 
-@verb_command(
-    "replay",
-    epilog=REPLAY_EPILOG,
-    positional=["session_id"],
-    options={"at": {"help": "The moment: a day such as 2026-10-03 (its end), or an ISO 8601 time."}},
-    timeout_seconds=REPLAY_TIMEOUT_SECONDS,
+@click.command("replay", epilog=REPLAY_EPILOG)
+@click.argument("session", type=UTF8)
+@click.option(
+    "--at",
+    type=moment_or_end_of_day,
+    required=True,
+    metavar="WHEN",
+    help="The moment: a day such as 2026-10-03 (its end), or an ISO 8601 time.",
 )
-def replay_command(replay: Replay, **_: Any) -> None:
+@common_options
+@pass_invocation
+def replay_command(invocation: Invocation, session: str, at: datetime) -> None:
     """Show exactly what was in the agent's context at a moment, and why."""
+    from offbook.model.summary import Replay
+
+    with invocation.client(timeout_seconds=REPLAY_TIMEOUT_SECONDS) as client:
+        document = asked(client, "replay", sessionId=session, at=at)
+    if invocation.is_json:
+        print_json(document)
+        return
+    _show_replay(typed(document, Replay))
+
+
+def _show_replay(replay: Replay) -> None:
     place = f"{replay.session_id} of agent {replay.agent_id} at {local_time(replay.at)}"
     if not replay.messages:
         click.echo(

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from offbook.model.home import Home
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-TIMEOUT_SECONDS = 10.0
 EMPTY = "it is empty: leave the option out, or say what is meant"
 
 
@@ -65,7 +64,7 @@ class Invocation:
 
         return default_token(self.endpoint, self.environ)
 
-    def client(self, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Client:
+    def client(self, *, timeout_seconds: float = 10.0) -> Client:
         from offbook.client.blocking import Client
 
         return Client(

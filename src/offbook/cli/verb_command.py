@@ -17,7 +17,6 @@ import msgspec
 from offbook.api.fields import LARGEST_INTEGER, snake
 from offbook.api.verbs import VERBS
 from offbook.cli.options import (
-    TIMEOUT_SECONDS,
     UTF8,
     Decorated,
     Invocation,
@@ -42,7 +41,6 @@ def verb_command(
     own: Sequence[Callable[[Any], Any]] = (),
     asking: Callable[[Invocation, Fields], Fields] = lambda _, given: given,
     prints_json: bool = False,
-    timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> Callable[[Show], click.Command]:
     """Makes a command of the function that shows an answer, which is given it and, by name, the `invocation` and all
     that was said on the command line.
@@ -58,7 +56,7 @@ def verb_command(
             from offbook.cli.output import print_json
 
             sent = asking(invocation, request_fields(invocation, given))
-            with invocation.client(timeout_seconds=timeout_seconds) as client:
+            with invocation.client() as client:
                 answer = getattr(client, asked.method)(**{field: sent[field] for field in sent if field in known})
             if invocation.is_json and not prints_json:
                 print_json(answer if answer is not None else {"ok": True})
