@@ -195,7 +195,7 @@ def next_steps(prepared: Prepared, doctor: str) -> list[str]:
     return steps
 
 
-# ── The commands that a report names: whoever copies one must reach the provider and the host  ──
+# ── The commands that a report names: whoever copies one must reach the provider and the host ──
 
 
 @dataclass(frozen=True)

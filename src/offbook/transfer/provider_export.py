@@ -25,7 +25,7 @@ from offbook.model.record import (
 from offbook.model.summary import SummaryView
 from offbook.model.types import Block, Message
 
-# ── What is written into the formats of others: everything of one agent, in the order it was m ──
+# ── What is written into the formats of others: everything of one agent, in its order ──
 
 
 class ExportedMessage(NamedTuple):

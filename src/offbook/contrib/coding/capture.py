@@ -25,7 +25,7 @@ from offbook.model.errors import InvalidInput, OffbookError
 from offbook.model.private_files import OPEN_OURS, make_private, write_private
 from offbook.model.types import Value
 
-# ── What a coding agent tells its hooks: one JSON document, on stdin or, from Codex's `notify` ──
+# ── What a coding agent tells its hooks: one JSON document, on stdin or as an argument ──
 
 LONGEST_DOCUMENT_BYTES = 16 * 1024 * 1024
 """A prompt with a pasted file in it is large; what is larger than this is none."""

@@ -31,7 +31,7 @@ from offbook.model.receipt import FORGOTTEN_TEXT
 from offbook.model.turn import PreparedTurn
 from offbook.model.types import Block, Message
 
-# ── Items of OpenAI's Responses API, as the Agents SDK keeps them, as messages of ours and bac ──
+# ── Items of OpenAI's Responses API, as the Agents SDK keeps them, as messages of ours and back ──
 
 MARK = "openaiAgents"
 Item = dict[str, Any]

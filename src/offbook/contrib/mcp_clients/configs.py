@@ -87,7 +87,7 @@ def remove_server(draft: Draft, servers: tuple[str, ...]) -> None:
     draft.prune(servers)
 
 
-# ── A TOML configuration with our server in it, or without. Python reads TOML and writes none, ──
+# ── A TOML configuration with our server in it, or without ──
 
 _BY_HAND = "the file is laid out in a way that cannot be edited safely; {} by hand"
 
@@ -197,7 +197,7 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
-# ── Our hooks among those of Claude Code or Codex: `hooks.<event>[n].hooks[m]`, in the same sh ──
+# ── Our hooks among those of Claude Code or Codex: `hooks.<event>[n].hooks[m]` in both ──
 
 
 def add_hooks(draft: Draft, events: tuple[str, ...], host: str, command: str) -> None:

@@ -278,7 +278,7 @@ def answered_alone(seed: str, print_of_answer: str) -> str:
     return f"answered/{print_of_answer}/{seed}"
 
 
-# ── By what conversations are found again. Several may have the same: greetings are alike, and ──
+# ── By what conversations are found again. Several may have the same: greetings are alike ──
 
 MOST_OWNERS = 16
 """Of one key, the newest. Those who have said nothing else yet are as good as one another."""

@@ -20,7 +20,7 @@ from offbook.contrib.proxy.upstream import Link, Reply, Upstream, reply_to
 from offbook.model.errors import NotFound
 from offbook.model.http1 import CONTINUE, LAST_CHUNK, Head, Headers, body_of, chunk, head_bytes, path_of
 
-# ── What of the API's host a request may reach: what lies beneath the path of its base URL. Pu ──
+# ── What of the API's host a request may reach: what lies beneath the path of its base URL ──
 
 TIMES_UNQUOTED = 2
 """Servers in a row that may each take the quotes off."""

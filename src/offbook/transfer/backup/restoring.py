@@ -38,7 +38,7 @@ from offbook.transfer.backup.archive import (
     silent,
 )
 
-# ── The one step of a restore that must not stay half done: the old data out of the way, the n ──
+# ── The one step of a restore that must not stay half done: the old data out of the way, the new in ──
 
 HEAD = head_path(Path(DATABASE)).name
 DATA = (f"{DATABASE}-wal", f"{DATABASE}-shm", HEAD, DATABASE, BLOBS)
