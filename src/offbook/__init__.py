@@ -14,10 +14,11 @@ TYPE_CHECKING = False  # type checkers know the name; `typing` would be nearly a
 if TYPE_CHECKING:
     from offbook.api.embedded import open_memory
     from offbook.api.memory import Memory
+    from offbook.client.async_client import AsyncClient
+    from offbook.client.blocking import Client
     from offbook.client.blocking_hot_swap import BlockingHotSwapSession
-    from offbook.client.clients import AsyncClient, Client
     from offbook.client.hot_swap import HotSwapSession
-    from offbook.client.placement import placed
+    from offbook.client.slot import placed
     from offbook.model.errors import OffbookError
     from offbook.model.types import CompressedContext, Message, Receipt, Scope
 
@@ -40,9 +41,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncClient": "offbook.client.clients",
+    "AsyncClient": "offbook.client.async_client",
     "BlockingHotSwapSession": "offbook.client.blocking_hot_swap",
-    "Client": "offbook.client.clients",
+    "Client": "offbook.client.blocking",
     "CompressedContext": "offbook.model.types",
     "HotSwapSession": "offbook.client.hot_swap",
     "Memory": "offbook.api.memory",
@@ -51,7 +52,7 @@ _HOMES = {
     "Receipt": "offbook.model.types",
     "Scope": "offbook.model.types",
     "open_memory": "offbook.api.embedded",
-    "placed": "offbook.client.placement",
+    "placed": "offbook.client.slot",
 }
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from offbook.client.clients import AsyncClient, Client
+from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.model.errors import ProviderRefused
 from tests.acceptance.daemon import Daemon, running
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from offbook.client.clients import AsyncClient, Client
+from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.model.errors import ProviderRefused
 from offbook.model.turn import ContinuityState, PreparedTurn
 from tests.acceptance.daemon import Daemon, running

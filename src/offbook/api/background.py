@@ -261,10 +261,10 @@ class Background:
         await self.runner.close()
         await self.forgetting.close()
         await self._writer.close()
+        await self._worker.close()
         await self.embedders.close()  # first: who waits for an endpoint's answer would wait for minutes
         await self._embeddings.close()
         await self.indexes.close()
-        await self._worker.close()
 
     # ── what concerns several of them ──
 

@@ -19,7 +19,7 @@ from offbook.api.session_state import SessionStateService
 from offbook.api.sessions import SessionService
 from offbook.api.status import StatusService
 from offbook.api.turn_builder import TurnBuilder
-from offbook.ingest.intake import Intake
+from offbook.ingest.entries import Intake
 from offbook.ingest.scope import resolve_agent, resolve_scope
 from offbook.log.reading import LogReader
 from offbook.log.store import Blobs, Store

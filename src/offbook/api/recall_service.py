@@ -13,8 +13,8 @@ import msgspec
 from offbook.api.background import Background
 from offbook.context.intent import RetrievalBudget
 from offbook.ingest.entries import in_utc
-from offbook.ingest.redaction import redact_text
 from offbook.ingest.scope import checked_session, checked_text
+from offbook.ingest.secret_scan import redact_text
 from offbook.log.store import ANY_SEQ, CROSS, Store
 from offbook.model.content import own_text, render, without_stand_ins
 from offbook.model.errors import WrongShape

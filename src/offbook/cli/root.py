@@ -72,7 +72,7 @@ COMMANDS = {
     "backup": Listed("backups", "Look after it", "Back up everything to one file, while it runs."),
     "export": Listed("exports", "Look after it", "Export everything to files in open formats."),
     "restore": Listed("backups", "Look after it", "Restore a backup."),
-    "redact": Listed("redact", "Look after it", "Show which secrets a text holds, or take them out."),
+    "redact": Listed("record", "Look after it", "Show which secrets a text holds, or take them out."),
     "forget": Listed("forget", "Look after it", "Erase messages for good, and prove it."),
     "cross": Listed("recall", "Look after it", "Allow agents to search each other's memory."),
     "reindex": Listed("upkeep", "Look after it", "Rebuild the search index from the log."),

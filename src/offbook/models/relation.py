@@ -81,8 +81,7 @@ def _loaded(folder: Path) -> _Loaded:
     try:
         import numpy as np
 
-        from offbook.models.bert import Bert
-        from offbook.models.bert_weights import read_weights
+        from offbook.models.bert import Bert, read_weights
         from offbook.models.minilm import MAX_PIECES, WordPiece
     except ImportError as error:
         raise ModelUnavailable(f"what runs the local model is not installed ({error})") from error

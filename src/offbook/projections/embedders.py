@@ -21,8 +21,7 @@ from offbook.log.store import Store
 from offbook.model.errors import ModelUnavailable, WorkerUnavailable
 from offbook.model.settings.sections import Embedding
 from offbook.model.types import Value
-from offbook.models.embedder import NO_MODEL, is_local
-from offbook.models.query_vectors import Queries
+from offbook.models.embedder import NO_MODEL, Queries, is_local
 from offbook.models.worker import IN_PROCESS, Worker
 from offbook.models.worker_embedder import WorkerEmbedder
 

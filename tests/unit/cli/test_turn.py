@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 from offbook.model.turn import PreparedTurn, TurnPart, TurnTokens
 from tests.unit.cli.conftest import Run
 

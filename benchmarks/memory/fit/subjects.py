@@ -1,7 +1,7 @@
 """Fits the reader of subjects to what is labelled: seconds, on one core.
 
-python -m offbook.models.subject_fit             writes data/subject-kinds.npz
-python -m offbook.models.subject_fit --measure   fits to four fifths of the words, five times, and judges the others
+python -m benchmarks.memory.fit.subjects             writes data/subject-kinds.npz
+python -m benchmarks.memory.fit.subjects --measure   fits to four fifths of the words, five times, and judges the others
 
 `data/subjects.json` has words with what each is, which are read wherever they stand in `data/sentences.jsonl.gz`, and
 sentences written for it in which the subject stands in braces.

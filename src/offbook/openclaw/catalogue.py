@@ -10,16 +10,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, Ready
 from offbook.client.history.databases import FAULTS
-from offbook.client.history.fields import AFTER_LATEST, EARLIEST, any_time_of, is_incognito
-from offbook.openclaw.history import lines
-from offbook.openclaw.history.database import Archive, Database
-from offbook.openclaw.history.lines import Event
-from offbook.openclaw.history.mapping import iso, wire_message
-from offbook.openclaw.history.places import Agent, File, Keys, transcript_files
+from offbook.client.history.files import AFTER_LATEST, EARLIEST, any_time_of, is_incognito, moment
+from offbook.openclaw import transcripts
+from offbook.openclaw.places import Agent, File, Keys, transcript_files
+from offbook.openclaw.transcripts import Archive, Database, Event
 
 Row = TypeVar("Row")
 LATEST = datetime.max.replace(tzinfo=UTC)
@@ -43,11 +41,11 @@ class InFile:
 
     def events(self) -> Iterator[Event | Damage]:
         try:
-            source = lines.opened(self.file.path)
+            source = transcripts.opened(self.file.path)
         except OSError as error:  # archived or deleted since we looked
             yield Damage(self.where, f"cannot be read: {error.strerror}", is_whole=True)
             return
-        yield from lines.events(source, self.where, self.session_id, is_cold=self.file.is_cold)
+        yield from transcripts.events(source, self.where, self.session_id, is_cold=self.file.is_cold)
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,8 @@ class InArchive:
             yield Damage(self.where, "its archive file is missing; restore it from a backup", is_whole=True)
             return
         source = io.BytesIO(blob)
-        opened = lines.decompressed(source) if self.archive.name.endswith(".zst") else source
-        yield from lines.events(opened, self.where, self.archive.session_id, is_cold=self.archive.is_cold)
+        opened = transcripts.decompressed(source) if self.archive.name.endswith(".zst") else source
+        yield from transcripts.events(opened, self.where, self.archive.session_id, is_cold=self.archive.is_cold)
 
 
 @dataclass(frozen=True)
@@ -175,10 +173,10 @@ class Catalogue:
     def _add_file(self, file: File) -> None:
         where = self._place(file.path)
         try:
-            with closing(lines.opened(file.path)) as source:
-                header = lines.header(source)
+            with closing(transcripts.opened(file.path)) as source:
+                header = transcripts.header(source)
             status = file.path.stat()
-        except lines.FAULTS as error:
+        except transcripts.FILE_FAULTS as error:
             self.damages.append(Damage(where, f"cannot be read: {error}", is_whole=True))
             return
         # A file may be named after its session and a topic; its first line has the session alone.
@@ -241,3 +239,62 @@ def _ready(event: Event, session_id: str) -> Ready:
         wire["ts"] = iso(event.written_at)  # else it would be told as of today
     at = datetime.fromisoformat(wire["ts"]) if "ts" in wire else None
     return Ready(wire, at, event.size_bytes, event.where)
+
+
+# ── A message of the host as Offbook keeps it ──
+# Unchanged, under the id it has in the host's own transcript.
+# The plugin does the same while it happens (`plugins/openclaw/src/messages.ts`);
+# `tests/data/openclaw_messages.json` holds both to it.
+
+
+ROLES = {"user": "user", "assistant": "assistant", "toolResult": "tool"}
+LONGEST_LABEL = 512
+"""In UTF-16 units, as JavaScript counts. A longer name is left out."""
+
+
+def wire_message(entry_id: str, message: dict[str, Any], host_session_id: str | None) -> dict[str, Any]:
+    host_role = message["role"]
+    role = ROLES.get(host_role)
+    wire: dict[str, Any] = {"id": entry_id, "role": role or "system", "content": _content(message)}
+    spoken_at = moment(message.get("timestamp"))
+    if spoken_at is not None:
+        wire["ts"] = iso(spoken_at)
+    if host_role == "toolResult":
+        labels = {"name": message.get("toolName"), "toolCallId": message.get("toolCallId")}
+        wire |= {name: value for name, value in labels.items() if _is_label(value)}
+    if _is_label(message.get("model")):
+        wire["model"] = message["model"]
+    meta = _meta(message, None if role else host_role, host_session_id)
+    if meta:
+        wire["meta"] = meta
+    return wire
+
+
+def _content(message: dict[str, Any]) -> Any:
+    if isinstance(message.get("content"), str | list):
+        return message["content"]
+    return next((message[name] for name in ("summary", "text") if isinstance(message.get(name), str)), "")
+
+
+def _meta(message: dict[str, Any], host_role: str | None, host_session_id: str | None) -> dict[str, Any]:
+    own = message.get("__openclaw")
+    found = {name: message.get(name) for name in ("provider", "api", "stopReason")}
+    found |= {"hostRole": host_role, "hostSessionId": host_session_id}
+    found["runId"] = own.get("runId") if isinstance(own, dict) else None
+    meta: dict[str, Any] = {name: value for name, value in found.items() if isinstance(value, str) and value}
+    if message.get("isError") is True:
+        meta["isError"] = True
+    if isinstance(own, dict) and own.get("contextFreeCommand") is True:
+        meta["isCommand"] = True
+    return meta
+
+
+def _is_label(value: Any) -> bool:
+    if not isinstance(value, str) or not value or "\0" in value:
+        return False
+    return len(value.encode("utf-16-le", "surrogatepass")) // 2 <= LONGEST_LABEL
+
+
+def iso(at: datetime) -> str:
+    """As JavaScript writes it, to the millisecond."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,6 +1,6 @@
 """Fits the reader of sentences to the labelled ones that ship with the package: seconds, on one core.
 
-python -m offbook.models.sentence_fit        writes data/sentence-kinds.npz from data/sentences.jsonl.gz
+python -m benchmarks.memory.fit.sentences        writes data/sentence-kinds.npz from data/sentences.jsonl.gz
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from offbook.model.sentences import Sentence, sentences
 from offbook.model.statement import KINDS, StatementKind
-from offbook.models.sentence_features import SIZE, features, surroundings
+from offbook.models.sentence_kinds import SIZE, features, surroundings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

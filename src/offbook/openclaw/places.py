@@ -21,7 +21,7 @@ import msgspec
 
 from offbook.model.errors import NotFound
 from offbook.model.plain_names import is_digits, is_hex
-from offbook.openclaw.history.database import Archive, Window
+from offbook.openclaw.transcripts import Archive, Window
 
 STATE_VARIABLE = "OPENCLAW_STATE_DIR"
 HOME_VARIABLE = "OPENCLAW_HOME"
@@ -133,7 +133,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
 
 
-# ── Which session key a session id belongs to: the database knows, else the session lists of o ──
+# ── Which session key a session id belongs to: the database knows, else the older session lists ──
 
 WITHOUT_AGENT = frozenset({"global", "unknown"})
 """Keys that the host leaves as they are."""
