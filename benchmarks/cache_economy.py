@@ -25,7 +25,7 @@ from benchmarks.texts import text
 from benchmarks.working_day import MODEL_SECONDS
 from offbook.client.async_client import AsyncClient
 from offbook.client.hot_swap import TROUBLES, HotSwapSession
-from offbook.client.slot import placed
+from offbook.client.placement import placed
 from offbook.model.settings.sections import MemoryCompaction
 from offbook.model.turn import PreparedTurn
 from offbook.model.types import Message, now

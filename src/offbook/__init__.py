@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from offbook.client.blocking import Client
     from offbook.client.blocking_hot_swap import BlockingHotSwapSession
     from offbook.client.hot_swap import HotSwapSession
-    from offbook.client.slot import placed
+    from offbook.client.placement import placed
     from offbook.model.errors import OffbookError
     from offbook.model.types import CompressedContext, Message, Receipt, Scope
 
@@ -52,7 +52,7 @@ _HOMES = {
     "Receipt": "offbook.model.types",
     "Scope": "offbook.model.types",
     "open_memory": "offbook.api.embedded",
-    "placed": "offbook.client.slot",
+    "placed": "offbook.client.placement",
 }
 
 

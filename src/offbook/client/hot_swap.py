@@ -26,21 +26,9 @@ import msgspec
 
 from offbook.client.async_client import AsyncClient
 from offbook.client.messages import counted, message_of
+from offbook.client.placement import SessionShapes, TurnKey, held, placed, turn_key_of
 from offbook.client.recorder import MessageLike
-from offbook.client.slot import (
-    OwnCompaction,
-    SessionShapes,
-    Slot,
-    TurnKey,
-    compacted,
-    held,
-    newest_messages,
-    not_smaller,
-    placed,
-    tokens_of,
-    turn_key_of,
-    wrong_with,
-)
+from offbook.client.slot import OwnCompaction, Slot, compacted, newest_messages, not_smaller, tokens_of, wrong_with
 from offbook.client.swap_question import EventKind, Meter, Outcome, Questions, SwapEvent, SwapStats, notify
 from offbook.model.errors import InvalidInput
 from offbook.model.settings.sections import Compaction, MemoryCompaction

@@ -4,7 +4,7 @@ import msgspec
 from benchmarks.cache_economy import INSTRUCTIONS
 from benchmarks.prefix_cache import Account, Block, Given, Read, anthropic_blocks, cost, marks, openai_blocks, share
 
-from offbook.client.slot import placed
+from offbook.client.placement import placed
 from offbook.model.types import Message
 from offbook.models.tokens import estimate_tokens
 from tests.unit.client.test_placement import MEMORY, turn_of

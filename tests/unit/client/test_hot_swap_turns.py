@@ -13,7 +13,7 @@ import pytest
 from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.client.hot_swap import HotSwapSession
-from offbook.client.slot import placed
+from offbook.client.placement import placed
 from offbook.model.errors import ProviderRefused
 from offbook.model.turn import PreparedTurn
 from tests.unit.client.fake_memory import REFUSAL, WRONG_ANSWERS, FakeMemory

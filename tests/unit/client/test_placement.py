@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.client.slot import TurnKey, placed, turn_key_of
+from offbook.client.placement import TurnKey, placed, turn_key_of
 from offbook.context.provider_shapes import OPENING, to_anthropic, to_openai
 from offbook.ingest.frames import frame
 from offbook.model.turn import PreparedTurn, TurnTokens

@@ -22,7 +22,8 @@ import msgspec
 from offbook.client.async_client import AsyncClient
 from offbook.client.hot_swap import DEADLINE_SECONDS, HotSwapSession
 from offbook.client.messages import QUOTED_RESULT, THOUGHT, is_framed, message_of
-from offbook.client.slot import Slot, TurnKey, held, placed, turn_key_of
+from offbook.client.placement import TurnKey, held, placed, turn_key_of
+from offbook.client.slot import Slot
 from offbook.client.swap_question import Outcome, Questions, SwapStats
 from offbook.contrib.frameworks.history_matcher import missing
 from offbook.model.content import CALL_TYPES, TEXT_TYPES, block_text, render

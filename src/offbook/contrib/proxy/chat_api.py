@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from offbook.client.messages import message_of
-from offbook.client.slot import placed
+from offbook.client.placement import placed
 from offbook.contrib.proxy.conversation import Known, fingerprint, words_of
 from offbook.model.errors import WrongShape
 from offbook.model.turn import PreparedTurn

@@ -19,7 +19,7 @@ import structlog
 
 from offbook.client.async_client import AsyncClient
 from offbook.client.messages import message_of
-from offbook.client.slot import held, turn_key_of
+from offbook.client.placement import held, turn_key_of
 from offbook.contrib.proxy.chat_api import Answer, Item, Request, with_turn, written
 from offbook.contrib.proxy.conversation import Conversation, Known, Turn
 from offbook.contrib.proxy.conversations import Conversations

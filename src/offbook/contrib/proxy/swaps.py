@@ -17,7 +17,8 @@ import msgspec
 
 from offbook.client.async_client import AsyncClient
 from offbook.client.messages import counted, faults, to_openai
-from offbook.client.slot import TurnKey, orphan_in, tokens_of
+from offbook.client.placement import TurnKey
+from offbook.client.slot import orphan_in, tokens_of
 from offbook.client.swap_question import Meter, notify
 from offbook.contrib.proxy.chat_api import Item, made_item
 from offbook.contrib.proxy.conversation import ID_PREFIX, Known, Turn

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
-from offbook.client.slot import placed
+from offbook.client.placement import placed
 from offbook.contrib.frameworks import history_matcher
 from offbook.contrib.frameworks.history_matcher import Sessions
 from offbook.contrib.frameworks.langchain_turns import Turns, in_their_order, with_unrecorded
