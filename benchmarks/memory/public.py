@@ -108,4 +108,3 @@ async def _feed(memory: Memory, conversation: Conversation) -> None:
 def _role(speaker: str) -> Role:
     named: dict[str, Role] = {"assistant": "assistant", "tool": "tool"}
     return named.get(speaker.casefold().partition(":")[0], "user")
-

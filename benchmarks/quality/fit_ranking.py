@@ -3,8 +3,7 @@
     python -m benchmarks.quality.features --work FOLDER
     python -m benchmarks.quality.fit_ranking --work FOLDER [--write]
 
-Fitted on our own conversations and RealMem (Apache 2.0); LoCoMo may not be shipped in any form, so it is judged only. The
-weights are held to those that were set by hand before (`START`) by a ridge, so that what the data says little about
+Fitted on our own conversations and RealMem (Apache 2.0); LoCoMo may not be shipped, so it is judged only. The weights are held to those that were set by hand before (`START`) by a ridge, so that what the data says little about
 stays as it was. Each conversation or persona is judged by weights fitted without it, and again by weights fitted
 without its whole kind. `--write` writes `search/ranking_weights.py`, fitted on all of them.
 """
@@ -35,7 +34,7 @@ WORDS = tuple(name for name in FEATURES if name not in MEANING)
 TARGET = Path(weights.__file__).with_name("ranking_weights.py")
 START: dict[str, dict[str, dict[str, float]]] = json.loads(Path(__file__).with_name("ranking_start.json").read_text())
 """The weights set by hand, with vectors and by words."""
-RIDGE = 0.3
+RIDGE = 3.0
 MOST = 200
 """Candidates of a question that are fitted on: the best, by the weights there were."""
 LIMIT, SHOWN = 42, 30
@@ -78,7 +77,9 @@ class Asked:
         """Of each of `KINDS` in the recipe for this question."""
         share = weights.assistant_share(*self.about["chars"])
         is_direct = self.about["is_question"] or self.about["wants_memory"]
-        is_direct = is_direct and self.about["terms"] <= weights.LONGEST_DIRECT_QUESTION and self.about["sentences"] <= 1
+        is_direct = (
+            is_direct and self.about["terms"] <= weights.LONGEST_DIRECT_QUESTION and self.about["sentences"] <= 1
+        )
         return 1 - share, 0.0 if is_direct else share, share if is_direct else 0.0
 
     def table(self, names: Sequence[str]) -> Floats:
@@ -212,7 +213,7 @@ def left_out(asked: Sequence[Asked], of: Callable[[Asked], str], ridge: float) -
     """Each judged by weights that were fitted without its like; LoCoMo by weights fitted on all others."""
     fitted_on = [one for one in asked if one.group != "LoCoMo"]
     found = np.zeros((len(asked), 4))
-    for name in sorted({of(one) for one in fitted_on}) + ["LoCoMo"]:
+    for name in [*sorted({of(one) for one in fitted_on}), "LoCoMo"]:
         chosen = [at for at, one in enumerate(asked) if (of(one) if one.group != "LoCoMo" else "LoCoMo") == name]
         made = fit([one for one in fitted_on if of(one) != name], ridge)
         found[chosen] = judged([asked[at] for at in chosen], lambda one, made=made: one.weighed(made))  # type: ignore[misc]
@@ -242,14 +243,18 @@ def spread(asked: Sequence[Asked], ridge: float) -> None:
 
 def write(made: Mapping[str, Weights]) -> None:
     lines = [
-        '"""Weights of ranking by recipe and feature, written by `python -m benchmarks.quality.fit_ranking --write`."""',
+        '"""Weights of ranking by recipe and feature: `python -m benchmarks.quality.fit_ranking --write` wrote them."""',
         "",
         "from __future__ import annotations",
     ]
     for name, recipes in made.items():
         lines += ["", f"{name}: dict[str, dict[str, float]] = {{"]
         for recipe, given in recipes.items():
-            lines += [f'    "{recipe}": {{', *(f'        "{key}": {value:.3f},' for key, value in given.items()), "    },"]
+            lines += [
+                f'    "{recipe}": {{',
+                *(f'        "{key}": {value:.3f},' for key, value in given.items()),
+                "    },",
+            ]
         lines += ["}"]
     TARGET.write_text("\n".join([*lines, ""]))
 

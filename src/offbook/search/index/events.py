@@ -61,7 +61,7 @@ class Events:
             self._events.append(block)
 
     def within(self, start: float, end: float, rows: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The rows, among the first so many, that tell of this time, and which share of what each tells of lies in it."""
+        """Those of the first `rows` rows that tell of this time, and how much of what each tells of lies in it."""
         view = self._events.view()
         found = view[(view["start"] < end) & (view["end"] > start) & (view["row"] < rows)]
         inside = np.minimum(found["end"], end) - np.maximum(found["start"], start)
