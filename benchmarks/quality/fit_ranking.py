@@ -3,7 +3,8 @@
     python -m benchmarks.quality.features --work FOLDER
     python -m benchmarks.quality.fit_ranking --work FOLDER [--write]
 
-Fitted on our own conversations and RealMem (Apache 2.0); LoCoMo may not be shipped, so it is judged only. The weights are held to those that were set by hand before (`START`) by a ridge, so that what the data says little about
+Fitted on our own conversations and RealMem (Apache 2.0); LoCoMo may not be shipped, so it is judged only. The
+weights are held to those that were set by hand before (`START`) by a ridge, so that what the data says little about
 stays as it was. Each conversation or persona is judged by weights fitted without it, and again by weights fitted
 without its whole kind. `--write` writes `search/ranking_weights.py`, fitted on all of them.
 """
@@ -243,7 +244,7 @@ def spread(asked: Sequence[Asked], ridge: float) -> None:
 
 def write(made: Mapping[str, Weights]) -> None:
     lines = [
-        '"""Weights of ranking by recipe and feature: `python -m benchmarks.quality.fit_ranking --write` wrote them."""',
+        '"""Weights of ranking, by recipe and feature. `python -m benchmarks.quality.fit_ranking --write` makes it."""',
         "",
         "from __future__ import annotations",
     ]

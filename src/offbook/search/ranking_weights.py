@@ -1,4 +1,4 @@
-"""Weights of ranking by recipe and feature: `python -m benchmarks.quality.fit_ranking --write` wrote them."""
+"""Weights of ranking, by recipe and feature. `python -m benchmarks.quality.fit_ranking --write` makes it."""
 
 from __future__ import annotations
 
