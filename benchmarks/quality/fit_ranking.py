@@ -88,7 +88,9 @@ class Asked:
         own = self.features[:, [FEATURES.index(name) for name in names]].astype(np.float64)
         if self.about["asks_assistant"] and self.shares[2]:
             own[:, names.index("user")] *= -1
-        return np.concatenate([own * share for share in self.shares], axis=1)
+        table = np.concatenate([own * share for share in self.shares], axis=1)
+        table[:, names.index("user")] = 0.0  # in a chat (the first recipe) both sides are people
+        return table
 
     def weighed(self, fit: Mapping[str, Weights]) -> Floats:
         names = WORDS if self.is_by_words else FEATURES
