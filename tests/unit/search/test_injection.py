@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from offbook.model.settings.sections import TokenBudget
 from offbook.models.tokens import chunk_tokens
 from offbook.search.injection import (
-    FURTHER_CHARS,
     FALLBACK_CHARS,
     FALLBACK_ENTRIES,
     FIRST_RANKS,
+    FURTHER_CHARS,
     LEAST_SHOWN,
     NEARLY,
     budget_tokens,
