@@ -267,7 +267,7 @@ def _told_of(
 
 def _is_relevant(rows: Rows, evidence: Evidence, found: RetrieverHits, in_time: Ints) -> NDArray[np.bool_]:
     """Which may be a memory of it: those that share a word, are of the time asked for, are at all near, or stand beside
-    one that is near or shares a word ("Which one?" "The blue one.").
+    the other side's that is near or shares a word ("Which jumper shall I take?" "The blue one.").
 
     None, where nothing shares a word, is of that time, or is really near.
     """
@@ -276,8 +276,12 @@ def _is_relevant(rows: Rows, evidence: Evidence, found: RetrieverHits, in_time: 
         return np.zeros(len(evidence.rows), bool)
     is_near: NDArray[np.bool_] = (evidence.similarity >= UNRELATED) & evidence.has_vector
     close = np.concatenate([evidence.rows[is_close], found.by_text])
-    previous = rows.view()["previous"][evidence.rows]
-    is_beside = np.isin(previous, close) | np.isin(rows.next_of(evidence.rows, rows.count), close)
+    view = rows.view()
+    is_beside = np.zeros(len(evidence.rows), bool)
+    for beside in (view["previous"][evidence.rows], rows.next_of(evidence.rows, rows.count)):
+        one, other = view[evidence.rows], view[beside]
+        is_other_side = (one["role"] != other["role"]) | (one["speaker"] != other["speaker"])
+        is_beside |= np.isin(beside, close) & is_other_side  # no row is -1, which is never close
     return is_near | np.isin(evidence.rows, found.by_text) | np.isin(evidence.rows, in_time) | is_beside
 
 
