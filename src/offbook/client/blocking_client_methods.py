@@ -15,6 +15,7 @@ from offbook.client.recorder import MessageLike
 from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, Verdict
 from offbook.model.maintenance import MaintenanceReport
 from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection, Unlinked
+from offbook.model.overview import Activity, EntryList, SessionPage
 from offbook.model.receipt import ForgetCheck, ForgetReceipt, KeptReceipt
 from offbook.model.record import ExportPage, Followed, Imported, Record
 from offbook.model.status import IndexStatus
@@ -66,10 +67,13 @@ class ClientMethods(OnLoop):
         session_id: str | None = None,
         before: str | None = None,
         limit: int = 20,
+        ids: Sequence[str] | None = None,
         agent_id: str | None = None,
     ) -> SummaryPage:
         return self._run(
-            self._client.summaries(level=level, session_id=session_id, before=before, limit=limit, agent_id=agent_id)
+            self._client.summaries(
+                level=level, session_id=session_id, before=before, limit=limit, ids=ids, agent_id=agent_id
+            )
         )
 
     def compress(
@@ -77,8 +81,10 @@ class ClientMethods(OnLoop):
     ) -> CompressionEstimate:
         return self._run(self._client.compress(session_id, dry_run=dry_run, again=again, agent_id=agent_id))
 
-    def replay(self, session_id: str, at: datetime | str, *, agent_id: str | None = None) -> Replay:
-        return self._run(self._client.replay(session_id, at, agent_id=agent_id))
+    def replay(
+        self, session_id: str, at: datetime | str, *, newest: int | None = None, agent_id: str | None = None
+    ) -> Replay:
+        return self._run(self._client.replay(session_id, at, newest=newest, agent_id=agent_id))
 
     def claim_job(self, wait_ms: int = 0, *, agent_id: str | None = None) -> Job | None:
         return self._run(self._client.claim_job(wait_ms, agent_id=agent_id))
@@ -99,6 +105,7 @@ class ClientMethods(OnLoop):
         at: datetime | str | None = None,
         include_superseded: bool = False,
         explain: bool = False,
+        preview: bool = False,
         agent_id: str | None = None,
     ) -> Recollection:
         return self._run(
@@ -110,6 +117,7 @@ class ClientMethods(OnLoop):
                 at=at,
                 include_superseded=include_superseded,
                 explain=explain,
+                preview=preview,
                 agent_id=agent_id,
             )
         )
@@ -293,6 +301,17 @@ class ClientMethods(OnLoop):
     def missing(self, session_id: str, ids: Sequence[str], *, agent_id: str | None = None) -> list[str]:
         return self._run(self._client.missing(session_id, ids, agent_id=agent_id))
 
+    def sessions(self, *, after: int = 0, limit: int = 50, agent_id: str | None = None) -> SessionPage:
+        return self._run(self._client.sessions(after=after, limit=limit, agent_id=agent_id))
+
+    def activity(self, *, days: int = 366, agent_id: str | None = None) -> Activity:
+        return self._run(self._client.activity(days=days, agent_id=agent_id))
+
+    def entries(
+        self, entry_ids: Sequence[str] | None = None, *, limit: int = 100, agent_id: str | None = None
+    ) -> EntryList:
+        return self._run(self._client.entries(entry_ids, limit=limit, agent_id=agent_id))
+
     def status(self, agent_id: str | None = None) -> dict[str, Any]:
         return self._run(self._client.status(agent_id))
 
@@ -302,9 +321,15 @@ class ClientMethods(OnLoop):
         session_id: str | None = None,
         since: datetime | str | int | None = None,
         limit: int = 100,
+        before: int | None = None,
+        verbs: Sequence[str] | None = None,
         agent_id: str | None = None,
     ) -> dict[str, Any]:
-        return self._run(self._client.audit(session_id=session_id, since=since, limit=limit, agent_id=agent_id))
+        return self._run(
+            self._client.audit(
+                session_id=session_id, since=since, limit=limit, before=before, verbs=verbs, agent_id=agent_id
+            )
+        )
 
     def record(self, session_id: str, message: MessageLike, *, agent_id: str | None = None) -> None:
         self._client.record(session_id, message, agent_id=agent_id)

@@ -14,6 +14,7 @@ from offbook.model.answers import Missing
 from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, Verdict
 from offbook.model.maintenance import MaintenanceReport
 from offbook.model.memory_entry import CrossSearch, Pinned, Reach, Recollection, Unlinked
+from offbook.model.overview import Activity, EntryList, SessionPage
 from offbook.model.receipt import ForgetReceipt, Forgot
 from offbook.model.record import ExportPage, Followed, Imported, Record
 from offbook.model.status import IndexStatus
@@ -71,10 +72,11 @@ class VerbMethods(Asking):
         session_id: str | None = None,
         before: str | None = None,
         limit: int = 20,
+        ids: Sequence[str] | None = None,
         agent_id: str | None = None,
     ) -> SummaryPage:
         """The agent's summaries, newest first, of one `level` or session. To continue, pass `next` as `before`."""
-        body = self._of(session_id, agent_id, level=level, before=before, limit=limit)
+        body = self._of(session_id, agent_id, level=level, before=before, limit=limit, ids=ids)
         return await self._ask("summaries", body, SummaryPage)
 
     async def compress(
@@ -85,9 +87,11 @@ class VerbMethods(Asking):
         body = self._of(session_id, agent_id, dryRun=dry_run or None, again=again or None)
         return await self._ask("compress", body, CompressionEstimate)
 
-    async def replay(self, session_id: str, at: datetime | str, *, agent_id: str | None = None) -> Replay:
+    async def replay(
+        self, session_id: str, at: datetime | str, *, newest: int | None = None, agent_id: str | None = None
+    ) -> Replay:
         """What the agent's context held at a given time, and why."""
-        body = self._of(session_id, agent_id, at=at)
+        body = self._of(session_id, agent_id, at=at, newest=newest)
         return await self._ask("replay", body, Replay)
 
     async def claim_job(self, wait_ms: int = 0, *, agent_id: str | None = None) -> Job | None:
@@ -117,6 +121,7 @@ class VerbMethods(Asking):
         at: datetime | str | None = None,
         include_superseded: bool = False,
         explain: bool = False,
+        preview: bool = False,
         agent_id: str | None = None,
     ) -> Recollection:
         """What was said that answers `query`, best first.
@@ -133,6 +138,7 @@ class VerbMethods(Asking):
             at=at,
             includeSuperseded=include_superseded or None,
             explain=explain or None,
+            preview=preview or None,
         )
         return await self._ask("recall", body, Recollection)
 
@@ -375,6 +381,24 @@ class VerbMethods(Asking):
         body = self._of(session_id, agent_id, ids=ids)
         return (await self._ask("missing", body, Missing)).missing
 
+    async def sessions(self, *, after: int = 0, limit: int = 50, agent_id: str | None = None) -> SessionPage:
+        """The agent's sessions, the one last written to first, and how full the context of each is. To continue,
+        pass `next` as `after`."""
+        body = self._of(None, agent_id, after=after, limit=limit)
+        return await self._ask("sessions", body, SessionPage)
+
+    async def activity(self, *, days: int = 366, agent_id: str | None = None) -> Activity:
+        """How much was said on each day, and what models were used for it."""
+        body = self._of(None, agent_id, days=days)
+        return await self._ask("activity", body, Activity)
+
+    async def entries(
+        self, entry_ids: Sequence[str] | None = None, *, limit: int = 100, agent_id: str | None = None
+    ) -> EntryList:
+        """The memory entries of these ids; without `entry_ids`, those that are pinned, the one pinned last first."""
+        body = self._of(None, agent_id, entryIds=entry_ids, limit=limit)
+        return await self._ask("entries", body, EntryList)
+
     async def status(self, agent_id: str | None = None) -> dict[str, Any]:
         """Counts, tiers, backlog, costs and capture reconciliation of one agent."""
         body = self._of(None, agent_id)
@@ -386,8 +410,11 @@ class VerbMethods(Asking):
         session_id: str | None = None,
         since: datetime | str | int | None = None,
         limit: int = 100,
+        before: int | None = None,
+        verbs: Sequence[str] | None = None,
         agent_id: str | None = None,
     ) -> dict[str, Any]:
-        """The newest audit events, after `since` (a time, or the sequence number of an event)."""
-        body = self._of(session_id, agent_id, since=since, limit=limit)
+        """The newest audit events, after `since` (a time, or the sequence number of an event), `before` an event, of
+        these `verbs`."""
+        body = self._of(session_id, agent_id, since=since, limit=limit, before=before, verbs=verbs)
         return await self._ask("audit", body, dict[str, Any])
