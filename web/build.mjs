@@ -1,5 +1,5 @@
 // Builds the page into a folder: node build.mjs [OUT] [TOOLS]. TOOLS is where node_modules lies, if not beside this file.
-import { copyFile, mkdir, rm } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -26,4 +26,6 @@ await build({
   legalComments: "none",
   logLevel: "warning",
 });
+const licence = await readFile(join(tools, "node_modules/preact/LICENSE"), "utf8");
+await writeFile(join(out, "licences.txt"), `page.js contains Preact:\n\n${licence}`);
 for (const name of ["index.html", "icon.svg"]) await copyFile(join(here, "src", name), join(out, name));

@@ -40,7 +40,7 @@ def sessions_command(page: SessionPage, **_: Any) -> None:
 
 @verb_command(
     "entries",
-    epilog="\b\nExamples:\n  offbook entries                what is pinned\n  offbook entries m4294967297",
+    epilog="\b\nExamples:\n  offbook entries                what is pinned\n  offbook entries m100000001",
     positional=("entry_ids",),
 )
 def entries_command(found: EntryList, **_: Any) -> None:

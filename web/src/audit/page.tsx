@@ -107,7 +107,7 @@ function Events({ events }: { events: AuditEvent[] }) {
           {events.map((event) => (
             <tr key={event.seq} data-row tabIndex={-1}>
               <td class="number">{event.seq}</td>
-              <td>{time(event.at)}</td>
+              <td class="when">{time(event.at)}</td>
               <td>
                 <strong>{event.verb}</strong>
               </td>
@@ -125,8 +125,10 @@ function Events({ events }: { events: AuditEvent[] }) {
 function brief(details: Record<string, unknown>): string {
   return Object.entries(details)
     .map(([name, value]) => {
+      if (Array.isArray(value) && value.length > 3) return `${name} ${value.length} of them`;
       const text = typeof value === "string" ? value : JSON.stringify(value);
-      return `${name} ${text.length > 60 ? `${text.slice(0, 57)}…` : text}`;
+      const most = /^[0-9a-f]{64}$/.test(text) ? 12 : 60;
+      return `${name} ${text.length > most ? `${text.slice(0, most)}…` : text}`;
     })
     .join(", ");
 }

@@ -36,7 +36,7 @@ export function NowPage({ agentId }: PageProps) {
   const events = [...fresh, ...[...(recent.value?.events ?? [])].reverse().filter((event) => !known.has(event.seq))];
   return (
     <>
-      <Heading title="Now" lead={status.value ? `Offbook ${status.value.version}, running since ${ago(status.value.startedAt)}` : " "} />
+      <Heading title="Now" lead={status.value ? `Offbook ${status.value.version}, started ${ago(status.value.startedAt)}` : " "} />
       <Shown of={status} label="Counting">
         {(value) => (
           <>
@@ -120,7 +120,7 @@ function Numbers({ status }: { status: Status }) {
   const { counts, tiers } = status;
   const facts: [string, string, string, string][] = [
     ["Messages", compact(counts.messages ?? 0), count(counts.sessions ?? 0, "session"), "conversation"],
-    ["Summaries", number(Object.values(status.summaries.counts).reduce((sum, each) => sum + each, 0)), Object.entries(status.summaries.counts).map(([level, many]) => `L${level} ${many}`).join(" · ") || "none yet", "conversation"],
+    ["Summaries", number(Object.values(status.summaries.counts).reduce((sum, each) => sum + each, 0)), Object.entries(status.summaries.counts).map(([level, many]) => `${level} ${many}`).join(" · ") || "none yet", "conversation"],
     ["Lessons", number(Object.values(status.lessons ?? {}).reduce((sum, each) => sum + each, 0)), `${number(status.lessons?.accepted ?? 0)} accepted`, "memory"],
     ["Pinned", number(status.pinned), count(status.retrievals, "retrieval"), "memory"],
     ["Models", compact(status.costs.tokens), `tokens · $${status.costs.dollars.toFixed(2)}`, "care"],

@@ -13,7 +13,7 @@ import type { Explained, MemoryEntry, Recall } from "../wire";
 const DAY = 86_400_000;
 
 export function RecallPage({ agentId, query }: PageProps) {
-  const { offered } = useSessionChoice(agentId, "");
+  const { offered, sessions } = useSessionChoice(agentId, "");
   const [text, setText] = useState(query.q ?? "");
   const [asked, setAsked] = useState(query.q ?? "");
   if (query.q && query.q !== asked) {
@@ -31,7 +31,7 @@ export function RecallPage({ agentId, query }: PageProps) {
   const oldest = useMemo(() => Math.min(Date.now(), ...offered.map((each) => new Date(each.startedAt).getTime())), [offered]);
   const days = Math.max(30, Math.ceil((Date.now() - oldest) / DAY) + 1);
   const at = settled ? new Date(Math.floor(Date.now() / DAY) * DAY - (settled - 1) * DAY - 1000).toISOString() : undefined;
-  const found = useAsk("recall", asked ? { sessionId: session, agentId, query: asked, limit: 30, scope, at: at ?? null, includeSuperseded: all, explain: true, preview: true } : null);
+  const found = useAsk("recall", asked && sessions.value ? { sessionId: session, agentId, query: asked, limit: 30, scope, at: at ?? null, includeSuperseded: all, explain: true, preview: true } : null);
   const fits = (entry: MemoryEntry) => (!role || entry.origin.split("+").includes(role)) && (!tier || entry.tier === tier);
   return (
     <>

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { ask } from "../api";
 import type { PageProps } from "../app";
-import { ago, count, number, time } from "../format";
+import { clock, count, day, number, time } from "../format";
 import { useHappened } from "../live";
 import { useAction, useAsk } from "../parts/asking";
 import { Card, Heading, Tabs } from "../parts/pieces";
@@ -68,8 +68,8 @@ function Past({ agentId, sessionId, at }: { agentId: string; sessionId: string; 
                 {newestFirst.map((event) => (
                   <li key={event.seq}>
                     <a data-row class="row" href={linkTo("turns", sessionId, { at: event.at })} aria-current={event.at === chosen ? "true" : undefined}>
-                      <span class="row-name">{time(event.at)}</span>
-                      <span class="muted">{ago(event.at)}</span>
+                      <span class="row-name">{clock(event.at)}</span>
+                      <span class="muted" title={time(event.at)}>{day(event.at)}</span>
                       <span class="muted">
                         {`${count((event.details.entries as unknown[] | undefined)?.length ?? 0, "memory", "memories")} · ${number(Number(event.details.tokens ?? 0))} tokens · ${String(event.details.intent ?? "")}`}
                       </span>
