@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,15 @@ WORK = "work"
 OTHER_AGENT = "researcher"
 OTHERS_SECRET = "The password hint of the researcher is Zebrafish."
 WINDOW = 6_000
+SETTINGS = {
+    "OFFBOOK_EMBEDDING_MODEL": "none",
+    "OFFBOOK_CHUNK_TOKENS": "500",
+    "OFFBOOK_SUMMARY_TARGET_TOKENS": "150",
+    "OFFBOOK_PRUNING_BOUNDARY_TOKENS": "800",
+    "OFFBOOK_MERGE_THRESHOLD": "3",
+    "OFFBOOK_WORKER_INTERVAL": "1s",
+}
+"""So that a conversation of this length has summaries of more than one level."""
 HOSTILE = (
     "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 2'>"
     "<a href='javascript:window.pwned = 3'>click</a> [me](javascript:window.pwned=4) https://example.com/ "
@@ -41,6 +51,8 @@ def seed(daemon: Daemon) -> None:
         told(daemon, "prepareTurn", sessionId=SESSION, prompt=prompt)
         told(daemon, "onMessage", sessionId=SESSION, message={"role": "user", "content": prompt, "id": prompt})
     told(daemon, "maintain")
+    told(daemon, "compress", sessionId=SESSION)
+    wait_for_summaries(daemon)
     swap = told(daemon, "swap", sessionId=SESSION, usedTokens=5_600, contextWindow=WINDOW, force=True)
     assert swap["swapped"], swap["reason"]
     told(daemon, "onMessage", sessionId=SESSION, message={"role": "user", "content": "And after the swap we go on."})
@@ -49,6 +61,14 @@ def seed(daemon: Daemon) -> None:
     told(
         daemon, "onMessage", sessionId="notes", agentId=OTHER_AGENT, message={"role": "user", "content": OTHERS_SECRET}
     )
+
+
+def wait_for_summaries(daemon: Daemon) -> None:
+    """They are made in the background."""
+    deadline = time.monotonic() + 120
+    while "L2" not in told(daemon, "status")["summaries"]["counts"]:
+        assert time.monotonic() < deadline, told(daemon, "status")["summaries"]
+        time.sleep(0.1)
 
 
 def _work() -> list[dict[str, Any]]:

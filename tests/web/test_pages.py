@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
+from tests.acceptance.daemon import Daemon, running
 from tests.web.browsing import browser, complaints, go, serious_faults, signed_in, wait_text
-from tests.web.talk import SESSION, WORK, seed, told
+from tests.web.talk import SESSION, SETTINGS, WORK, seed, told
 
 PAGES = ["now", f"conversation/{SESSION}", f"turns/{SESSION}", f"swaps/{SESSION}", "recall?q=allotment", "memory"]
 PAGES += ["forget", "audit", "care"]
@@ -17,7 +17,7 @@ PAGES += ["forget", "audit", "care"]
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running(WITHOUT_MODEL) as started:
+    with running(SETTINGS) as started:
         seed(started)
         yield started
 
@@ -55,9 +55,8 @@ def test_a_conversation_shows_its_messages_and_the_sources_of_a_summary(page: Pa
     first = told(daemon, "expand", summaryId=summary["id"], limit=1)["messages"][0]["message"]["content"]
     panel.locator(".text", has_text=first[:60]).first.wait_for()
     panel.get_by_role("button", name="Write again").click()
-    panel.get_by_role("status").first.wait_for()
-    asked = [event for event in told(daemon, "audit", verbs=["compress"])["events"] if event["actor"] == "owner"]
-    assert asked[-1]["details"]["again"] is True
+    # There is no better writer here than the one there was, and the page says what it takes.
+    panel.get_by_role("alert").filter(has_text="needs a model").wait_for()
 
 
 def test_tools_and_pictures_of_a_conversation_are_shown(page: Page) -> None:
@@ -70,8 +69,8 @@ def test_tools_and_pictures_of_a_conversation_are_shown(page: Page) -> None:
 def test_a_past_turn_shows_its_bundle_and_its_difference(page: Page, daemon: Daemon) -> None:
     turns = told(daemon, "audit", sessionId=SESSION, verbs=["prepareTurn"])["events"]
     go(page, f"turns/{SESSION}")
-    assert page.locator(".turn-list .row").count() == len(turns)
     wait_text(page, "Before the model at")
+    assert page.locator(".turn-list .row").count() == len(turns)
     wait_text(page, "Since the turn before")
     wait_text(page, "the context was swapped, from generation 0 to 1")
     page.locator(".legend", has_text="word for word").first.wait_for()
@@ -84,7 +83,7 @@ def test_trying_a_prompt_records_no_retrieval(page: Page, daemon: Daemon) -> Non
     before = told(daemon, "status")["retrievals"]
     go(page, f"turns/{SESSION}")
     page.get_by_role("tab", name="Try a prompt").click()
-    page.get_by_label("Prompt").fill("Which number has the allotment plot?")
+    page.get_by_label("Prompt", exact=True).fill("Which number has the allotment plot?")
     page.get_by_role("button", name="See what comes to mind").click()
     wait_text(page, "Comes to mind")
     assert told(daemon, "status")["retrievals"] == before

@@ -11,12 +11,12 @@ from playwright.sync_api import Browser
 from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, assert_problem, bearer, running
 from tests.processes import run_offbook
 from tests.web.browsing import PATIENCE_MS, browser, complaints, go, link, signed_in, wait_text
-from tests.web.talk import HOSTILE, OTHER_AGENT, SESSION, WORK, seed, told
+from tests.web.talk import HOSTILE, OTHER_AGENT, SESSION, SETTINGS, WORK, seed, told
 
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with running(WITHOUT_MODEL) as started:
+    with running(SETTINGS) as started:
         seed(started)
         yield started
 

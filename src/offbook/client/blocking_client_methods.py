@@ -30,36 +30,6 @@ class ClientMethods(OnLoop):
     def call(self, verb: str, body: dict[str, Any] | None = None) -> Any:
         return self._run(self._client.call(verb, body))
 
-    def get_compressed_context(
-        self, session_id: str, max_chars: int, *, agent_id: str | None = None
-    ) -> CompressedContext:
-        return self._run(self._client.get_compressed_context(session_id, max_chars, agent_id=agent_id))
-
-    def swap(
-        self,
-        session_id: str,
-        used_tokens: int,
-        context_window: int,
-        *,
-        force: bool = False,
-        target_tokens: int | None = None,
-        token_ratio: float | None = None,
-        generation: int | None = None,
-        agent_id: str | None = None,
-    ) -> Swap:
-        return self._run(
-            self._client.swap(
-                session_id,
-                used_tokens,
-                context_window,
-                force=force,
-                target_tokens=target_tokens,
-                token_ratio=token_ratio,
-                generation=generation,
-                agent_id=agent_id,
-            )
-        )
-
     def summaries(
         self,
         *,
@@ -81,11 +51,6 @@ class ClientMethods(OnLoop):
     ) -> CompressionEstimate:
         return self._run(self._client.compress(session_id, dry_run=dry_run, again=again, agent_id=agent_id))
 
-    def replay(
-        self, session_id: str, at: datetime | str, *, newest: int | None = None, agent_id: str | None = None
-    ) -> Replay:
-        return self._run(self._client.replay(session_id, at, newest=newest, agent_id=agent_id))
-
     def claim_job(self, wait_ms: int = 0, *, agent_id: str | None = None) -> Job | None:
         return self._run(self._client.claim_job(wait_ms, agent_id=agent_id))
 
@@ -94,67 +59,6 @@ class ClientMethods(OnLoop):
 
     def fail_job(self, job_id: str, reason: str = "", *, agent_id: str | None = None) -> None:
         self._run(self._client.fail_job(job_id, reason, agent_id=agent_id))
-
-    def recall(
-        self,
-        session_id: str,
-        query: str,
-        *,
-        limit: int = 5,
-        scope: Reach = "agent",
-        at: datetime | str | None = None,
-        include_superseded: bool = False,
-        explain: bool = False,
-        preview: bool = False,
-        agent_id: str | None = None,
-    ) -> Recollection:
-        return self._run(
-            self._client.recall(
-                session_id,
-                query,
-                limit=limit,
-                scope=scope,
-                at=at,
-                include_superseded=include_superseded,
-                explain=explain,
-                preview=preview,
-                agent_id=agent_id,
-            )
-        )
-
-    def prepare_turn(
-        self,
-        session_id: str,
-        prompt: str,
-        *,
-        current_tokens: int | None = None,
-        context_window: int | None = None,
-        swap_at_tokens: int | None = None,
-        swap_to_tokens: int | None = None,
-        token_ratio: float | None = None,
-        deadline_ms: int | None = None,
-        explain: bool = False,
-        preview: bool = False,
-        agent_id: str | None = None,
-    ) -> PreparedTurn:
-        return self._run(
-            self._client.prepare_turn(
-                session_id,
-                prompt,
-                current_tokens=current_tokens,
-                context_window=context_window,
-                swap_at_tokens=swap_at_tokens,
-                swap_to_tokens=swap_to_tokens,
-                token_ratio=token_ratio,
-                deadline_ms=deadline_ms,
-                explain=explain,
-                preview=preview,
-                agent_id=agent_id,
-            )
-        )
-
-    def enrich(self, session_id: str, query: str, *, agent_id: str | None = None) -> Enrichment:
-        return self._run(self._client.enrich(session_id, query, agent_id=agent_id))
 
     def topics(self, session_id: str | None = None, *, agent_id: str | None = None) -> TopicList:
         return self._run(self._client.topics(session_id, agent_id=agent_id))
@@ -262,6 +166,132 @@ class ClientMethods(OnLoop):
     ) -> Imported:
         return self._run(self._client.import_records(records, follows=follows, done=done, agent_id=agent_id))
 
+    def sessions(self, *, after: int = 0, limit: int = 50, agent_id: str | None = None) -> SessionPage:
+        return self._run(self._client.sessions(after=after, limit=limit, agent_id=agent_id))
+
+    def activity(self, *, days: int = 366, agent_id: str | None = None) -> Activity:
+        return self._run(self._client.activity(days=days, agent_id=agent_id))
+
+    def entries(
+        self, entry_ids: Sequence[str] | None = None, *, limit: int = 100, agent_id: str | None = None
+    ) -> EntryList:
+        return self._run(self._client.entries(entry_ids, limit=limit, agent_id=agent_id))
+
+    def status(self, agent_id: str | None = None) -> dict[str, Any]:
+        return self._run(self._client.status(agent_id))
+
+    def audit(
+        self,
+        *,
+        session_id: str | None = None,
+        since: datetime | str | int | None = None,
+        limit: int = 100,
+        before: int | None = None,
+        verbs: Sequence[str] | None = None,
+        agent_id: str | None = None,
+    ) -> dict[str, Any]:
+        return self._run(
+            self._client.audit(
+                session_id=session_id, since=since, limit=limit, before=before, verbs=verbs, agent_id=agent_id
+            )
+        )
+
+    def get_compressed_context(
+        self, session_id: str, max_chars: int, *, agent_id: str | None = None
+    ) -> CompressedContext:
+        return self._run(self._client.get_compressed_context(session_id, max_chars, agent_id=agent_id))
+
+    def swap(
+        self,
+        session_id: str,
+        used_tokens: int,
+        context_window: int,
+        *,
+        force: bool = False,
+        target_tokens: int | None = None,
+        token_ratio: float | None = None,
+        generation: int | None = None,
+        agent_id: str | None = None,
+    ) -> Swap:
+        return self._run(
+            self._client.swap(
+                session_id,
+                used_tokens,
+                context_window,
+                force=force,
+                target_tokens=target_tokens,
+                token_ratio=token_ratio,
+                generation=generation,
+                agent_id=agent_id,
+            )
+        )
+
+    def replay(
+        self, session_id: str, at: datetime | str, *, newest: int | None = None, agent_id: str | None = None
+    ) -> Replay:
+        return self._run(self._client.replay(session_id, at, newest=newest, agent_id=agent_id))
+
+    def recall(
+        self,
+        session_id: str,
+        query: str,
+        *,
+        limit: int = 5,
+        scope: Reach = "agent",
+        at: datetime | str | None = None,
+        include_superseded: bool = False,
+        explain: bool = False,
+        preview: bool = False,
+        agent_id: str | None = None,
+    ) -> Recollection:
+        return self._run(
+            self._client.recall(
+                session_id,
+                query,
+                limit=limit,
+                scope=scope,
+                at=at,
+                include_superseded=include_superseded,
+                explain=explain,
+                preview=preview,
+                agent_id=agent_id,
+            )
+        )
+
+    def prepare_turn(
+        self,
+        session_id: str,
+        prompt: str,
+        *,
+        current_tokens: int | None = None,
+        context_window: int | None = None,
+        swap_at_tokens: int | None = None,
+        swap_to_tokens: int | None = None,
+        token_ratio: float | None = None,
+        deadline_ms: int | None = None,
+        explain: bool = False,
+        preview: bool = False,
+        agent_id: str | None = None,
+    ) -> PreparedTurn:
+        return self._run(
+            self._client.prepare_turn(
+                session_id,
+                prompt,
+                current_tokens=current_tokens,
+                context_window=context_window,
+                swap_at_tokens=swap_at_tokens,
+                swap_to_tokens=swap_to_tokens,
+                token_ratio=token_ratio,
+                deadline_ms=deadline_ms,
+                explain=explain,
+                preview=preview,
+                agent_id=agent_id,
+            )
+        )
+
+    def enrich(self, session_id: str, query: str, *, agent_id: str | None = None) -> Enrichment:
+        return self._run(self._client.enrich(session_id, query, agent_id=agent_id))
+
     def post_compaction(
         self,
         session_id: str,
@@ -300,36 +330,6 @@ class ClientMethods(OnLoop):
 
     def missing(self, session_id: str, ids: Sequence[str], *, agent_id: str | None = None) -> list[str]:
         return self._run(self._client.missing(session_id, ids, agent_id=agent_id))
-
-    def sessions(self, *, after: int = 0, limit: int = 50, agent_id: str | None = None) -> SessionPage:
-        return self._run(self._client.sessions(after=after, limit=limit, agent_id=agent_id))
-
-    def activity(self, *, days: int = 366, agent_id: str | None = None) -> Activity:
-        return self._run(self._client.activity(days=days, agent_id=agent_id))
-
-    def entries(
-        self, entry_ids: Sequence[str] | None = None, *, limit: int = 100, agent_id: str | None = None
-    ) -> EntryList:
-        return self._run(self._client.entries(entry_ids, limit=limit, agent_id=agent_id))
-
-    def status(self, agent_id: str | None = None) -> dict[str, Any]:
-        return self._run(self._client.status(agent_id))
-
-    def audit(
-        self,
-        *,
-        session_id: str | None = None,
-        since: datetime | str | int | None = None,
-        limit: int = 100,
-        before: int | None = None,
-        verbs: Sequence[str] | None = None,
-        agent_id: str | None = None,
-    ) -> dict[str, Any]:
-        return self._run(
-            self._client.audit(
-                session_id=session_id, since=since, limit=limit, before=before, verbs=verbs, agent_id=agent_id
-            )
-        )
 
     def record(self, session_id: str, message: MessageLike, *, agent_id: str | None = None) -> None:
         self._client.record(session_id, message, agent_id=agent_id)

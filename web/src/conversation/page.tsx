@@ -130,19 +130,19 @@ function Band({ parts, total, place, chosen, choose }: { parts: Part[]; total: n
   return (
     <div class="band" role="group" aria-label="The cover: what stands for each stretch of the session">
       {parts.map((part) => {
-        const name = part.kind === "verbatim" ? "verbatim" : (part.id ?? `L${part.level ?? ""}`);
+        const name = part.kind === "verbatim" ? "verbatim" : (part.id ?? "not summarised yet");
         return (
           <button
             key={`${part.kind}-${part.firstSeq}`}
             type="button"
-            class={`part part-${part.kind === "verbatim" ? "verbatim" : `l${Math.min(3, part.level ?? 1)}`}`}
+            class={`part part-${part.kind === "verbatim" ? "verbatim" : `l${Math.min(3, part.level ?? 0)}`}`}
             style={{ top: at(part.firstSeq - 1), height: at(part.lastSeq - part.firstSeq + 1) }}
             aria-pressed={chosen?.firstSeq === part.firstSeq && chosen.kind === part.kind}
             aria-label={`${name}, messages ${part.firstSeq} to ${part.lastSeq}`}
             title={`${name}: messages ${part.firstSeq} to ${part.lastSeq}, ${number(part.chars)} characters`}
             onClick={() => choose(part)}
           >
-            {(part.lastSeq - part.firstSeq + 1) / Math.max(1, total) > 0.05 && (part.kind === "verbatim" ? "V" : `L${part.level ?? "?"}`)}
+            {(part.lastSeq - part.firstSeq + 1) / Math.max(1, total) > 0.05 && (part.kind === "verbatim" ? "V" : part.level ? `L${part.level}` : "…")}
           </button>
         );
       })}
