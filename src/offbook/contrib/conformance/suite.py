@@ -19,6 +19,7 @@ from offbook.contrib.conformance.checks import (
     expand,
     forget,
     isolation,
+    overview,
     recall,
     record,
     refused_fields,
@@ -44,6 +45,7 @@ PROMISES = {
     7: "Bad input gets a problem document and changes nothing.",
 }
 OPTIONAL_VERBS = frozenset({"recall", "prepareTurn", "swap", "expand", "pin", "unpin", "unlink", "forget"})
+OPTIONAL_VERBS |= {"sessions", "activity", "entries"}
 LONGEST_CHECK_SECONDS = 120.0
 
 
@@ -70,6 +72,7 @@ CHECKS = _checks_of(
     refused_recall,
     refused_turn,
     refused_requests,
+    overview,
 )
 
 
