@@ -13,7 +13,7 @@ from tests.web.browsing import browser, go, signed_in
 from tests.web.talk import SESSION, SETTINGS, seed
 
 FOLDER = Path("docs/images")
-SIZE = {"width": 1280, "height": 800}
+SIZE = {"width": 1080, "height": 660}
 SETTLED_SECONDS = 1.5
 DARK = {"care", "swaps"}
 PAGES = {
@@ -31,12 +31,11 @@ PAGES = {
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    with_model = {name: value for name, value in SETTINGS.items() if name != "OFFBOOK_EMBEDDING_MODEL"}
+    left_out = ("OFFBOOK_EMBEDDING_MODEL", "OFFBOOK_WORKER_INTERVAL")
+    with_model = {name: value for name, value in SETTINGS.items() if name not in left_out}
     with running(with_model) as daemon, browser() as opened:
         seed(daemon)
-        pages = {
-            scheme: signed_in(opened, daemon, viewport=SIZE, color_scheme=scheme) for scheme in ("light", "dark")
-        }
+        pages = {scheme: signed_in(opened, daemon, viewport=SIZE, color_scheme=scheme) for scheme in ("light", "dark")}
         for name, place in PAGES.items():
             page = pages["dark" if name in DARK else "light"]
             go(page, place)
