@@ -6,10 +6,9 @@ from statistics import median
 from typing import Any
 
 from playwright.sync_api import Page
-from tests.acceptance.daemon import Daemon
+from tests.acceptance.daemon import WITHOUT_MODEL, running
 from tests.web.browsing import browser, go, signed_in
 
-from benchmarks.provider import running_in
 from benchmarks.results import Bar, Findings
 from benchmarks.run import Run
 from benchmarks.samples import percentile
@@ -45,11 +44,11 @@ SHOWN_AT = """async ([share]) => {
 
 def measure(run: Run) -> Findings:
     home = store_with(run, MESSAGES)
-    with running_in(home, OFFBOOK_EMBEDDING_MODEL="none") as daemon, browser() as opened:
+    with running(WITHOUT_MODEL, home=home) as daemon, browser() as opened:
         page = signed_in(opened, daemon, viewport={"width": 1280, "height": 900})
         page.locator(CALM).wait_for()
         paints = [_first_paint(page) for _ in range(run.choose(5, 15))]
-        scrolls = _scrolls(page, daemon, run.choose(10, 40))
+        scrolls = _scrolls(page, run.choose(10, 40))
         inputs = _inputs(page, run.choose(2, 6))
     shown = [milliseconds for milliseconds, _ in scrolls]
     most = max(messages for _, messages in scrolls)
@@ -91,7 +90,7 @@ def _first_paint(page: Page) -> float:
     return float(page.wait_for_function(PAINTED).json_value())
 
 
-def _scrolls(page: Page, daemon: Daemon, many: int) -> list[tuple[float, int]]:
+def _scrolls(page: Page, many: int) -> list[tuple[float, int]]:
     go(page, f"conversation/{MAIN_SESSION.session_id}")
     page.locator(".chunks .message").first.wait_for()
     return [tuple(page.evaluate(SHOWN_AT, [(number * 37 % 100) / 100])) for number in range(many)]
