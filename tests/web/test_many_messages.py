@@ -7,12 +7,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from offbook.ingest.entries import prepare
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.home import Home
-from offbook.model.types import AuditDraft, Message, Scope, SessionGaps
+from offbook.model.types import AuditDraft, Entry, Message, Scope, SessionGaps
 from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
 from tests.web.browsing import browser, go, signed_in, wait_text
 
@@ -33,14 +34,25 @@ def daemon() -> Iterator[Daemon]:
 async def _fill(home: Path) -> None:
     store = SqliteStore(Home(home).database)
     scope = Scope(agent_id="main", session_id="long")
+    message = Message(role="user", content=_text(0))
+    template = prepare(message, frame_key=b"", externalise_over=65_536, redacts=False).entry
     event = AuditDraft(verb="onMessage", actor="local", session_id="long")
     try:
         for first in range(1, MESSAGES + 1, AT_ONCE):
-            messages = [Message(role="user", content=f"Message number {n}.") for n in range(first, first + AT_ONCE)]
-            entries = [prepare(each, frame_key=b"", externalise_over=65_536, redacts=False).entry for each in messages]
+            entries = [_entry(template, number) for number in range(first, first + AT_ONCE)]
             await store.append(scope, entries, event, gaps=SessionGaps())
     finally:
         await store.close()
+
+
+def _entry(template: Entry, number: int) -> Entry:
+    """All are equally long: to prepare each would take longer than all the rest."""
+    message = msgspec.structs.replace(template.message, content=_text(number))
+    return msgspec.structs.replace(template, message=message)
+
+
+def _text(number: int) -> str:
+    return f"Message number {number:06}."
 
 
 def test_any_place_of_a_long_session_is_shown_and_little_of_it_is_in_the_page(daemon: Daemon) -> None:
@@ -50,11 +62,11 @@ def test_any_place_of_a_long_session_is_shown_and_little_of_it_is_in_the_page(da
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.post_data or "") if "/v1/log" in request.url else None)
         go(page, "conversation/long")
-        wait_text(page, f"Message number {MESSAGES}.")
+        wait_text(page, _text(MESSAGES))
         go(page, "conversation/long?seq=50001")
-        wait_text(page, "Message number 50001.")
+        wait_text(page, _text(50_001))
         page.evaluate("document.querySelector('.chunks').scrollTop = 0")
-        wait_text(page, "Message number 1.")
+        wait_text(page, _text(1))
         for share in (0.25, 0.75, 0.999):
             page.evaluate(
                 "share => { const box = document.querySelector('.chunks'); box.scrollTop = box.scrollHeight * share }",

@@ -1,4 +1,4 @@
-import { render } from "preact";
+import { type ComponentChild, render } from "preact";
 import { signIn } from "./api";
 import { App } from "./app";
 import { Failure } from "./parts/states";
@@ -12,10 +12,14 @@ const theme = localStorage.getItem("offbook.theme");
 if (theme) document.documentElement.dataset.theme = theme;
 
 const root = document.getElementById("page")!;
+const shown = (page: ComponentChild) => {
+  root.replaceChildren(); // what stood there until the script was read
+  render(page, root);
+};
 signIn(code)
-  .then(() => render(<App />, root))
+  .then(() => shown(<App />))
   .catch((error: Error) =>
-    render(
+    shown(
       <main class="sign-in">
         <h1>Offbook</h1>
         <Failure error={error} />
@@ -23,6 +27,5 @@ signIn(code)
           Run <code>offbook ui</code> in a terminal: it opens this page with a new link.
         </p>
       </main>,
-      root,
     ),
   );

@@ -1,5 +1,5 @@
 // A session word for word, and beside it the cover: which stretch stands verbatim in the context, which in a summary.
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { ask } from "../api";
 import type { PageProps } from "../app";
 import { compact, count, number, percent } from "../format";
@@ -64,6 +64,7 @@ function Talk({ agentId, session, start, chosen, choose }: { agentId: string; se
   const context = useAsk("getCompressedContext", target ? { sessionId, agentId, maxChars: target } : null);
   const [place, setPlace] = useState<[number, number]>([0, 0]);
   const [jump, setJump] = useState(start);
+  useEffect(() => setJump(start), [start]);
   const parts = context.value?.parts ?? [];
   const shares = useMemo(() => sharesOf(parts), [parts]);
   return (
