@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from offbook.api.followers import Followers
 from offbook.log.store import Store
@@ -35,7 +35,7 @@ class EventFollower:
         self._runner = runner
         self._followers = followers
 
-    async def follow(self, agent_id: str, *, after: int | None, by: Caller) -> AsyncIterator[Happened]:
+    async def follow(self, agent_id: str, *, after: int | None, by: Caller) -> AsyncGenerator[Happened, None]:
         """What happens after event `after`, or from now on, look by look, also where it was nothing. Ends when the
         provider stops. One audit event says that somebody watches."""
         await self._store.record(agent_id, AuditDraft(verb="audit", actor=by.name, details={"follows": True}))

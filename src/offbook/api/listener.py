@@ -10,7 +10,8 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import cast
 
 from offbook.api.messages import Answer, Request, problem_answer
@@ -273,7 +274,7 @@ class Connection(asyncio.Protocol):
             self._is_over = True
             self._transport.close()
 
-    async def _stream(self, answer: Answer, pieces: AsyncIterator[bytes]) -> None:
+    async def _stream(self, answer: Answer, pieces: AsyncGenerator[bytes, None]) -> None:
         """An answer that goes on: its end is the end of the connection, so that it needs no length."""
         self._is_over = True
         if self._transport is not None:
@@ -281,13 +282,14 @@ class Connection(asyncio.Protocol):
                 b"%b\r\ncontent-type: %b\r\n%bconnection: close\r\n\r\n%b"
                 % (status_line(answer.status), answer.content_type, answer.extra_headers, answer.body)
             )
-        async for piece in pieces:
-            if self._is_clogged:  # who does not read for a minute is cut off by the sweep
-                self._unclogged = self._loop.create_future()
-                await self._unclogged
-            if self._transport is None:
-                return
-            self._transport.write(piece)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if self._is_clogged:  # who does not read for a minute is cut off by the sweep
+                    self._unclogged = self._loop.create_future()
+                    await self._unclogged
+                if self._transport is None:
+                    return
+                self._transport.write(piece)
         if self._transport is not None:
             self._transport.close()
 

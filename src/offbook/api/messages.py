@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import NamedTuple
 
 from offbook.api.wire import encode_answer
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
     content_type: bytes = JSON
     extra_headers: bytes = b""
     """Whole header lines, each with its line end."""
-    pieces: AsyncIterator[bytes] | None = None
+    pieces: AsyncGenerator[bytes, None] | None = None
     """What comes after the body, as it comes; the connection ends with it."""
 
 

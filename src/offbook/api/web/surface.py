@@ -6,7 +6,8 @@ Whatever the page shows or changes of a memory goes through the verbs, as anybod
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -117,22 +118,25 @@ class WebSurface:
         events = self._events(asked, caller, lambda: admit(request) == caller)
         return Answer(200, b"", b"text/event-stream", NOT_KEPT + b"x-accel-buffering: no\r\n", events)
 
-    async def _events(self, asked: Watch, caller: Caller, still_holds: Callable[[], bool]) -> AsyncIterator[bytes]:
+    async def _events(
+        self, asked: Watch, caller: Caller, still_holds: Callable[[], bool]
+    ) -> AsyncGenerator[bytes, None]:
         self._streams += 1
         started = beaten = time.monotonic()
         try:
             backlog = -1
-            async for happened in self._memory.follow(asked.agent_id, after=asked.after, by=caller):
-                now = time.monotonic()
-                if happened.events or happened.backlog != backlog:
-                    yield b"id: %d\ndata: %b\n\n" % (happened.seq, wire.encode_answer(happened))
-                elif now - beaten > BEAT_SECONDS:
-                    yield b": \n\n"
-                else:
-                    continue
-                beaten, backlog = now, happened.backlog
-                if now - started > LONGEST_STREAM_SECONDS or not _holds(still_holds):
-                    return
+            async with aclosing(self._memory.follow(asked.agent_id, after=asked.after, by=caller)) as looks:
+                async for happened in looks:
+                    now = time.monotonic()
+                    if happened.events or happened.backlog != backlog:
+                        yield b"id: %d\ndata: %b\n\n" % (happened.seq, wire.encode_answer(happened))
+                    elif now - beaten > BEAT_SECONDS:
+                        yield b": \n\n"
+                    else:
+                        continue
+                    beaten, backlog = now, happened.backlog
+                    if now - started > LONGEST_STREAM_SECONDS or not _holds(still_holds):
+                        return
         finally:
             self._streams -= 1
 
