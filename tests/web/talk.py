@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ HOSTILE = (
     "</div></article><style>*{display:none}</style>"
 )
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+BACKGROUND_SECONDS = 200
 PROMPTS = ("When is Ines due?", "Which plot is the allotment?", "What is Fiona expecting in March?")
 
 
@@ -50,9 +52,8 @@ def seed(daemon: Daemon) -> None:
     for prompt in PROMPTS:
         told(daemon, "prepareTurn", sessionId=SESSION, prompt=prompt)
         told(daemon, "onMessage", sessionId=SESSION, message={"role": "user", "content": prompt, "id": prompt})
-    told(daemon, "maintain")
     told(daemon, "compress", sessionId=SESSION)
-    wait_for_summaries(daemon)
+    wait_until(lambda: "L2" in told(daemon, "status")["summaries"]["counts"])
     swap = told(daemon, "swap", sessionId=SESSION, usedTokens=5_600, contextWindow=WINDOW, force=True)
     assert swap["swapped"], swap["reason"]
     told(daemon, "onMessage", sessionId=SESSION, message={"role": "user", "content": "And after the swap we go on."})
@@ -63,11 +64,11 @@ def seed(daemon: Daemon) -> None:
     )
 
 
-def wait_for_summaries(daemon: Daemon) -> None:
-    """They are made in the background."""
-    deadline = time.monotonic() + 120
-    while "L2" not in told(daemon, "status")["summaries"]["counts"]:
-        assert time.monotonic() < deadline, told(daemon, "status")["summaries"]
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """For what is made in the background."""
+    deadline = time.monotonic() + BACKGROUND_SECONDS
+    while not is_true():
+        assert time.monotonic() < deadline
         time.sleep(0.1)
 
 

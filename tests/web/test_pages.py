@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.acceptance.daemon import Daemon, running
 from tests.web.browsing import browser, complaints, go, serious_faults, signed_in, wait_text
-from tests.web.talk import SESSION, SETTINGS, WORK, seed, told
+from tests.web.talk import SESSION, SETTINGS, WORK, seed, told, wait_until
 
 PAGES = ["now", f"conversation/{SESSION}", f"turns/{SESSION}", f"swaps/{SESSION}", "recall?q=allotment", "memory"]
 PAGES += ["forget", "audit", "care"]
@@ -117,9 +117,8 @@ def test_recall_shows_why_and_pins(page: Page, daemon: Daemon) -> None:
 
 
 def test_lessons_are_accepted_edited_and_rejected(page: Page, daemon: Daemon) -> None:
-    told(daemon, "maintain", tasks=["lessons"])
+    wait_until(lambda: len(told(daemon, "lessons")["lessons"]) >= 3 and not told(daemon, "ping")["backlog"])
     lessons = told(daemon, "lessons")["lessons"]
-    assert len(lessons) >= 3
     accepted, edited, rejected = (lesson["id"] for lesson in lessons[:3])
     go(page, "memory")
     page.get_by_role("tab", name="Lessons").click()
