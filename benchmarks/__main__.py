@@ -38,6 +38,7 @@ from benchmarks import (
     start,
     startup,
     token_estimate,
+    web,
 )
 from benchmarks.machine import file_system_of, machine
 from benchmarks.provider import working_folder
@@ -72,6 +73,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         forgetting,
         portability,
         proxy,
+        web,
     )
 }
 

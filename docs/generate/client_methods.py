@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from offbook.api.agent_requests import HostUsage
-from offbook.api.fields import snake
+from offbook.api.fields import OfSession, snake
 from offbook.api.verbs import VERBS, Verb
 from offbook.model import answers
 from offbook.model.lesson import LessonKind, LessonStatus, Verdict
@@ -49,7 +49,8 @@ Made by `make docs`. Change what it is made from, not this file.
 def generated() -> dict[str, str]:
     """Every file of this folder that is made, by its name."""
     return {
-        "verb_methods.py": async_methods(),
+        "agent_verb_methods.py": agent_methods(),
+        "verb_methods.py": session_methods(),
         "blocking_methods.py": blocking_methods(),
     }
 
@@ -57,11 +58,22 @@ def generated() -> dict[str, str]:
 # ── of the table of verbs ──
 
 
-def async_methods() -> str:
+def agent_methods() -> str:
     used: set[tuple[str, str]] = {("offbook.client.asking", "Asking")}
-    methods = [_verb_method(verb, used) for verb in VERBS.values() if verb.name not in BY_HAND]
-    title = "The verbs as methods, for asyncio."
-    return _module(title, used, "class VerbMethods(Asking):\n" + "\n\n".join(methods))
+    title = "The verbs about an agent as methods, for asyncio."
+    return _module(title, used, "class AgentVerbMethods(Asking):\n" + _methods(used, of_session=False))
+
+
+def session_methods() -> str:
+    used: set[tuple[str, str]] = {("offbook.client.agent_verb_methods", "AgentVerbMethods")}
+    title = "The verbs about a session as methods, for asyncio, beside those about an agent."
+    return _module(title, used, "class VerbMethods(AgentVerbMethods):\n" + _methods(used, of_session=True))
+
+
+def _methods(used: set[tuple[str, str]], *, of_session: bool) -> str:
+    verbs = [verb for verb in VERBS.values() if verb.name not in BY_HAND]
+    meant = [verb for verb in verbs if issubclass(verb.request, OfSession) == of_session]
+    return "\n\n".join(_verb_method(verb, used) for verb in meant)
 
 
 def _verb_method(verb: Verb, used: set[tuple[str, str]]) -> str:

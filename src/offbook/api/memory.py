@@ -7,12 +7,16 @@ answer: nothing is read or written unrecorded. Only a turn, which has a deadline
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from offbook.api.background import Background
 from offbook.api.context_service import ContextService
+from offbook.api.event_follower import EventFollower
 from offbook.api.followers import Followers
 from offbook.api.forgetting import ForgetService
 from offbook.api.host_jobs import HostJobs
 from offbook.api.lesson_review import LessonReview
+from offbook.api.overview import OverviewService
 from offbook.api.recall_service import RecallService
 from offbook.api.records import RecordTransfer
 from offbook.api.session_state import SessionStateService
@@ -30,8 +34,16 @@ from offbook.projections.runner import Runner
 
 class Memory:
     def __init__(  # noqa: PLR0915  a line a verb
-        self, store: Store, blobs: Blobs, settings: Settings, *, frame_key: bytes, background: Background
+        self,
+        store: Store,
+        blobs: Blobs,
+        settings: Settings,
+        *,
+        frame_key: bytes,
+        background: Background,
+        origins: Mapping[str, str] | None = None,
     ) -> None:
+        """`origins`: who gave each setting that is not a default."""
         self._store = store
         self._background = background
         self._reader = background.reader
@@ -91,7 +103,13 @@ class Memory:
         self.export = transfer.export
         self.import_records = transfer.import_records
 
-        status = StatusService(store, settings, background)
+        overview = OverviewService(store, settings, background)
+        self.sessions = overview.sessions
+        self.activity = overview.activity
+        self.entries = overview.entries
+
+        status = StatusService(store, settings, background, origins or {})
+        self.follow = EventFollower(store, background.runner, self._followers).follow
         self.ping = status.ping
         self.status = status.status
         self.config = status.config

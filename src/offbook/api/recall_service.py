@@ -76,11 +76,13 @@ class RecallService:
         at: datetime | None = None,
         include_superseded: bool = False,
         explain: bool = False,
+        preview: bool = False,
         by: Caller = EMBEDDED,
     ) -> Recollection:
         """What was said that answers the query, best first, from this session, this agent, or all that may be read.
 
-        `at`: as it was known then. What was corrected since gives way to the correction, and says so.
+        `at`: as it was known then. What was corrected since gives way to the correction, and says so. With `preview` no
+        retrieval is counted.
         """
         if not query.strip():
             raise WrongShape("`query` is empty: say what is to be recalled")
@@ -111,15 +113,19 @@ class RecallService:
         }
         if at is not None:
             details["at"] = at.isoformat()
+        if preview:
+            details["preview"] = True
         for agent_id, places in shown.items():
             if agent_id != scope.agent_id and places:
                 # Whose memory was read can see by whom.
                 seen = {"by": scope.agent_id, "entries": [entry_id(place) for place in places]}
                 await self._store.recalled(
-                    agent_id, places, AuditDraft(verb="recall", actor=by.name, details={"scope": "all", **seen})
+                    agent_id,
+                    [] if preview else places,
+                    AuditDraft(verb="recall", actor=by.name, details={"scope": "all", **seen}),
                 )
         event = AuditDraft(verb="recall", actor=by.name, session_id=scope.session_id, details=details)
-        await self._store.recalled(scope.agent_id, shown.get(scope.agent_id, []), event)
+        await self._store.recalled(scope.agent_id, [] if preview else shown.get(scope.agent_id, []), event)
         notes = closed
         if reach == "session" and not found.entries:
             notes = ["scope: nothing in this session; `scope: agent` searches the agent's other sessions too"]

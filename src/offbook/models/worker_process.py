@@ -110,8 +110,8 @@ def serve(requests: IO[bytes], answers: Answers, *, idle_seconds: float = IDLE_S
 
 
 def main() -> None:
-    for name in (signal.SIGINT, signal.SIGTERM):  # for all of a terminal or of a service: its owner decides
-        signal.signal(name, signal.SIG_IGN)
+    for sent in (signal.SIGINT, signal.SIGTERM):  # to all of a terminal or of a service: its owner decides
+        signal.signal(sent, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_SECONDS)
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")

@@ -24,6 +24,7 @@ from offbook.contrib.conformance.checks import (
     every_verb,
     expand,
     forget,
+    overview,
     recall,
     record,
     refused_fields,
@@ -46,6 +47,7 @@ PROMISES = {
     7: "Bad input gets a problem document and changes nothing.",
 }
 OPTIONAL_VERBS = frozenset({"recall", "prepareTurn", "swap", "expand", "pin", "unpin", "unlink", "forget"})
+OPTIONAL_VERBS |= {"sessions", "activity", "entries"}
 LONGEST_CHECK_SECONDS = 120.0
 
 
@@ -55,7 +57,9 @@ def _checks_of(*modules: ModuleType) -> tuple[Check, ...]:
     return tuple(sorted(found, key=lambda check: check.promise))
 
 
-CHECKS = _checks_of(every_verb, record, recall, expand, context, turn, forget, refused_fields, refused_requests)
+CHECKS = _checks_of(
+    every_verb, record, recall, expand, context, turn, forget, refused_fields, refused_requests, overview
+)
 
 
 async def run(

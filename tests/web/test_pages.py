@@ -1,0 +1,217 @@
+"""Each page on a real daemon, in a real browser: what it shows is what the store holds, what it does takes effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.acceptance.daemon import Daemon, running
+from tests.web.browsing import browser, complaints, go, serious_faults, signed_in, wait_text
+from tests.web.talk import SESSION, SETTINGS, WORK, seed, told, wait_until
+
+PAGES = ["now", f"conversation/{SESSION}", f"turns/{SESSION}", f"swaps/{SESSION}", "recall?q=allotment", "memory"]
+PAGES += ["forget", "audit", "care"]
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with running(SETTINGS) as started:
+        seed(started)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Browser]:
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def page(opened: Browser, daemon: Daemon) -> Page:
+    return signed_in(opened, daemon, viewport={"width": 1280, "height": 900})
+
+
+def test_now_shows_sessions_and_a_message_as_it_arrives(page: Page, daemon: Daemon) -> None:
+    go(page, "now")
+    page.locator(".rows .row-name", has_text=SESSION).wait_for()
+    assert page.locator(".fill-mark").count() >= 2
+    page.locator(".live-live").wait_for()
+    told(daemon, "onMessage", sessionId="fresh-talk", message={"role": "user", "content": "Something new."})
+    page.locator(".events .is-new", has_text="1 message recorded").first.wait_for()
+    page.locator(".rows .row-name", has_text="fresh-talk").wait_for()
+
+
+def test_a_conversation_shows_its_messages_and_the_sources_of_a_summary(page: Page, daemon: Daemon) -> None:
+    go(page, f"conversation/{SESSION}?seq=3")
+    wait_text(page, "a yard the size of a towel")
+    context = told(daemon, "getCompressedContext", sessionId=SESSION, maxChars=9_600)
+    summary = next(part for part in context["parts"] if part.get("id"))
+    page.locator(f".band button[aria-label^='{summary['id']},']").click()
+    panel = page.locator(".talk-panel")
+    panel.get_by_text("Written by").wait_for()
+    panel.get_by_role("button", name="Show its sources word for word").click()
+    first = told(daemon, "expand", summaryId=summary["id"], limit=1)["messages"][0]["message"]["content"]
+    panel.locator(".text", has_text=first[:60]).first.wait_for()
+    panel.get_by_role("button", name="Write again").click()
+    # There is no better writer here than the one there was, and the page says what it takes.
+    panel.get_by_role("alert").filter(has_text="needs a model").wait_for()
+
+
+def test_tools_and_pictures_of_a_conversation_are_shown(page: Page) -> None:
+    go(page, f"conversation/{WORK}")
+    page.locator("details.block summary", has_text="shell").wait_for()
+    page.locator("img.picture").wait_for()
+    assert page.evaluate("document.querySelector('img.picture').naturalWidth") == 1
+
+
+def test_a_past_turn_shows_its_bundle_and_its_difference(page: Page, daemon: Daemon) -> None:
+    turns = told(daemon, "audit", sessionId=SESSION, verbs=["prepareTurn"])["events"]
+    go(page, f"turns/{SESSION}")
+    wait_text(page, "Before the model at")
+    assert page.locator(".turn-list .row").count() == len(turns)
+    wait_text(page, "Since the turn before")
+    wait_text(page, "the context was swapped, from generation 0 to 1")
+    page.locator(".legend", has_text="word for word").first.wait_for()
+    wait_text(page, f"Came to mind: {len(turns[-1]['details']['entries'])} entr")
+    page.get_by_role("button", name="What was considered, and left out").click()
+    wait_text(page, "How it was found")
+
+
+def test_trying_a_prompt_records_no_retrieval(page: Page, daemon: Daemon) -> None:
+    before = told(daemon, "status")["retrievals"]
+    go(page, f"turns/{SESSION}")
+    page.get_by_role("tab", name="Try a prompt").click()
+    page.get_by_label("Prompt", exact=True).fill("Which number has the allotment plot?")
+    page.get_by_role("button", name="See what comes to mind").click()
+    wait_text(page, "Comes to mind")
+    assert told(daemon, "status")["retrievals"] == before
+
+
+def test_a_swap_is_shown_side_by_side_and_searched(page: Page) -> None:
+    go(page, f"swaps/{SESSION}")
+    wait_text(page, "5,600 tokens")
+    page.locator("[aria-label='Before the swap'] .message").first.wait_for()
+    page.locator("[aria-label='After the swap'] .message").first.wait_for()
+    page.get_by_placeholder("a name, a number, a file").fill("Which plot is the allotment")
+    page.get_by_role("status").filter(has_text="still there").wait_for()
+    page.get_by_placeholder("a name, a number, a file").fill("no such words")
+    page.get_by_role("status").filter(has_text="not in the new text").wait_for()
+
+
+def test_recall_shows_why_and_pins(page: Page, daemon: Daemon) -> None:
+    go(page, "recall?q=ledger Postgres")
+    entry = page.locator("article.entry", has_text="Postgres 16").first
+    entry.wait_for()
+    entry.locator("summary", has_text="Why: ").click()
+    entry.locator(".evidence .track").first.wait_for()
+    entry.get_by_role("button", name="Pin", exact=True).click()
+    entry.get_by_role("button", name="Unpin").wait_for()
+    assert told(daemon, "status")["pinned"] == 1
+    go(page, "memory")
+    page.get_by_role("tab", name="Pins").click()
+    page.locator("article.entry", has_text="Postgres 16").get_by_role("button", name="Unpin").click()
+    wait_text(page, "Nothing is pinned")
+    assert told(daemon, "entries")["entries"] == []
+
+
+def test_lessons_are_accepted_edited_and_rejected(page: Page, daemon: Daemon) -> None:
+    wait_until(lambda: len(told(daemon, "lessons")["lessons"]) >= 3 and not told(daemon, "ping")["backlog"])
+    lessons = told(daemon, "lessons")["lessons"]
+    accepted, edited, rejected = (lesson["id"] for lesson in lessons[:3])
+    go(page, "memory")
+    page.get_by_role("tab", name="Lessons").click()
+    page.locator(f"article[aria-label='{accepted}']").get_by_role("button", name="Accept").click()
+    page.locator(f"article[aria-label='{accepted}'] .badge-accepted").wait_for()
+    page.locator(f"article[aria-label='{edited}']").get_by_role("button", name="Edit").click()
+    page.get_by_label("What it should say").fill("The plot is number 41.")
+    page.get_by_role("button", name="Save").click()
+    page.locator(f"article[aria-label='{edited}'] .lesson-text", has_text="number 41").wait_for()
+    page.locator(f"article[aria-label='{rejected}']").get_by_role("button", name="Reject").click()
+    page.locator(f"article[aria-label='{rejected}'] .badge-rejected").wait_for()
+    now = {lesson["id"]: lesson["status"] for lesson in told(daemon, "lessons", limit=100)["lessons"]}
+    assert (now[accepted], now[edited], now[rejected]) == ("accepted", "edited", "rejected")
+
+
+def test_forgetting_asks_shows_and_proves(page: Page, daemon: Daemon) -> None:
+    go(page, "forget?matching=QX-4471")
+    page.get_by_role("button", name="Show what would go").click()
+    wait_text(page, "2. What would go")
+    button = page.get_by_role("button", name="Forget 1 message for good")
+    assert button.is_disabled()
+    assert told(daemon, "recall", sessionId=WORK, query="QX-4471")["entries"]
+    page.get_by_label("This cannot be undone").fill("forget 1")
+    button.click()
+    wait_text(page, "nothing is left")
+    assert "QX-4471" not in str(told(daemon, "log", sessionId=WORK))
+    page.get_by_role("button", name="Verify").first.click()
+    wait_text(page, "proven gone")
+
+
+def test_audit_is_verified_filtered_and_exported(page: Page, daemon: Daemon) -> None:
+    go(page, "audit")
+    wait_text(page, "verified")
+    page.get_by_label("What").select_option("forget")
+    page.locator("td strong", has_text="forget").first.wait_for()
+    page.locator("td strong", has_text="onMessage").first.wait_for(state="detached")
+    page.get_by_label("What").select_option("said")
+    page.locator("td strong", has_text="onMessage").first.wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    lines = download.value.path().read_text().splitlines()
+    assert len(lines) == len(told(daemon, "audit", verbs=["onMessage", "import"], limit=1000)["events"])
+
+
+def test_care_runs_maintenance_and_tells_where_settings_came_from(page: Page, daemon: Daemon) -> None:
+    go(page, "care")
+    page.get_by_role("button", name="Run tiers now").click()
+    page.get_by_role("status").filter(has_text="1 task ran").wait_for()
+    assert told(daemon, "audit", verbs=["maintain"])["events"][-1]["details"]["tasks"] == ["tiers"]
+    page.get_by_label("Find a setting").fill("turn.deadline")
+    page.locator("tr", has_text="turn.deadline").get_by_text("environment OFFBOOK_TURN_DEADLINE").wait_for()
+
+
+def test_the_keyboard_goes_everywhere(page: Page) -> None:
+    go(page, "now")
+    page.locator(".rows .row").first.wait_for()
+    page.locator("main").press("j")
+    page.locator(".rows .row:focus").first.wait_for()
+    page.keyboard.press("Enter")
+    page.locator("main h1", has_text="Conversation").wait_for()
+    page.keyboard.press("/")
+    page.locator("header input:focus").wait_for()
+    page.keyboard.type("Fiona")
+    page.keyboard.press("Enter")
+    page.locator("main h1", has_text="Recall").wait_for()
+    page.locator("header input").press("Escape")
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keys").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog", name="Keys").wait_for(state="detached")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_serious_is_found_by_axe_and_nothing_is_complained_of(
+    opened: Browser, daemon: Daemon, scheme: str
+) -> None:
+    page = signed_in(opened, daemon, color_scheme=scheme, viewport={"width": 1280, "height": 900})
+    found = {}
+    for place in PAGES:
+        go(page, place)
+        page.locator("main .progress").first.wait_for(state="detached")
+        if faults := serious_faults(page):
+            found[place] = faults
+    assert found == {}
+    assert complaints(page) == []
+
+
+def test_a_phone_shows_every_page_without_scrolling_sideways(opened: Browser, daemon: Daemon) -> None:
+    page = signed_in(opened, daemon, viewport={"width": 390, "height": 800})
+    for place in PAGES:
+        go(page, place)
+        page.locator("main .progress").first.wait_for(state="detached")
+        widths = page.evaluate(
+            "[document.querySelector('main').scrollWidth, document.querySelector('main').clientWidth]"
+        )
+        assert widths[0] <= widths[1] + 1, place
