@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from benchmarks.provider import end, environ_of, kill, start, working_folder
 
-from tests.acceptance.daemon import Daemon, running
+from tests.acceptance.daemon import UNHURRIED, Daemon, running
 from tests.processes import run_offbook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -64,14 +64,14 @@ def test_kills_while_it_indexes_leave_everything_found_and_once() -> None:
     chance = random.Random(7)
     with working_folder() as folder:
         home = folder / "home"
-        daemon = start(home, is_forked=True)
+        daemon = start(home, is_forked=True, **UNHURRIED)
         try:
             share = MESSAGES // KILLS + 1
             for turn in range(KILLS):
                 record(daemon, turn * share, min((turn + 1) * share, MESSAGES))
                 time.sleep(chance.uniform(0, LONGEST_WAIT_SECONDS))
                 kill(daemon)
-                daemon = start(home, is_forked=True)
+                daemon = start(home, is_forked=True, **UNHURRIED)
             wait_until_caught_up(daemon)
             check_recall(daemon)
             assert asked(daemon, "ping")["backlog"] == 0

@@ -22,7 +22,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.acceptance.daemon import UNHURRIED, running
+from tests.acceptance.daemon import running
+
+PATIENT = {"OFFBOOK_TURN_DEADLINE": "4s", "OFFBOOK_SEARCH_DEADLINE": "4s"}
+"""As long as a client waits: a model that is still loading then is done without."""
 
 REPOSITORY = Path(__file__).parents[2]
 BLOCK_SECONDS = 60.0
@@ -95,7 +98,7 @@ class Shell:
             "PATH": f"{Path(sys.executable).parent}:{environ['PATH']}",
             "TMPDIR": str(folder),
             "HOME": str(folder),
-            **UNHURRIED,
+            **PATIENT,
         }
         self._process = subprocess.Popen(
             ["bash", "--norc", "--noprofile"],

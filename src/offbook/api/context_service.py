@@ -159,7 +159,8 @@ class ContextService:
         checked_session(session_id)
         if ids is not None:
             named = [await self._store.summary(agent_id, id_) for id_ in ids]
-            found = [each for each in named if each is not None][:limit]
+            found = [each for each in named if each is not None]
+            limit = len(found)
         else:
             found = await self._store.summaries(
                 agent_id, level=level, session_id=session_id, before=before, limit=limit + 1

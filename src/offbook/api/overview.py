@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,12 +22,19 @@ DAYS_KEPT_SECONDS = 30.0
 """Counting the days reads every message of the agent: not for each page that is opened."""
 
 
+class _KeptDays(NamedTuple):
+    made_at: float
+    erased: tuple[int, ...]
+    since: date
+    days: list[Day]
+
+
 class OverviewService:
     def __init__(self, store: Store, settings: Settings, background: Background) -> None:
         self._store = store
         self._settings = settings
         self._background = background
-        self._days: dict[tuple[str, int], tuple[float, int, list[Day]]] = {}
+        self._days: dict[str, _KeptDays] = {}
 
     async def sessions(self, agent_id: str, *, after: int = 0, limit: int = 50, by: Caller = EMBEDDED) -> SessionPage:
         """The agent's sessions, the one last written to first, each with about what its context takes."""
@@ -61,14 +69,14 @@ class OverviewService:
     async def activity(self, agent_id: str, *, days: int = 366, by: Caller = EMBEDDED) -> Activity:
         """What was said on each of the last `days`, and what models were used."""
         await self._store.record(agent_id, AuditDraft(verb="activity", actor=by.name, details={"days": days}))
-        messages = (await self._store.counts(agent_id)).messages
-        made_at, counted, kept = self._days.get((agent_id, days), (0.0, -1, []))
-        erased = self._store.versions.of(agent_id, "erased")[0]
-        if counted != messages + erased and time.monotonic() - made_at > DAYS_KEPT_SECONDS:
-            since = datetime.now(UTC).date() - timedelta(days=days - 1)
-            kept = await self._store.activity(agent_id, since=since)
-            self._days[agent_id, days] = (time.monotonic(), messages + erased, kept)
-        return Activity(agent_id=agent_id, days=kept)
+        since = datetime.now(UTC).date() - timedelta(days=days - 1)
+        erased = self._store.versions.of(agent_id, "erased")
+        kept = self._days.get(agent_id)
+        is_fresh = kept is not None and time.monotonic() - kept.made_at <= DAYS_KEPT_SECONDS
+        if kept is None or not is_fresh or kept.erased != erased or kept.since > since:
+            found = await self._store.activity(agent_id, since=since)
+            kept = self._days[agent_id] = _KeptDays(time.monotonic(), erased, since, found)
+        return Activity(agent_id=agent_id, days=[one for one in kept.days if one.day >= since.isoformat()])
 
     async def entries(
         self,

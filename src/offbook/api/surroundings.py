@@ -130,7 +130,9 @@ class Surroundings:
         logged = {one.place: one.logged for one in await readable(self._store, agent_id, wanted)} if wanted else {}
         found: dict[str, Neighbour] = {}
         for entry in entries:
-            page = [logged[place] for place in places.get(entry.id, ()) if place in logged]
+            if entry.id not in places:
+                continue
+            page = [logged[place] for place in places[entry.id] if place in logged]
             page = [one for one in page if abs((one.message.ts or one.received_at) - entry.ts) <= SAME_EXCHANGE]
             beside = _answer(page) if messages[entry.id].role == "user" else _question(page) if page else None
             if beside is not None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from offbook.client.endpoint import Endpoint
 
 ANY_ADDRESS = ("0.0.0.0", "[::]")  # noqa: S104 - to be replaced: no browser can go there
+OPENING = "offbook-ui-"
+"""How the files begin that take a browser to the link."""
 EPILOG = """\b
 Examples:
   offbook ui
@@ -77,9 +82,18 @@ async def _code(invocation: Invocation) -> dict[str, Any]:
 
 
 def _open(link: str) -> bool:
+    """Through a file that only its owner can read: every user of a machine sees what a program is started with."""
+    import html
+    import tempfile
     import webbrowser
 
+    for earlier in Path(tempfile.gettempdir()).glob(f"{OPENING}*.html"):
+        with suppress(OSError):  # another user's
+            earlier.unlink()
+    descriptor, name = tempfile.mkstemp(prefix=OPENING, suffix=".html")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(link)}">')
     try:
-        return webbrowser.open(link)
+        return webbrowser.open(Path(name).as_uri())
     except webbrowser.Error:
         return False

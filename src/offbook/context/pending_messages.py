@@ -39,6 +39,8 @@ ON_THE_SPOT_CHARS = 8_000
 """Read while somebody waits for a context: some milliseconds."""
 CATCHING_UP_CHARS = 200_000
 """Read where more than a context holds was said since the background last looked: some tenths of a second."""
+TRIES = 3
+"""To follow a session that is let go of meanwhile: more are followed than are kept."""
 HEAVY_CHARS = 4_000
 """From here on reading is done in a thread, so that it does not hold up the others."""
 LARGEST_READ_CHARS = 1_000_000
@@ -213,16 +215,20 @@ class PendingMessages:
     ) -> AsyncIterator[tuple[PendingSession, bool]]:
         """The session's, and whether it has everything up to the session's newest message. Nobody else changes it
         meanwhile. `most_chars` bounds what is read for this."""
-        pending = await self._pending_session(scope)
+        for _ in range(TRIES):
+            pending = await self._pending_session(scope)
+            await self._read_ahead(scope, pending, session.last_seq, most_chars)
+            if self._pending_messages.get(scope) is pending:
+                break
         async with pending.busy:
-            yield pending, await self._follow(scope, pending, session.last_seq, most_chars, is_waited_for=False)
+            yield pending, pending.through_seq >= session.last_seq
 
     async def at_once(self, scope: Scope, session: Session) -> PendingSession:
         """As it is, with a little read on the spot; with nothing more where the background is just reading it."""
         pending = await self._pending_session(scope)
         if pending.through_seq < session.last_seq and not pending.busy.locked():
             async with pending.busy:
-                if not await self._follow(scope, pending, session.last_seq, ON_THE_SPOT_CHARS, is_waited_for=True):
+                if not await self._follow(scope, pending, session.last_seq, ON_THE_SPOT_CHARS):
                     self.when_behind(scope)
         return pending
 
@@ -230,7 +236,7 @@ class PendingMessages:
         """Where somebody waits for a context that would have a hole otherwise."""
         pending = await self._pending_session(scope)
         async with pending.busy:
-            await self._follow(scope, pending, session.last_seq, CATCHING_UP_CHARS, is_waited_for=True)
+            await self._follow(scope, pending, session.last_seq, CATCHING_UP_CHARS)
 
     def forget(self, scope: Scope) -> None:
         """It is read anew when next asked for: something else has summarised of it, or its settings have changed."""
@@ -280,18 +286,27 @@ class PendingMessages:
         self._pending_messages.move_to_end(scope)
         return self._pending_messages[scope]
 
-    async def _follow(
-        self, scope: Scope, pending: PendingSession, last_seq: int, most_chars: int | None, *, is_waited_for: bool
-    ) -> bool:
+    async def _read_ahead(self, scope: Scope, pending: PendingSession, last_seq: int, most_chars: int | None) -> None:
+        """Beside whoever waits for the session's context: it is held only while what was read is taken."""
         read = 0
-        while pending.through_seq < last_seq:
-            if most_chars is not None and read >= most_chars:
-                return False
-            page = await self._page(scope, pending.through_seq, last_seq)
+        while (after := pending.through_seq) < last_seq and (most_chars is None or read < most_chars):
+            page = await self._page(scope, after, last_seq)
             if most_chars is not None:
                 page = _within(page, most_chars - read)
             read += sum(one.entry.chars for one in page) + len(page)
-            readings = await self._readings(scope, page, is_waited_for=is_waited_for)
+            readings = await self._readings(scope, page, is_waited_for=False)
+            async with pending.busy:
+                if pending.through_seq == after:
+                    pending.take(readings, [logged.message for logged in page])
+
+    async def _follow(self, scope: Scope, pending: PendingSession, last_seq: int, most_chars: int) -> bool:
+        read = 0
+        while pending.through_seq < last_seq:
+            if read >= most_chars:
+                return False
+            page = _within(await self._page(scope, pending.through_seq, last_seq), most_chars - read)
+            read += sum(one.entry.chars for one in page) + len(page)
+            readings = await self._readings(scope, page, is_waited_for=True)
             pending.take(readings, [logged.message for logged in page])
         return True
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 import structlog
 
 from offbook.model.errors import WorkerUnavailable
-from offbook.models.worker_process import ANSWER, LANES, REQUEST, read_exactly
+from offbook.models.worker_process import ANSWER, LANES, OTHER_BUILD, REQUEST, build_id, read_exactly
 
 Lane = Literal["query", "embed", "derive"]
 """Which thread of the worker does it. Somebody waits for a query; the others give way to it."""
@@ -33,6 +33,7 @@ TRIES = 3
 THREADS = 4
 """That wait for the worker, so that those of requests do not."""
 END_SECONDS = 2.0
+STOPPING = "the provider is stopping"
 
 log = structlog.get_logger("offbook.worker")
 
@@ -78,6 +79,7 @@ class OwnProcess:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="offbook-worker")
         self._door = threading.Lock()
+        self._build = build_id()
         self._running: _Running | None = None
         self._is_closed = False
 
@@ -88,7 +90,10 @@ class OwnProcess:
         return running.process_id if running is not None and not running.has_ended else None
 
     async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        asked = self._threads.submit(self._asked, "derive", work, args, kwargs)
+        try:
+            asked = self._threads.submit(self._asked, "derive", work, args, kwargs)
+        except RuntimeError:
+            raise WorkerUnavailable(STOPPING) from None
         found: T = await asyncio.wrap_future(asked)
         return found
 
@@ -121,17 +126,19 @@ class OwnProcess:
     def _started(self) -> _Running:
         with self._door:
             if self._is_closed:
-                raise WorkerUnavailable("the provider is stopping")
+                raise WorkerUnavailable(STOPPING)
             if self._running is None or self._running.has_ended:
-                self._running = _Running()
+                if self._running is not None and self._running.is_of_another_build:
+                    raise WorkerUnavailable("Offbook was changed while it runs: start the provider again")
+                self._running = _Running(self._build)
             return self._running
 
 
 class _Running:
     """One process, from its start to its end."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-P", "-m", "offbook.models.worker_process"]
+    def __init__(self, build: str) -> None:
+        command = [sys.executable, "-P", "-m", "offbook.models.worker_process", build]
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         except OSError as error:
@@ -141,6 +148,7 @@ class _Running:
         self._door = threading.Lock()
         self._sending = threading.Lock()
         self.has_ended = False
+        self.is_of_another_build = False
         threading.Thread(target=self._read, name="offbook-worker-answers", daemon=True).start()
         log.debug("started", action="worker.start", process=self._process.pid)
 
@@ -166,10 +174,14 @@ class _Running:
         return answer
 
     def end(self) -> None:
-        with self._sending:
+        # One that does not read keeps who writes to it: it is killed, which ends the write.
+        if self._sending.acquire(timeout=END_SECONDS):
             assert self._process.stdin is not None
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
+            self._sending.release()
+        else:
+            self._process.kill()
         try:
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -187,11 +199,11 @@ class _Running:
             with self._door:
                 waiting = self._waiting.pop(number)
             waiting.set_result(answer)
-        with self._door:
-            self.has_ended = True
-            left, self._waiting = list(self._waiting.values()), {}
-        answers.close()
         status = self._process.wait()
+        answers.close()
+        with self._door:
+            self.has_ended, self.is_of_another_build = True, status == OTHER_BUILD
+            left, self._waiting = list(self._waiting.values()), {}
         if status:
             log.warning("ended", action="worker.lost", status=status, pieces=len(left))
         for one in left:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -51,8 +52,16 @@ class _About(NamedTuple):
     dimensions: int
 
 
-@cache
+_opening = threading.Lock()
+
+
 def _opened(embedding: Embedding, folder: Path) -> Embedder:
+    with _opening:  # a query and a batch come at once, and one model is enough
+        return _open(embedding, folder)
+
+
+@cache
+def _open(embedding: Embedding, folder: Path) -> Embedder:
     return open_local(embedding, folder)
 
 

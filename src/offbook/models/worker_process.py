@@ -14,6 +14,8 @@ import sys
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
 from typing import IO, Any
 
 LANES = ("query", "embed", "derive")
@@ -21,7 +23,10 @@ REQUEST = struct.Struct(">QBQ")
 """Its number, its lane and its length; then the function and its arguments."""
 ANSWER = struct.Struct(">QQ")
 """The number of the request and the length; then (whether it failed, what it returned or raised)."""
-IDLE_SECONDS = 300.0
+OTHER_BUILD = 75
+"""The status it ends with where the package was changed since the provider was started: what they send each other may
+mean something else."""
+IDLE_SECONDS = 900.0
 """Without a request after which it ends, and frees what its models take."""
 NICE = 10
 SWITCH_SECONDS = 0.001
@@ -71,18 +76,19 @@ class Answers:
 
 def step_back() -> None:
     """This thread gives way to those that somebody waits for."""
-    with contextlib.suppress(AttributeError, OSError):  # not on every system, and never needed
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+    if sys.platform == "linux":  # elsewhere that would be the number of a process
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
 
 
 def _done(answers: Answers, number: int, request: bytes) -> None:
     try:
         work, args, kwargs = pickle.loads(request)  # noqa: S301 (of who started us)
         found = work(*args, **kwargs)
-    except Exception as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001
         # The one broad handler of the worker: whatever a piece of work raises is raised where it was asked for.
         error.add_note(traceback.format_exc())
-        answers.send(number, True, error)
+        answers.send(number, True, error if isinstance(error, Exception) else RuntimeError(repr(error)))
     else:
         answers.send(number, False, found)
 
@@ -107,6 +113,14 @@ def serve(requests: IO[bytes], answers: Answers, *, idle_seconds: float = IDLE_S
             return
         answers.owe()
         lanes[lane].submit(_done, answers, number, request)
+        del request  # it may be large, and the next may be long in coming
+
+
+def build_id() -> str:
+    """Changes with any file of the package."""
+    package = Path(__file__).parents[1]
+    files = sorted((str(path), path.stat().st_mtime_ns) for path in package.rglob("*.py"))
+    return sha256(repr(files).encode()).hexdigest()
 
 
 def main() -> None:
@@ -115,6 +129,8 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+    if sys.argv[1:] != [build_id()]:
+        os._exit(OTHER_BUILD)
     # What a library prints must not be taken for an answer.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

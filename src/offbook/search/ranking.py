@@ -42,6 +42,7 @@ from offbook.search.weights import (
 )
 from offbook.search.words import entry_id, is_latin
 
+Flags = NDArray[np.bool_]
 ONLY_TIME = 4.0
 """Times as much where a time is all that is asked for: then it narrows."""
 ROWS_BY_TIME = 150
@@ -152,7 +153,8 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     found = _retrieved(index, vectors, look, words, count, is_open)
     spans = [*look.times, *_event_spans(index, look, count, is_open)]
     told = _told_of(index, spans, count, is_open)
-    in_time = np.concatenate([_rows_in(view, spans, is_open), np.flatnonzero(told)[-ROWS_BY_TIME:]])
+    tellers = np.lexsort((-np.arange(len(told)), -told))[: min(ROWS_BY_TIME, np.count_nonzero(told))]
+    in_time = np.concatenate([_rows_in(view, spans, is_open), tellers])
     pooled = pool(index, RetrieverHits(found.by_text, np.concatenate([found.by_meaning, in_time])), count, is_open)
     speakers, roles = _asked_for(index, look.query.names)
     asked = QueryFeatures(
@@ -177,7 +179,7 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     if not look.terms and look.times:
         by_time *= ONLY_TIME  # nothing else is asked for
     scores = weighed(evidence, recipe) + by_time + by_substance
-    relevant = _is_relevant(index.rows, evidence, found, in_time)
+    relevant = _is_relevant(index.rows, count, evidence, found, in_time)
     order = np.argsort(-np.where(relevant, scores, -np.inf), kind="stable")[: max(COMPARED, 2 * look.limit)]
     order = order[relevant[order]]
     scored = _Scored(evidence, recipe, {"time": by_time, "substance": by_substance}, scores, order)
@@ -191,7 +193,7 @@ def _retrieved(
     look: Look,
     words: Words,
     count: int,
-    is_open: NDArray[np.bool_] | None,
+    is_open: Flags | None,
 ) -> RetrieverHits:
     """Text and meaning side by side: both leave Python's lock while they search."""
     by_words = partial(by_text, index, words, count, session=look.session, is_open=is_open)
@@ -214,7 +216,7 @@ def _asked_for(index: AgentIndex, names: Sequence[str]) -> tuple[frozenset[int],
     return frozenset(speakers), frozenset(roles)
 
 
-def _open_rows(view: NDArray[Any], look: Look, *, leaves_out_system: bool) -> NDArray[np.bool_] | None:
+def _open_rows(view: NDArray[Any], look: Look, *, leaves_out_system: bool) -> Flags | None:
     if look.session is None and look.known_at is None and not leaves_out_system:
         return None
     is_open = np.ones(len(view), bool)
@@ -227,9 +229,7 @@ def _open_rows(view: NDArray[Any], look: Look, *, leaves_out_system: bool) -> ND
     return is_open
 
 
-def _event_spans(
-    index: AgentIndex, look: Look, count: int, is_open: NDArray[np.bool_] | None
-) -> list[tuple[Span, bool]]:
+def _event_spans(index: AgentIndex, look: Look, count: int, is_open: Flags | None) -> list[tuple[Span, bool]]:
     """When the thing was that something is said to be before or after: when it was spoken of first."""
     spans: list[tuple[Span, bool]] = []
     for relation, terms in look.event_terms:
@@ -241,7 +241,7 @@ def _event_spans(
     return spans
 
 
-def _rows_in(view: NDArray[Any], spans: Sequence[tuple[Span, bool]], is_open: NDArray[np.bool_] | None) -> Ints:
+def _rows_in(view: NDArray[Any], spans: Sequence[tuple[Span, bool]], is_open: Flags | None) -> Ints:
     """The newest rows of a stretch of time that has both ends: "what did we talk about last Tuesday?"."""
     rows = [
         np.flatnonzero((view["ts"] >= start) & (view["ts"] < end))[-ROWS_BY_TIME:]
@@ -252,9 +252,7 @@ def _rows_in(view: NDArray[Any], spans: Sequence[tuple[Span, bool]], is_open: ND
     return found if is_open is None else found[is_open[found]]
 
 
-def _told_of(
-    index: AgentIndex, spans: Sequence[tuple[Span, bool]], count: int, is_open: NDArray[np.bool_] | None
-) -> Floats:
+def _told_of(index: AgentIndex, spans: Sequence[tuple[Span, bool]], count: int, is_open: Flags | None) -> Floats:
     """How much each row tells of the time that is asked about: yesterday's dinner, of yesterday. Empty, where no time
     with both ends is asked about."""
     closed = [(span, is_exact) for span, is_exact in spans if np.isfinite(span).all()]
@@ -265,20 +263,20 @@ def _told_of(
     return told if is_open is None else np.where(is_open[: len(told)], told, 0.0)
 
 
-def _is_relevant(rows: Rows, evidence: Evidence, found: RetrieverHits, in_time: Ints) -> NDArray[np.bool_]:
+def _is_relevant(rows: Rows, count: int, evidence: Evidence, found: RetrieverHits, in_time: Ints) -> Flags:
     """Which may be a memory of it: those that share a word, are of the time asked for, are at all near, or stand beside
     the other side's that is near or shares a word ("Which jumper shall I take?" "The blue one.").
 
     None, where nothing shares a word, is of that time, or is really near.
     """
-    is_close: NDArray[np.bool_] = (evidence.similarity >= LEAST_SIMILAR) & evidence.has_vector
+    is_close: Flags = (evidence.similarity >= LEAST_SIMILAR) & evidence.has_vector
     if not len(found.by_text) and not len(in_time) and not is_close.any():
         return np.zeros(len(evidence.rows), bool)
-    is_near: NDArray[np.bool_] = (evidence.similarity >= UNRELATED) & evidence.has_vector
+    is_near: Flags = (evidence.similarity >= UNRELATED) & evidence.has_vector
     close = np.concatenate([evidence.rows[is_close], found.by_text])
-    view = rows.view()
+    view = rows.view()[:count]
     is_beside = np.zeros(len(evidence.rows), bool)
-    for beside in (view["previous"][evidence.rows], rows.next_of(evidence.rows, rows.count)):
+    for beside in (view["previous"][evidence.rows], rows.next_of(evidence.rows, count)):
         one, other = view[evidence.rows], view[beside]
         is_other_side = (one["role"] != other["role"]) | (one["speaker"] != other["speaker"])
         is_beside |= np.isin(beside, close) & is_other_side  # no row is -1, which is never close
@@ -353,7 +351,7 @@ def _signals(
     scored: _Scored,
     best: Ints,
     adjusted: Floats,
-    holds: NDArray[np.bool_],
+    holds: Flags,
 ) -> list[dict[str, float]]:
     """What the probability of each of the best is made of."""
     evidence, candidates = scored.evidence, scored.order[best]

@@ -55,21 +55,31 @@ class SignIn:
         return self.session(digest), digest
 
     def session(self, digest: str) -> str:
+        """It cannot be prolonged: whoever got hold of it has it no longer than its owner."""
         payload = f"{digest}{int(self._clock()) + SESSION_SECONDS}".encode()
         signed = payload + b"." + hmac.digest(self._key, payload, "sha256")
         return PREFIX + base64.urlsafe_b64encode(signed).decode().rstrip("=")
 
     def session_of(self, token: str) -> str | None:
         """The digest of the token that a session stands for; None where it is none, or its time is over."""
+        digest, seconds = self._read(token)
+        return digest if seconds > 0 else None
+
+    def seconds_left(self, token: str) -> int:
+        return max(0, int(self._read(token)[1]))
+
+    def _read(self, token: str) -> tuple[str, float]:
+        """The digest, and for how long; nothing where it is no session."""
+        nothing = "", 0.0
         if not token.startswith(PREFIX):
-            return None
+            return nothing
         try:
             padded = token.removeprefix(PREFIX)
             signed = base64.urlsafe_b64decode(padded + "=" * (-len(padded) % 4))
         except (binascii.Error, ValueError):
-            return None
+            return nothing
         payload, signature = signed[: -sha256().digest_size - 1], signed[-sha256().digest_size :]
         if not hmac.compare_digest(signature, hmac.digest(self._key, payload, "sha256")):
-            return None
+            return nothing
         digest, ends = payload[:DIGEST_CHARS].decode("latin-1"), payload[DIGEST_CHARS:]
-        return digest if ends.isdigit() and int(ends) > self._clock() else None
+        return (digest, int(ends) - self._clock()) if ends.isdigit() else nothing

@@ -6,6 +6,7 @@ Whatever the page shows or changes of a memory goes through the verbs, as anybod
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Annotated, TypeVar
@@ -18,7 +19,7 @@ from offbook.api.fields import Count
 from offbook.api.memory import Memory
 from offbook.api.messages import Answer, Request
 from offbook.api.web.files import GUARDED, file_answer
-from offbook.api.web.sign_in import SESSION_SECONDS, SignIn
+from offbook.api.web.sign_in import SignIn
 from offbook.model.errors import InvalidInput, OffbookError, StoreBusy, Unauthorized, UnknownVerb, WrongMethod
 from offbook.model.types import AgentId, Caller, Value
 
@@ -65,7 +66,8 @@ class WebSurface:
         self.sign_in = sign_in
         self._memory = memory
         self._callers = callers
-        self._streams = 0
+        self._streams: Counter[str] = Counter()
+        """Of each caller."""
 
     def is_meant(self, request: Request) -> bool:
         path = request.path
@@ -99,7 +101,7 @@ class WebSurface:
         else:
             held = (request.header(b"authorization") or "").partition(" ")[2].strip()
             digest = self.sign_in.session_of(held) or ""
-            token = self.sign_in.session(digest)
+            token = held
         caller = self._callers().get(digest)
         if caller is None:
             raise Unauthorized("this session is over: run `offbook ui` again")
@@ -107,13 +109,13 @@ class WebSurface:
         default = self._memory.default_agent
         if agents is not None and default not in agents:
             default = agents[0]
-        return WebSession(token=token, seconds=SESSION_SECONDS, agents=agents, default_agent=default)
+        return WebSession(token=token, seconds=self.sign_in.seconds_left(token), agents=agents, default_agent=default)
 
     def _watched(self, request: Request, admit: Admit) -> Answer:
         asked = _decoded(request, Watch)
         caller = admit(request)
         guard.check_agent(caller, asked.agent_id)
-        if self._streams >= MOST_STREAMS:
+        if self._streams[caller.name] >= MOST_STREAMS:
             raise StoreBusy(f"{MOST_STREAMS} pages are watching already: close some")
         events = self._events(asked, caller, lambda: admit(request) == caller)
         return Answer(200, b"", b"text/event-stream", NOT_KEPT + b"x-accel-buffering: no\r\n", events)
@@ -121,13 +123,15 @@ class WebSurface:
     async def _events(
         self, asked: Watch, caller: Caller, still_holds: Callable[[], bool]
     ) -> AsyncGenerator[bytes, None]:
-        self._streams += 1
+        self._streams[caller.name] += 1
         started = beaten = time.monotonic()
         try:
             backlog = -1
             async with aclosing(self._memory.follow(asked.agent_id, after=asked.after, by=caller)) as looks:
                 async for happened in looks:
                     now = time.monotonic()
+                    if now - started > LONGEST_STREAM_SECONDS or not _holds(still_holds):
+                        return
                     if happened.events or happened.backlog != backlog:
                         yield b"id: %d\ndata: %b\n\n" % (happened.seq, wire.encode_answer(happened))
                     elif now - beaten > BEAT_SECONDS:
@@ -135,10 +139,8 @@ class WebSurface:
                     else:
                         continue
                     beaten, backlog = now, happened.backlog
-                    if now - started > LONGEST_STREAM_SECONDS or not _holds(still_holds):
-                        return
         finally:
-            self._streams -= 1
+            self._streams[caller.name] -= 1
 
 
 def _holds(still_holds: Callable[[], bool]) -> bool:

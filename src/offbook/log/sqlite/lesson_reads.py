@@ -77,7 +77,7 @@ def standing_lessons(connection: apsw.Connection, agent_id: str, ids: Sequence[s
     numbers = [number for id_ in ids if (number := number_in(id_)) is not None]
     rows = connection.execute(
         "SELECT number FROM lessons WHERE agent = ? AND number IN (SELECT value FROM json_each(?)) "
-        "AND status NOT IN (?, 'rejected') AND json_extract(data, '$.replacedBy') IS NULL",
+        "AND status NOT IN (?, 'rejected') AND json_valid(data) AND json_extract(data, '$.replacedBy') IS NULL",
         (agent_number(connection, agent_id), msgspec.json.encode(numbers).decode(), FORGOTTEN),
     )
     return {lesson_id(number) for (number,) in rows}

@@ -6,7 +6,6 @@ among them as among the times at which messages were said.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from offbook.log.audit_chain import micros
+from offbook.model.sentences import parts
 from offbook.search.index.records import Records
 from offbook.search.times import read_times
 from offbook.search.times.words import NAMES_A_TIME
@@ -26,12 +26,13 @@ Event = tuple[int, int]
 MOST_EVENTS = 4
 """Of one message: what names more is a calendar."""
 READ_CHARS = 2_000
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+LEAST_SHARE = 0.02
+"""Of what is told of: "in May" tells of the 3rd of May, "this year" does not."""
 
 
 def told_events(text: str, said_at: datetime) -> list[Event]:
     """The stretches of time that the message names. Only sentences with a word of time are read: reading is slow."""
-    sentences = [one for one in _SENTENCE_END.split(text[:READ_CHARS]) if NAMES_A_TIME.search(one)]
+    sentences = [one for one in parts(text[:READ_CHARS]) if NAMES_A_TIME.search(one)]
     if not sentences:
         return []
     ranges = read_times("\n".join(sentences), said_at).ranges
@@ -65,7 +66,9 @@ class Events:
         view = self._events.view()
         found = view[(view["start"] < end) & (view["end"] > start) & (view["row"] < rows)]
         inside = np.minimum(found["end"], end) - np.maximum(found["start"], start)
-        return found["row"].astype(np.int64), inside / np.maximum(found["end"] - found["start"], 1)
+        shares = inside / np.maximum(found["end"] - found["start"], 1)
+        is_told = shares >= LEAST_SHARE
+        return found["row"][is_told].astype(np.int64), shares[is_told]
 
     def sync(self) -> None:
         self._events.sync()

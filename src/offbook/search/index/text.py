@@ -165,9 +165,10 @@ class KnownReadings:
         self._places, self._flags = view["place"][order], view["flags"][order]
         events = rows.events.view()
         self._events: dict[int, list[Event]] = {}
+        places = view["place"].tolist()
         for row, start, end in zip(*(events[name].tolist() for name in ("row", "start", "end")), strict=True):
-            if row < len(view):
-                self._events.setdefault(int(view["place"][row]), []).append((start, end))
+            if row < len(places):
+                self._events.setdefault(places[row], []).append((start, end))
 
     def of(self, places: Sequence[int]) -> list[Reading | None]:
         """None where there was no row."""
