@@ -182,7 +182,7 @@ def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
 @pytest.mark.parametrize("name", ["README.md", *(f"docs/how-to/{page}.md" for page in HOW_TOS)])
 def test_the_examples_of_a_page_work_as_written(shell: Shell, name: str) -> None:
     """With a provider in the default folder, on another port: somebody may have theirs on the usual one."""
-    with running({"HOME": str(shell.folder)}, home=shell.folder / ".offbook") as daemon:
+    with running(PATIENT | {"HOME": str(shell.folder)}, home=shell.folder / ".offbook") as daemon:
         page = patient((REPOSITORY / name).read_text(encoding="utf-8").replace(":8770", f":{daemon.port}"))
         check(shell, re.sub(r"^```sh\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL), shows_everything=False)
 
