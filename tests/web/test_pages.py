@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
 from tests.acceptance.daemon import Daemon, running
 from tests.web.browsing import browser, complaints, go, serious_faults, signed_in, wait_text
@@ -13,6 +14,10 @@ from tests.web.talk import SESSION, SETTINGS, WORK, seed, told, wait_until
 
 PAGES = ["now", f"conversation/{SESSION}", f"turns/{SESSION}", f"swaps/{SESSION}", "recall?q=allotment", "memory"]
 PAGES += ["forget", "audit", "care"]
+HIDE = """hidden => {
+  Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +46,46 @@ def test_now_shows_sessions_and_a_message_as_it_arrives(page: Page, daemon: Daem
     told(daemon, "onMessage", sessionId="fresh-talk", message={"role": "user", "content": "Something new."})
     page.locator(".events .is-new", has_text="1 message recorded").first.wait_for()
     page.locator(".rows .row-name", has_text="fresh-talk").wait_for()
+
+
+def test_a_hidden_tab_holds_no_connection_and_goes_on_where_it_was(opened: Browser, daemon: Daemon) -> None:
+    page = signed_in(opened, daemon)
+    page.locator(".live-live").wait_for()
+    page.locator(".rows .row-name", has_text=SESSION).wait_for()
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/ui/events")):
+        page.evaluate(HIDE, True)
+    told(daemon, "onMessage", sessionId="behind", message={"role": "user", "content": "Said behind its back."})
+    with page.expect_request("**/ui/events") as again:
+        page.evaluate(HIDE, False)
+    assert json.loads(again.value.post_data or "")["after"] > 0
+    page.locator(".rows .row-name", has_text="behind").wait_for()
+    page.locator(".live-live").wait_for()
+
+
+def test_answers_that_end_early_are_gone_on_from_and_none_is_asked_for_twice(page: Page) -> None:
+    asked: list[int] = []
+
+    def two_at_once(route: Route) -> None:
+        after = json.loads(route.request.post_data or "")["afterSeq"]
+        asked.append(after)
+        reply = route.fetch()
+        page_of_log = reply.json()
+        page_of_log["messages"] = page_of_log["messages"][:2] if after < 4 else []
+        route.fulfill(response=reply, json=page_of_log)
+
+    page.route("**/v1/log", two_at_once)
+    go(page, f"conversation/{WORK}")
+    page.locator(".chunk .seq", has_text="#4").wait_for()
+    page.wait_for_timeout(1_000)
+    page.unroute("**/v1/log")
+    assert page.locator(".chunk .seq").all_inner_texts() == ["#1", "#2", "#3", "#4"]
+    assert asked == [0, 2, 4]
+    go(page, "now")
+
+
+def test_an_address_that_is_not_encoded_is_taken_as_it_stands(page: Page) -> None:
+    go(page, "conversation/100%")
+    wait_text(page, "This session is not among the newest")
 
 
 def test_a_conversation_shows_its_messages_and_the_sources_of_a_summary(page: Page, daemon: Daemon) -> None:
@@ -135,7 +180,12 @@ def test_lessons_are_accepted_edited_and_rejected(page: Page, daemon: Daemon) ->
 
 
 def test_forgetting_asks_shows_and_proves(page: Page, daemon: Daemon) -> None:
-    go(page, "forget?matching=QX-4471")
+    go(page, f"conversation/{WORK}")
+    page.locator(".chunk-item", has_text="QX-4471").get_by_role("link", name="forget…").click()
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('main input')].some(each => each.value.includes('QX-4471'))"
+    )
+    assert "QX" not in page.url
     page.get_by_role("button", name="Show what would go").click()
     wait_text(page, "2. What would go")
     button = page.get_by_role("button", name="Forget 1 message for good")

@@ -54,6 +54,12 @@ def test_a_link_works_once_and_leaves_nothing_in_the_address(opened: Browser, da
     first.goto(address)
     first.locator("nav a[aria-current]").wait_for(timeout=PATIENCE_MS)
     assert "code" not in first.url
+    # Where somebody is signed in it does no harm.
+    first.goto("about:blank")
+    first.goto(address)
+    first.get_by_text("this link was used already").wait_for(timeout=PATIENCE_MS)
+    first.goto(f"http://127.0.0.1:{daemon.port}/ui/")
+    first.locator("nav a[aria-current]").wait_for(timeout=PATIENCE_MS)
     second = opened.new_context().new_page()
     second.goto(address)
     second.get_by_text("this link was used already").wait_for(timeout=PATIENCE_MS)

@@ -89,7 +89,8 @@ export async function send(path: string, asked: RequestInit): Promise<Response> 
   }
   if (answer.ok) return answer;
   const problem = (await answer.json().catch(() => ({}))) as { title?: string; detail?: string };
-  if (answer.status === 401) signOut();
+  // A code that is refused says nothing of the session that an earlier visit kept.
+  if (answer.status === 401 && new Headers(asked.headers).has("authorization")) signOut();
   throw new Problem(answer.status, problem.title ?? `Status ${answer.status}`, problem.detail ?? answer.statusText);
 }
 

@@ -12,32 +12,47 @@ export type Connection = "connecting" | "live" | "lost";
 
 const RETRY_MS = [500, 1000, 2000, 4000];
 
-/** Follows one agent until `stop` is called, and comes back by itself when the provider was away. */
+/** Follows one agent until `stop` is called, and comes back by itself when the provider was away. A browser has few
+ * connections to a host: a tab that is hidden gives its own back, and goes on from there when it is seen again. */
 export function follow(agentId: string, told: (news: Happened) => void, changed: (to: Connection) => void): () => void {
   const stopping = new AbortController();
+  let stream = new AbortController();
   let after: number | undefined;
   let failures = 0;
+  const isResting = () => document.hidden && after !== undefined;
+  const look = () => isResting() && stream.abort();
+  document.addEventListener("visibilitychange", look, { signal: stopping.signal });
   void (async () => {
     while (!stopping.signal.aborted) {
+      if (isResting()) {
+        await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+        continue;
+      }
+      stream = new AbortController();
       try {
         const body = JSON.stringify({ agentId, after });
-        const answer = await send("/ui/events", { method: "POST", headers: headers(), body, signal: stopping.signal });
+        const answer = await send("/ui/events", { method: "POST", headers: headers(), body, signal: stream.signal });
         changed("live");
         failures = 0;
         for await (const data of events(answer)) {
           const news = JSON.parse(data) as Happened;
           after = news.seq;
           told(news);
+          look();
         }
       } catch (error) {
         if (stopping.signal.aborted) return;
         if (error instanceof Problem && (error.isSignedOut || error.status === 403)) return changed("lost");
       }
+      if (stream.signal.aborted) continue;
       changed("lost");
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(failures++, RETRY_MS.length - 1)]));
     }
   })();
-  return () => stopping.abort();
+  return () => {
+    stopping.abort();
+    stream.abort();
+  };
 }
 
 async function* events(answer: Response): AsyncGenerator<string> {

@@ -13,9 +13,18 @@ export function placeOf(hash: string): Place {
   const [page = "", ...of] = path.split("/");
   return {
     page: page || "now",
-    of: decodeURIComponent(of.join("/")),
+    of: decoded(of.join("/")),
     query: Object.fromEntries(new URLSearchParams(search)),
   };
+}
+
+/** As it stands where it was typed by hand and encodes nothing, as in `100%`. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 export function linkTo(page: string, of = "", query: Record<string, string | number | undefined> = {}): string {

@@ -6,7 +6,7 @@ import { compact, count, number, percent } from "../format";
 import { useHappened } from "../live";
 import { useAsk } from "../parts/asking";
 import { ChunkedList } from "../parts/chunks";
-import { MessageRow, textOf } from "../parts/message";
+import { MessageRow } from "../parts/message";
 import { Badge, Fill, Heading, Shares } from "../parts/pieces";
 import { SessionChoice, useSessionChoice } from "../parts/session-choice";
 import { Empty, Failure, Progress } from "../parts/states";
@@ -86,7 +86,7 @@ function Talk({ agentId, session, start, chosen, choose }: { agentId: string; se
           total={total}
           size={PAGE}
           start={jump}
-          load={async (first, signal) => (await ask("log", { sessionId, agentId, afterSeq: first, limit: PAGE }, signal)).messages}
+          load={(first, signal) => linesOf(session, agentId, first, signal)}
           onPlace={(from, to) => setPlace([from, to])}
           item={(line) => <Line line={line} sessionId={sessionId} />}
           empty={<Empty title="Nothing was said in this session">A session that was started and holds no message yet.</Empty>}
@@ -99,6 +99,18 @@ function Talk({ agentId, session, start, chosen, choose }: { agentId: string; se
       </div>
     </>
   );
+}
+
+/** An answer of large messages ends early: what is left of the chunk is asked for from there. */
+async function linesOf({ sessionId, lastSeq }: SessionView, agentId: string, first: number, signal: AbortSignal): Promise<LogLine[]> {
+  const lines: LogLine[] = [];
+  const end = Math.min(first + PAGE, lastSeq);
+  for (let afterSeq = first; afterSeq < end; afterSeq = lines.at(-1)!.seq) {
+    const { messages } = await ask("log", { sessionId, agentId, afterSeq, limit: end - afterSeq }, signal);
+    if (!messages.length) break;
+    lines.push(...messages);
+  }
+  return lines;
 }
 
 function Line({ line, sessionId }: { line: LogLine; sessionId: string }) {
@@ -118,7 +130,7 @@ function Line({ line, sessionId }: { line: LogLine; sessionId: string }) {
         tools={
           <>
             <a href={linkTo("turns", sessionId, { at: line.receivedAt })}>context then</a>
-            <a href={linkTo("forget", "", { matching: textOf(line.message).slice(0, 200) })}>forget…</a>
+            <a href={linkTo("forget", sessionId, { seq: line.seq })}>forget…</a>
           </>
         }
       />

@@ -1,17 +1,20 @@
 // Forgetting for good: find, see all that would go, confirm by typing, receipt, proof.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ask } from "../api";
 import type { PageProps } from "../app";
 import { count, number } from "../format";
 import { useAction } from "../parts/asking";
+import { textOf } from "../parts/message";
 import { Badge, Card, Facts, Heading } from "../parts/pieces";
 import { Failure, Progress } from "../parts/states";
 import type { Forget, ForgetReceipt } from "../wire";
 import { Receipts, Verify } from "./receipts";
 
+const MOST_CHARS = 200;
+
 type How = "matching" | "entryIds" | "sessionId" | "secrets";
 
-export function ForgetPage({ agentId, query }: PageProps) {
+export function ForgetPage({ agentId, of, query }: PageProps) {
   const [how, setHow] = useState<How>(query.entry ? "entryIds" : query.session ? "sessionId" : "matching");
   const [what, setWhat] = useState(query.matching ?? query.entry ?? query.session ?? "");
   const [reason, setReason] = useState("");
@@ -33,6 +36,19 @@ export function ForgetPage({ agentId, query }: PageProps) {
     act();
     setTrial(null);
   };
+  // A message is named by its place: its words would stay in the browser's history.
+  const seq = Number(query.seq);
+  const read = useAction(async () => {
+    const [line] = (await ask("log", { agentId, sessionId: of, afterSeq: seq - 1, limit: 1 })).messages;
+    if (line?.seq !== seq) return;
+    change(() => {
+      setHow("matching");
+      setWhat(textOf(line.message).slice(0, MOST_CHARS));
+    });
+  });
+  useEffect(() => {
+    if (of && seq > 0) void read.run();
+  }, [of, seq]);
   return (
     <>
       <Heading title="Forget" lead="Erases messages for good, with everything derived from them, and proves it." />
@@ -69,7 +85,7 @@ export function ForgetPage({ agentId, query }: PageProps) {
           </div>
         </form>
         {look.isRunning && <Progress label="Looking through everything that was ever said" />}
-        {look.error && <Failure error={look.error} />}
+        {(look.error || read.error) && <Failure error={(look.error ?? read.error)!} />}
       </Card>
       {trial && <Confirm trial={trial} isRunning={erase.isRunning} error={erase.error} erase={() => void erase.run()} />}
       {receipt && (

@@ -25,7 +25,8 @@ export interface Chunked<T> {
 export function ChunkedList<T>({ total, size, load, item, name, start = 0, onPlace, empty }: Chunked<T>) {
   const scroller = useRef<HTMLDivElement>(null);
   const heights = useRef(new Map<number, number>());
-  const loaded = useRef(new Map<number, T[]>());
+  /** With how many items there were in all when it was asked for. */
+  const loaded = useRef(new Map<number, { items: T[]; total: number }>());
   const waiting = useRef(new Map<number, AbortController>());
   const loading = useRef(load);
   loading.current = load;
@@ -76,7 +77,7 @@ export function ChunkedList<T>({ total, size, load, item, name, start = 0, onPla
     for (let at = first; at <= last; at++) {
       const have = loaded.current.get(at);
       const due = Math.min(size, total - at * size);
-      if (have && have.length >= due) continue;
+      if (have && (have.items.length >= due || have.total === total)) continue;
       if (waiting.current.has(at)) continue;
       const stopping = new AbortController();
       waiting.current.set(at, stopping);
@@ -84,7 +85,7 @@ export function ChunkedList<T>({ total, size, load, item, name, start = 0, onPla
         .current(at * size, stopping.signal)
         .then((items) => {
           if (stopping.signal.aborted) return;
-          loaded.current.set(at, items);
+          loaded.current.set(at, { items, total });
           setError(null);
           for (const old of loaded.current.keys()) {
             if (loaded.current.size <= KEPT_CHUNKS) break;
@@ -177,7 +178,7 @@ export function ChunkedList<T>({ total, size, load, item, name, start = 0, onPla
 
   const shown = [];
   for (let at = first; at <= last && chunks; at++) {
-    const items = loaded.current.get(at);
+    const items = loaded.current.get(at)?.items;
     shown.push(
       <div key={at} data-chunk={at} class="chunk" style={{ top: `${offsets[at]}px` }}>
         {items
