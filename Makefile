@@ -16,7 +16,7 @@ SYNCED := $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync=target)
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: run test check unit host plugin web prove bench docs site wheel lock audit develop clean
+.PHONY: run test check unit host plugin prove bench docs site wheel lock audit develop clean
 
 ## run: set everything up and start the provider
 run: $(READY)
@@ -45,11 +45,6 @@ host: $(READY)
 plugin: $(READY)
 	$(BIN)/python -m tests.host.building
 	$(BIN)/python -m pytest tests/host/test_plugin.py -k "built or own"
-
-## web: build the web page into the package again, and the documentation's pictures of it with `make web SCREENSHOTS=1`
-web: $(READY)
-	$(BIN)/python -m tests.web.tools
-	@test -z "$(SCREENSHOTS)" || $(BIN)/python -m docs.generate.screenshots
 
 ## prove: the long campaigns, for hours: 1,000 kills, a million fuzzed requests, 10,000 histories, 500 facts forgotten, 500 forgets beside all else, 200 turns in every window and language
 prove: $(READY)

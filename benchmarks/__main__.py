@@ -38,7 +38,6 @@ from benchmarks import (
     start,
     startup,
     token_estimate,
-    web,
 )
 from benchmarks.machine import file_system_of, machine
 from benchmarks.provider import working_folder
@@ -73,7 +72,6 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         forgetting,
         portability,
         proxy,
-        web,
     )
 }
 

@@ -99,7 +99,7 @@ def cases(data: Path) -> list[Case]:
     found: list[Case] = []
     for name, talk in {**own, **public}.items():
         case = Case(name, talk["sessions"])
-        some = talk["questions"] if name in own else _some(rnd, talk["questions"])
+        some = talk["questions"] if name in own else rnd.sample(talk["questions"], PUBLIC_QUESTIONS)
         case.asked.extend(_own_questions(case, some))
         end = case.began()[-1] + timedelta(hours=2)
         elsewhere = [question for of, question in questions if of != name]
@@ -120,10 +120,6 @@ def cases(data: Path) -> list[Case]:
         case.asked.extend(Asked("general", query) for query in rnd.sample(general, 6))
         found.append(case)
     return found
-
-
-def _some(rnd: random.Random, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return rnd.sample(questions, min(PUBLIC_QUESTIONS, len(questions)))
 
 
 def _own_questions(case: Case, questions: Sequence[dict[str, Any]]) -> Iterator[Asked]:

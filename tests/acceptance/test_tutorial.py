@@ -22,10 +22,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.acceptance.daemon import running
-
-PATIENT = {"OFFBOOK_TURN_DEADLINE": "4s", "OFFBOOK_SEARCH_DEADLINE": "4s"}
-"""As long as a client waits: a model that is still loading then is done without."""
+from tests.acceptance.daemon import UNHURRIED, running
 
 REPOSITORY = Path(__file__).parents[2]
 BLOCK_SECONDS = 60.0
@@ -98,7 +95,7 @@ class Shell:
             "PATH": f"{Path(sys.executable).parent}:{environ['PATH']}",
             "TMPDIR": str(folder),
             "HOME": str(folder),
-            **PATIENT,
+            **UNHURRIED,
         }
         self._process = subprocess.Popen(
             ["bash", "--norc", "--noprofile"],
@@ -182,7 +179,7 @@ def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
 @pytest.mark.parametrize("name", ["README.md", *(f"docs/how-to/{page}.md" for page in HOW_TOS)])
 def test_the_examples_of_a_page_work_as_written(shell: Shell, name: str) -> None:
     """With a provider in the default folder, on another port: somebody may have theirs on the usual one."""
-    with running(PATIENT | {"HOME": str(shell.folder)}, home=shell.folder / ".offbook") as daemon:
+    with running({"HOME": str(shell.folder)}, home=shell.folder / ".offbook") as daemon:
         page = patient((REPOSITORY / name).read_text(encoding="utf-8").replace(":8770", f":{daemon.port}"))
         check(shell, re.sub(r"^```sh\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL), shows_everything=False)
 

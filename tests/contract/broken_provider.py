@@ -31,8 +31,6 @@ from offbook.model.errors import (
     WrongMethod,
     WrongShape,
 )
-from offbook.model.memory_entry import MemoryEntry
-from offbook.model.overview import Activity, Day, EntryList, SessionPage, SessionView
 from offbook.model.status import AuditReport
 from offbook.model.summary import Expansion, Ledger, SourceLine, SourceSpan, Swap
 from offbook.model.types import (
@@ -669,51 +667,6 @@ class BrokenProvider:
             del status["tiers"]
         return status
 
-    async def sessions(self, request: agent_requests.GetSessions) -> SessionPage:
-        agent_id = self.agent(request)
-        self.chain(agent_id, "sessions")
-        mine = [s for s in self.log if s.agent_id == agent_id or self.defect == "lists the sessions of all"]
-        mine = mine if self.defect == "gives the oldest session first" else mine[::-1]
-        shown = mine[request.after : request.after + request.limit]
-        end = request.after + request.limit
-        return SessionPage(
-            sessions=[
-                SessionView(session_id=scope.session_id, agent_id=agent_id, last_seq=len(self.log[scope]), chars=1,
-                            generation=0, started_at=BEGINNING, last_at=BEGINNING, context_window=1)
-                for scope in shown
-            ],
-            total=len(mine),
-            next=end if end < len(mine) and self.defect != "knows no next page" else None,
-        )  # fmt: skip
-
-    async def activity(self, request: agent_requests.GetActivity) -> Activity:
-        agent_id = self.agent(request)
-        self.chain(agent_id, "activity")
-        messages = sum(len(log) for scope, log in self.log.items() if scope.agent_id == agent_id)
-        day = Day(day="2026-01-01", messages=messages, chars=1)
-        days = [day] * (2 if self.defect == "counts a day twice" else 1) if messages else []
-        return Activity(agent_id=agent_id, days=days)
-
-    async def entries(self, request: agent_requests.GetEntries) -> EntryList:
-        agent_id = self.agent(request)
-        self.chain(agent_id, "entries")
-        known = {
-            _name(scope, seq): (scope, seq)
-            for scope, log in self.log.items()
-            for seq, _ in enumerate(log, 1)
-            if scope.agent_id == agent_id or self.defect == "names entries to anybody"
-        }
-        asked = sorted(self.pinned) if request.entry_ids is None else request.entry_ids
-        names = [name for name in asked if name in known]
-        return EntryList(
-            entries=[
-                MemoryEntry(id=name, agent_id=agent_id, session_id=known[name][0].session_id, text="x", ts=BEGINNING,
-                            score=0, found_by=[], span=Span(first_seq=known[name][1], last_seq=known[name][1]),
-                            tier="hot", pinned=name in self.pinned, origin="user")
-                for name in (sorted(names) if self.defect == "mixes up entries" else names)
-            ]
-        )  # fmt: skip
-
     async def audit(self, request: agent_requests.GetAudit) -> AuditReport:
         agent_id = self.agent(request)
         self.chain(agent_id, "audit", request.session_id)
@@ -743,7 +696,6 @@ class BrokenProvider:
             ("records no turns", "prepareTurn"),
             ("records no unlinking", "unlink"),
             ("records no forgetting", "forget"),
-            ("records no glance", "activity"),
         ):
             return
         chain = self.chains.setdefault("all" if self.defect == "keeps one chain for all" else agent_id, [])

@@ -309,16 +309,6 @@ async def test_sessions_come_newest_first(store: Store) -> None:
 # ── counts and capture ──
 
 
-async def test_the_days_on_which_something_was_said(store: Store) -> None:
-    other = Scope(agent_id="main", session_id="other")
-    await add(store, entry("one"), entry("four", ts=NOON + timedelta(hours=13)))
-    await add(store, entry("two"), entry("old", ts=NOON - timedelta(days=400)), scope=other)
-    await add(store, entry("not mine"), scope=Scope(agent_id="somebody", session_id="chat"))
-    days = await store.activity("main", since=NOON.date() - timedelta(days=30))
-    assert [(day.day, day.messages, day.chars) for day in days] == [("2026-11-15", 2, 6), ("2026-11-16", 1, 4)]
-    assert await store.activity("nobody", since=NOON.date()) == []
-
-
 async def test_counts(store: Store) -> None:
     await add(store, entry("12345", noise="short", redactions={"jwt": 2}), entry("1234567", id="1"))
     await add(store, entry("1234567", id="1"))

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from offbook.log.store import Store
 from offbook.model.errors import StoreError
-from offbook.model.summary import TurnPart
-from offbook.model.turn import TurnMemory
+from offbook.model.turn import TurnMemory, TurnPart
 from offbook.model.types import Scope
 from tests.contract.test_store import CHAT, NOON
 from tests.contract.test_store_compression import THEIRS, WORK, no_faults, talk, verbs

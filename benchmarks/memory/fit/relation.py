@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.memory.fit.examples import RELATIONS, REPLACES, Example, Examples, load_examples, strangers
 from benchmarks.memory.fit.network import Training, Weights, auc, hidden, length_of, mean, trained, values_of
-from offbook.models.bert import read_weights
+from offbook.models.bert_weights import read_weights
 
 START, END = 101, 102
 """The pieces around a text."""

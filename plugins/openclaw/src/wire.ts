@@ -37,9 +37,6 @@ export type Verb =
   | "hooks/session-end"
   | "log"
   | "missing"
-  | "sessions"
-  | "activity"
-  | "entries"
   | "status"
   | "audit";
 
@@ -81,9 +78,6 @@ export interface Requests {
   "hooks/session-end": SessionEnd;
   log: GetLog;
   missing: GetMissing;
-  sessions: GetSessions;
-  activity: GetActivity;
-  entries: GetEntries;
   status: GetStatus;
   audit: GetAudit;
 }
@@ -126,9 +120,6 @@ export interface Answers {
   "hooks/session-end": Done;
   log: LogPage;
   missing: Missing;
-  sessions: SessionPage;
-  activity: Activity;
-  entries: EntryList;
   status: Status;
   audit: AuditReport;
 }
@@ -371,8 +362,6 @@ export interface Summaries {
   before?: string | null;
   /** Default: 20. */
   limit?: number;
-  /** Only these. */
-  ids?: string[] | null;
 }
 
 export interface SummaryPage {
@@ -399,7 +388,6 @@ export interface SummaryView {
   madeAt: string;
   lost: number;
   losses: Loss[];
-  kept?: Loss[];
   parent?: string | null;
 }
 
@@ -461,8 +449,6 @@ export interface GetReplay {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
   at: string;
-  /** Of the messages that came since the last swap, only the newest. */
-  newest?: number | null;
 }
 
 /**
@@ -483,20 +469,6 @@ export interface Replay {
   isExact: boolean;
   why: ReplayEvent[];
   turnMemory?: string;
-  turnParts?: TurnPart[];
-  parts?: Part[];
-  /** Default: 0. */
-  handedMessages?: number;
-  /** Default: 0. */
-  leftOut?: number;
-  /** Default: 0. */
-  usedTokens?: number;
-  /** Default: 0. */
-  contextWindow?: number;
-  /** Default: 0. */
-  tokensAfter?: number;
-  /** Default: {"verbatim": [], "summaries": [], "dropped": [], "droppedCount": 0, "state": []}. */
-  ledger?: Ledger;
 }
 
 /** Why a context was what it was. */
@@ -505,16 +477,6 @@ export interface ReplayEvent {
   verb: string;
   actor: string;
   details: Record<string, unknown>;
-}
-
-/** One part of a section of a turn: how many things it tells of, what it takes, and why it is there. */
-export interface TurnPart {
-  section: "memory" | "recall";
-  kind: "anchors" | "handover" | "lessons" | "newest" | "pinned" | "recalled" | "session" | "summaries" | "topics" | "working state";
-  tokens: number;
-  items: number;
-  why: string;
-  text: string;
 }
 
 /** The next summary for the host's own model to write, or none; waits up to `waitMs` for one. */
@@ -599,8 +561,6 @@ export interface Recall {
   includeSuperseded?: boolean;
   /** Say why each was found, and what was left out. Default: false. */
   explain?: boolean;
-  /** Only look: no retrieval is counted. Default: false. */
-  preview?: boolean;
 }
 
 /** What `recall` answers, best first. `degraded` names what was unavailable, and why. */
@@ -714,6 +674,16 @@ export interface TurnTokens {
   memory: number;
   recall: number;
   budget: number;
+}
+
+/** One part of a section: how many things it tells of, what it takes, and why it is there. */
+export interface TurnPart {
+  section: "memory" | "recall";
+  kind: "anchors" | "handover" | "lessons" | "newest" | "pinned" | "recalled" | "session" | "summaries" | "topics" | "working state";
+  tokens: number;
+  items: number;
+  why: string;
+  text: string;
 }
 
 /** Memories to add to the result of the host's own memory search if that is sparse. Ask before the search runs. */
@@ -837,7 +807,6 @@ export interface GetConfig {
 export interface SettingsView {
   agentId: string;
   settings: Record<string, unknown>;
-  origins?: Record<string, string>;
 }
 
 /**
@@ -1439,83 +1408,6 @@ export interface Missing {
   missing: string[];
 }
 
-/**
- * The agent's sessions, the one last written to first, and how full the context of each is. To continue, pass
- * `next` as `after`.
- */
-export interface GetSessions {
-  /** The owner, at most 128 bytes; left out, taken from the session key. */
-  agentId?: string | null;
-  /** How many to leave out. Default: 0. */
-  after?: number;
-  /** Most sessions. Default: 50. */
-  limit?: number;
-}
-
-export interface SessionPage {
-  sessions: SessionView[];
-  total: number;
-  next?: number | null;
-}
-
-/** A session, and about what its context takes now: what was handed over last, and all that came since. */
-export interface SessionView {
-  sessionId: string;
-  agentId: string;
-  lastSeq: number;
-  chars: number;
-  generation: number;
-  startedAt: string;
-  lastAt: string;
-  endedAt?: string | null;
-  endReason?: string | null;
-  parentSessionId?: string | null;
-  /** Default: 0. */
-  contextTokens?: number;
-  /** Default: 0. */
-  contextWindow?: number;
-  /** Default: 0. */
-  swapAtTokens?: number;
-}
-
-/** How much was said on each day, and what models were used for it. */
-export interface GetActivity {
-  /** The owner, at most 128 bytes; left out, taken from the session key. */
-  agentId?: string | null;
-  /** How many days back, today included. Default: 366. */
-  days?: number;
-}
-
-export interface Activity {
-  agentId: string;
-  days: Day[];
-}
-
-/** What was said on one day (UTC), and what models were used for it. */
-export interface Day {
-  day: string;
-  messages: number;
-  chars: number;
-  /** Default: 0. */
-  modelCalls?: number;
-  /** Default: {"inputTokens": 0, "cachedTokens": 0, "outputTokens": 0, "dollars": 0.0}. */
-  usage?: Usage;
-}
-
-/** The memory entries of these ids; without `entryIds`, those that are pinned, the one pinned last first. */
-export interface GetEntries {
-  /** The owner, at most 128 bytes; left out, taken from the session key. */
-  agentId?: string | null;
-  /** Ids that `recall` gave. */
-  entryIds?: string[] | null;
-  /** Most entries. Default: 100. */
-  limit?: number;
-}
-
-export interface EntryList {
-  entries: MemoryEntry[];
-}
-
 /** Counts, tiers, backlog, costs and capture reconciliation of one agent. */
 export interface GetStatus {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -1634,10 +1526,7 @@ export interface TierHours {
   most: number;
 }
 
-/**
- * The newest audit events, after `since` (a time, or the sequence number of an event), `before` an event, of these
- * `verbs`.
- */
+/** The newest audit events, after `since` (a time, or the sequence number of an event). */
 export interface GetAudit {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -1646,10 +1535,6 @@ export interface GetAudit {
   since?: string | number | null;
   /** Default: 100. */
   limit?: number;
-  /** Only events before the one of this number. */
-  before?: number | null;
-  /** Only events of these. */
-  verbs?: string[] | null;
 }
 
 /** `verified`: the end of the chain is unbroken and ends in `head`. */

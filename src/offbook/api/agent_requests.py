@@ -80,7 +80,6 @@ class Summaries(OfAgent, frozen=True):
     session_id: SessionId | None = None
     before: SummaryId | None = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
-    ids: Annotated[list[SummaryId], Meta(min_length=1, max_length=100, description="Only these.")] | None = None
 
 
 class Compress(OfAgent, frozen=True):
@@ -283,35 +282,9 @@ class GetStatus(OfAgent, frozen=True):
     """Counts, tiers, backlog, costs and capture reconciliation of one agent."""
 
 
-class GetSessions(OfAgent, frozen=True):
-    """The agent's sessions, the one last written to first, and how full the context of each is. To continue, pass
-    `next` as `after`."""
-
-    after: Annotated[int, Meta(ge=0, le=1_000_000, description="How many to leave out.")] = 0
-    limit: Annotated[int, Meta(ge=1, le=200, description="Most sessions.")] = 50
-
-
-class GetActivity(OfAgent, frozen=True):
-    """How much was said on each day, and what models were used for it."""
-
-    days: Annotated[int, Meta(ge=1, le=3_660, description="How many days back, today included.")] = 366
-
-
-class GetEntries(OfAgent, frozen=True):
-    """The memory entries of these ids; without `entryIds`, those that are pinned, the one pinned last first."""
-
-    entry_ids: (
-        Annotated[list[EntryId], Meta(min_length=1, max_length=100, description="Ids that `recall` gave.")] | None
-    ) = None
-    limit: Annotated[int, Meta(ge=1, le=100, description="Most entries.")] = 100
-
-
 class GetAudit(OfAgent, frozen=True):
-    """The newest audit events, after `since` (a time, or the sequence number of an event), `before` an event, of these
-    `verbs`."""
+    """The newest audit events, after `since` (a time, or the sequence number of an event)."""
 
     session_id: SessionId | None = None
     since: Moment | Count | None = None
     limit: Limit = 100
-    before: Annotated[Positive | None, described("Only events before the one of this number.")] = None
-    verbs: Annotated[list[Name], Meta(min_length=1, max_length=100, description="Only events of these.")] | None = None

@@ -31,7 +31,6 @@ from offbook.model.types import Scope
 from offbook.models.embedder import NO_MODEL
 from offbook.models.relation import RelationModel
 from offbook.models.summarizers.host import HostSummarizer
-from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections import tiers
 from offbook.projections.base import Batch, Finding, Progress, Projection
 from offbook.projections.contexts import ContextProjection
@@ -85,21 +84,18 @@ class Background:
         frame_key: bytes,
         tasks: Sequence[Job] = (),
         folder: Path | None = None,
-        worker: Worker = IN_PROCESS,
     ) -> None:
-        """`tasks`: those of maintenance that are done from outside. `folder`: the data folder. `worker`: who reads and
-        embeds."""
+        """`tasks`: those of maintenance that are done from outside. `folder`: the data folder."""
         folder = folder or indexes.parent
         self._store = store
         self._settings = settings
-        self._worker = worker
         self.judge: Judge = _nobody_judges
         """Ends in the verb: a lesson that was edited by hand in the wiki is news."""
         self.import_pause = ImportPause(store)
         self.runner = Runner(store, settings.maintenance.interval, import_pause=self.import_pause)
 
         # ── search ──
-        self.embedders = Embedders(settings.embedding, models, self._worker)
+        self.embedders = Embedders(settings.embedding, models)
         self._relations = RelationModel(models, is_wanted=settings.embedding.model != NO_MODEL)
         self.indexes = Indexes(
             store, blobs, indexes, silence=lambda agent_id: settings.for_agent(agent_id).session.interrupted_gap
@@ -109,7 +105,7 @@ class Background:
         self.search_index = SearchIndex(store, self.indexes, unembedded=self._embeddings.unembedded)
 
         # ── contexts ──
-        pending_messages = PendingMessages(store, blobs, settings, self._worker)
+        pending_messages = PendingMessages(store, blobs, settings)
         pending_messages.when_behind = self.runner.notify
         self.reader = SessionReader(store, blobs, settings, pending_messages, frame_key)
         self.contexts = ContextCache(store, self.reader)
@@ -121,7 +117,7 @@ class Background:
         self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
         self._writer = Writer(store, settings, models=models, host=self.host)
         self._summary_files = SummaryFiles(store, settings, summaries)
-        drafting = SummaryDrafter(store, settings, pending_messages, self._writer, self._summary_files, self._worker)
+        drafting = SummaryDrafter(store, settings, pending_messages, self._writer, self._summary_files)
         self._summaries = Summaries(store, settings, pending_messages, self._writer, drafting)
 
         self._wiki = Wiki(store, blobs, settings, folder / "wiki", folder / "wiki-state", self._judged)
@@ -150,13 +146,13 @@ class Background:
         """Every projection, in the order in which they follow each other."""
         store, settings = self._store, self._settings
         index, embeddings, summaries = self.search_index, self._embeddings, self._summaries
-        session_state = SessionState(store, settings, self._worker)
+        session_state = SessionState(store, settings)
         contexts = ContextProjection(store, self.reader, self.contexts, self.slots)
         offload = tiers.TierOffload(store, self.indexes, settings)
-        links = Links(store, self.indexes, self.embedders, self._relations, self._worker)
+        links = Links(store, self.indexes, self.embedders, self._relations)
         # What means the same is known by its vectors; where there are to be none, what is in the index is compared.
         compared_after = "index" if settings.embedding.model == NO_MODEL else "embeddings"
-        lessons = LessonProjection(store, settings, self._worker)
+        lessons = LessonProjection(store, settings)
         # Follows the log or another of them, never while something of the agent's is forgotten or imported.
         follower = partial(Job, is_task=False, is_apart=True, retry_seconds=RETRY_SECONDS, patience_seconds=None)
         return [
@@ -261,7 +257,6 @@ class Background:
         await self.runner.close()
         await self.forgetting.close()
         await self._writer.close()
-        await self._worker.close()
         await self.embedders.close()  # first: who waits for an endpoint's answer would wait for minutes
         await self._embeddings.close()
         await self.indexes.close()

@@ -11,7 +11,7 @@ import socket
 import ssl
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,8 +23,6 @@ from offbook.api.listener import BodyBudget, Listener
 from offbook.api.memory import Memory
 from offbook.api.metrics import Metrics
 from offbook.api.refusals import RefusalLog
-from offbook.api.web.sign_in import SignIn
-from offbook.api.web.surface import WebSurface
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import SettingsError, StoreReadOnly
 from offbook.model.home import Home, TokenBook
@@ -32,7 +30,6 @@ from offbook.model.origins import LOOPBACK_NAMES, is_loopback
 from offbook.model.settings import Settings
 from offbook.model.types import Value
 from offbook.model.version import VERSION
-from offbook.models.worker import IN_PROCESS, OwnProcess
 from offbook.projections.base import Batch, Progress
 from offbook.projections.lanes import Job
 
@@ -53,22 +50,14 @@ class Address(Value, frozen=True):
     home: str
 
 
-async def serve(
-    home: Home,
-    settings: Settings,
-    *,
-    origins: Mapping[str, str] | None = None,
-    on_ready: Callable[[Address], None] = lambda address: None,
-) -> None:
-    """Run until SIGTERM or SIGINT. `origins`: who gave each setting that is not a default."""
+async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address], None] = lambda address: None) -> None:
+    """Run until SIGTERM or SIGINT."""
     check_binding(settings)
     _leave_room_for_answers()
     home.check_socket_path()
-    worker = OwnProcess() if settings.maintenance.own_process else IN_PROCESS
-    parts = open_parts(home, settings, tasks=[_backups(home, settings)], origins=origins, worker=worker)
-    async with parts as (memory, store):
+    async with open_parts(home, settings, tasks=[_backups(home, settings)]) as (memory, store):
         home.owner_token()
-        listeners = _Listeners(home, settings, memory, store, SignIn(await store.installation_key()))
+        listeners = _Listeners(home, settings, memory, store)
         stop = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
@@ -118,7 +107,7 @@ def check_binding(settings: Settings) -> None:
 
 
 class _Listeners:
-    def __init__(self, home: Home, settings: Settings, memory: Memory, store: SqliteStore, sign_in: SignIn) -> None:
+    def __init__(self, home: Home, settings: Settings, memory: Memory, store: SqliteStore) -> None:
         self._home = home
         self._settings = settings
         self._memory = memory
@@ -130,7 +119,6 @@ class _Listeners:
             failures=lambda: runner.failures,
         )
         self._tokens = TokenBook(home)
-        self._web = WebSurface(memory, self._tokens.callers, sign_in)
         self._refusals = RefusalLog()
         self._bodies = BodyBudget(settings.server.max_buffered_bytes)
         self._listeners: list[Listener] = []
@@ -145,7 +133,6 @@ class _Listeners:
             host, port = tcp.getsockname()[:2]
             scheme = "https" if self._settings.server.tls_cert else "http"
             url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
-            self._web.url = url
         return Address(socket=str(self._home.socket), url=url, home=str(self._home.folder))
 
     async def close(self) -> None:
@@ -162,7 +149,6 @@ class _Listeners:
             is_socket=is_socket,
             allowed_hosts=self._allowed_hosts(),
             refusals=self._refusals,
-            web=self._web,
         )
         listener = Listener(
             surface,

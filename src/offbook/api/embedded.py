@@ -20,8 +20,7 @@ from offbook.log.sqlite.head import refuse_lost_log
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import StoreError
 from offbook.model.home import Home, Lock, home_folder, home_may_be_shared
-from offbook.model.settings import LoadedSettings, Settings, load
-from offbook.models.worker import IN_PROCESS, Worker
+from offbook.model.settings import Settings, load
 from offbook.projections.lanes import Job
 from offbook.transfer.backup.forgetting import Backups
 
@@ -32,25 +31,18 @@ async def open_memory(
     *,
     settings: Settings | None = None,
     environ: Mapping[str, str] = os.environ,
-    worker: Worker = IN_PROCESS,
 ) -> AsyncIterator[Memory]:
-    """Owns the data folder until the block ends; where a daemon owns it already, use a client instead. `worker`: who
-    reads and embeds, threads of this process or a process of its own (`OwnProcess()`)."""
+    """Owns the data folder until the block ends; where a daemon owns it already, use a client instead."""
     folder = Path(home) if home is not None else home_folder(environ)
     place = Home(folder, may_be_shared=home_may_be_shared(environ))
-    loaded = load(place.folder, environ=environ) if settings is None else LoadedSettings(settings=settings)
-    async with open_parts(place, loaded.settings, origins=loaded.origins, worker=worker) as (memory, _):
+    chosen = settings or load(place.folder, environ=environ).settings
+    async with open_parts(place, chosen) as (memory, _):
         yield memory
 
 
 @asynccontextmanager
 async def open_parts(
-    home: Home,
-    settings: Settings,
-    *,
-    tasks: Sequence[Job] = (),
-    origins: Mapping[str, str] | None = None,
-    worker: Worker = IN_PROCESS,
+    home: Home, settings: Settings, *, tasks: Sequence[Job] = ()
 ) -> AsyncIterator[tuple[Memory, SqliteStore]]:
     """Memory and the store beneath it: lock taken, file opened and migrated; all let go at the end. `tasks` of
     maintenance are those that need more than a memory."""
@@ -76,7 +68,6 @@ async def open_parts(
                 frame_key=frame_key,
                 tasks=tasks,
                 folder=home.folder,
-                worker=worker,
             )
             background.forgetting.copies += [
                 Outboxes(home, store, default_agent=settings.default_agent),
@@ -84,7 +75,7 @@ async def open_parts(
             ]
             background.start()
             try:
-                memory = Memory(store, blobs, settings, frame_key=frame_key, background=background, origins=origins)
+                memory = Memory(store, blobs, settings, frame_key=frame_key, background=background)
                 yield memory, store
             finally:
                 await background.close()

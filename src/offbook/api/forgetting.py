@@ -9,8 +9,8 @@ import msgspec
 from offbook.api.recall_service import place_of_entry
 from offbook.forget.forgetting import Forgetting
 from offbook.forget.receipts import in_a_line
+from offbook.ingest.redaction import redact_text
 from offbook.ingest.scope import checked_session, checked_text
-from offbook.ingest.secret_scan import redact_text
 from offbook.log.erasure import SHORTEST_MATCHING_CHARS, folded
 from offbook.log.store import Store
 from offbook.model.errors import NotFound, WrongShape

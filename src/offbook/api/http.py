@@ -22,8 +22,6 @@ from offbook.api.metrics import CONTENT_TYPE, Metrics
 from offbook.api.openapi import openapi_document
 from offbook.api.refusals import RefusalLog
 from offbook.api.verbs import VERBS, Verb
-from offbook.api.web.sign_in import SignIn
-from offbook.api.web.surface import WebSurface
 from offbook.ingest.fair_threads import LARGE_BYTES, FairThreads
 from offbook.model import origins
 from offbook.model.errors import Forbidden, OffbookError, UnknownVerb, WrongMethod
@@ -51,7 +49,6 @@ class HttpSurface:
         is_socket: bool,
         allowed_hosts: frozenset[str] | None,
         refusals: RefusalLog | None = None,
-        web: WebSurface | None = None,
     ) -> None:
         self._memory = memory
         self._metrics = metrics
@@ -59,7 +56,6 @@ class HttpSurface:
         self._is_socket = is_socket
         self._allowed_hosts = allowed_hosts
         self._refusals = refusals or RefusalLog()
-        self._web = web or WebSurface(memory, callers, SignIn(b""))
         self._threads = FairThreads("offbook-decode")
 
     async def __call__(self, request: Request) -> Answer:
@@ -85,9 +81,6 @@ class HttpSurface:
         self._metrics.refused(error.status)
 
     async def _answer(self, request: Request, verb: str) -> Answer:
-        if self._web.is_meant(request):
-            self._check_origin(request)
-            return await self._web.answer(request, self.admit)
         call = Call(self.admit(request), request)
         method, path = request.method, request.path
         if path == "/metrics" and method == "GET":
@@ -126,19 +119,10 @@ class HttpSurface:
 
     def admit(self, request: Request) -> Caller:
         """Who asks, from the head alone."""
-        self._check_origin(request)
-        return guard.identify(
-            request.header(b"authorization"),
-            self._callers,
-            is_socket=self._is_socket,
-            session_of=self._web.sign_in.session_of,
-        )
-
-    def _check_origin(self, request: Request) -> None:
-        host = request.header(b"host")
         if not self._is_socket:
-            origins.check_host(host, self._allowed_hosts)
-        origins.check_origin(request.header(b"origin"), self._allowed_hosts, host)
+            origins.check_host(request.header(b"host"), self._allowed_hosts)
+        origins.check_origin(request.header(b"origin"), self._allowed_hosts)
+        return guard.identify(request.header(b"authorization"), self._callers, is_socket=self._is_socket)
 
     # ── the verbs ──
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from offbook.api.wire import encode_answer
@@ -31,8 +31,6 @@ class Answer(NamedTuple):
     content_type: bytes = JSON
     extra_headers: bytes = b""
     """Whole header lines, each with its line end."""
-    pieces: AsyncGenerator[bytes, None] | None = None
-    """What comes after the body, as it comes; the connection ends with it."""
 
 
 def problem_answer(error: OffbookError, extra_headers: bytes = b"") -> Answer:

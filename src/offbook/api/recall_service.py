@@ -13,8 +13,8 @@ import msgspec
 from offbook.api.background import Background
 from offbook.context.intent import RetrievalBudget
 from offbook.ingest.entries import in_utc
+from offbook.ingest.redaction import redact_text
 from offbook.ingest.scope import checked_session, checked_text
-from offbook.ingest.secret_scan import redact_text
 from offbook.log.store import ANY_SEQ, CROSS, Store
 from offbook.model.content import own_text, render, without_stand_ins
 from offbook.model.errors import WrongShape
@@ -76,13 +76,11 @@ class RecallService:
         at: datetime | None = None,
         include_superseded: bool = False,
         explain: bool = False,
-        preview: bool = False,
         by: Caller = EMBEDDED,
     ) -> Recollection:
         """What was said that answers the query, best first, from this session, this agent, or all that may be read.
 
-        `at`: as it was known then. What was corrected since gives way to the correction, and says so. With `preview` no
-        retrieval is counted.
+        `at`: as it was known then. What was corrected since gives way to the correction, and says so.
         """
         if not query.strip():
             raise WrongShape("`query` is empty: say what is to be recalled")
@@ -113,19 +111,15 @@ class RecallService:
         }
         if at is not None:
             details["at"] = at.isoformat()
-        if preview:
-            details["preview"] = True
         for agent_id, places in shown.items():
             if agent_id != scope.agent_id and places:
                 # Whose memory was read can see by whom.
                 seen = {"by": scope.agent_id, "entries": [entry_id(place) for place in places]}
                 await self._store.recalled(
-                    agent_id,
-                    [] if preview else places,
-                    AuditDraft(verb="recall", actor=by.name, details={"scope": "all", **seen}),
+                    agent_id, places, AuditDraft(verb="recall", actor=by.name, details={"scope": "all", **seen})
                 )
         event = AuditDraft(verb="recall", actor=by.name, session_id=scope.session_id, details=details)
-        await self._store.recalled(scope.agent_id, [] if preview else shown.get(scope.agent_id, []), event)
+        await self._store.recalled(scope.agent_id, shown.get(scope.agent_id, []), event)
         notes = closed
         if reach == "session" and not found.entries:
             notes = ["scope: nothing in this session; `scope: agent` searches the agent's other sessions too"]

@@ -112,7 +112,6 @@ class GetReplay(OfSession, frozen=True, kw_only=True):
     """What the agent's context held at a given time, and why."""
 
     at: Moment
-    newest: Annotated[Limit | None, described("Of the messages that came since the last swap, only the newest.")] = None
 
 
 # ── recall and turns ──
@@ -135,7 +134,6 @@ class Recall(OfSession, frozen=True, kw_only=True):
     at: Annotated[Moment | None, described("Answer as it was known then: an ISO 8601 time with its zone.")] = None
     include_superseded: Annotated[bool, described("Also what was corrected since.")] = False
     explain: Annotated[bool, described("Say why each was found, and what was left out.")] = False
-    preview: Annotated[bool, described("Only look: no retrieval is counted.")] = False
 
 
 class PrepareTurn(OfSession, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from offbook.cli.output import counted, left_out, print_json, printable, progres
 
 if TYPE_CHECKING:
     from offbook.cli.output import Advance
-    from offbook.client.blocking import Client
+    from offbook.client.clients import Client
     from offbook.transfer.provider_export import Written
 
 TIMEOUT_SECONDS = 60.0
@@ -73,7 +73,7 @@ large parts of messages could not be read back.
 @pass_invocation
 def export_command(invocation: Invocation, folder: Path | None, agents: Sequence[str], form: str) -> None:
     """Write everything to a folder, as files that anybody can read."""
-    from offbook.transfer.agent_folders import check_is_free, whole_folder
+    from offbook.transfer.whole_folder import check_is_free, whole_folder
 
     target = (folder or Path(f"offbook-export-{date.today().isoformat()}")).absolute()
     check_is_free(target)

@@ -25,7 +25,7 @@ from offbook.cli.receipts import (
 )
 
 if TYPE_CHECKING:
-    from offbook.client.blocking import Client
+    from offbook.client.clients import Client
     from offbook.model.receipt import ForgetReceipt
 
 TIMEOUT_SECONDS = 600.0

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from offbook.client.history.conversations import Conversation, ImportReport
     from offbook.client.history.formats import Owner
-    from offbook.openclaw.catalogue import Catalogue, Session
+    from offbook.openclaw.history.catalogue import Catalogue, Session
     from offbook.transfer.record_files import Source
     from offbook.transfer.record_import import RecordsReport
 
@@ -77,8 +77,8 @@ def import_openclaw_command(
     dry_run: bool,
 ) -> None:
     """Store every message of every OpenClaw transcript, each once."""
-    from offbook.openclaw.catalogue import conversation_of
-    from offbook.openclaw.places import folder_with_agents
+    from offbook.openclaw.history.catalogue import conversation_of
+    from offbook.openclaw.history.places import folder_with_agents
 
     folder = folder_with_agents(state, os.environ)
     chosen = agents or ([invocation.agent_given] if invocation.agent_given else [])
@@ -99,8 +99,8 @@ def import_openclaw_command(
 def _openclaw_sessions(
     stack: ExitStack, folder: Path, chosen: Sequence[str], keys: Sequence[str]
 ) -> tuple[list[Catalogue], list[Session]]:
-    from offbook.openclaw.catalogue import Catalogue
-    from offbook.openclaw.places import agents
+    from offbook.openclaw.history.catalogue import Catalogue
+    from offbook.openclaw.history.places import agents
 
     there = agents(folder)
     unknown = sorted(set(chosen) - {agent.agent_id for agent in there})
@@ -130,7 +130,8 @@ def _openclaw_report(folder: Path, catalogues: Sequence[Catalogue], dry_run: boo
         for each in catalogues
     ]
     for damage in (damage for catalogue in catalogues for damage in catalogue.damages):
-        report.cannot_read(damage.where, damage.reason)
+        report.unreadable += 1
+        report.problem(damage.where, damage.reason)
     return report
 
 

@@ -73,12 +73,11 @@ def serve_command(
         "log.format": log_format,
     }
     given = {name: value for name, value in flags.items() if value is not None}
-    loaded = load(home.folder, environ=invocation.environ, flags=given | _assigned(assignments))
-    settings = loaded.settings
+    settings = load(home.folder, environ=invocation.environ, flags=given | _assigned(assignments)).settings
     if settings.server.port and settings.server.tls_cert and settings.server.tls_key:
         check_pair(Path(settings.server.tls_cert), Path(settings.server.tls_key))
     configure_logs(settings.log.level, settings.log.format)
-    run_loop(daemon.serve(home, settings, origins=loaded.origins, on_ready=_announce))
+    run_loop(daemon.serve(home, settings, on_ready=_announce))
 
 
 def _assigned(assignments: tuple[str, ...]) -> dict[str, str]:
@@ -134,7 +133,6 @@ def banner(address: Address, *, is_default_home: bool, program: str = "offbook")
         f'  {program} record chat "My cat is called Ada."',
         f"  {program} log chat --follow",
         f"  {program} recall what is my cat called",
-        *([f"  {program} ui                    all of it in the browser"] if address.url is not None else []),
         f"  curl --unix-socket {shlex.quote(address.socket)} http://localhost/v1/ping",
         "",
         "Ctrl-C stops it.",

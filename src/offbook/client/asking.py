@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from offbook.client.answers import content_of, value_of
 from offbook.client.recorder import encoded
-from offbook.client.transport import Answer, Transport, content_of, value_of
+from offbook.client.transport import Answer, Transport
 
 T = TypeVar("T")
 

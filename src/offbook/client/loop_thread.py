@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _inherited: list[asyncio.AbstractEventLoop] = []
@@ -80,28 +78,8 @@ class LoopThread:
 class OnLoop:
     """What stands for something that lives on the loop of a thread."""
 
-    def __init__(self, thread: LoopThread, inner: object) -> None:
+    def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
-        self._inner = inner
 
-
-def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[OnLoop, P], T]:
-    """The same method for callers that block: that of what lives on the loop, run there to its end."""
-
-    @wraps(method)
-    def run(self: OnLoop, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        coroutine: Coroutine[Any, Any, T] = getattr(self._inner, method.__name__)(*args, **kwargs)
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self._thread.run(coroutine)
-
-    return run
-
-
-def passed_on(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[OnLoop, P], T]:
-    """The same for a method that never waits."""
-
-    @wraps(method)
-    def call(self: OnLoop, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        answer: T = getattr(self._inner, method.__name__)(*args, **kwargs)
-        return answer
-
-    return call

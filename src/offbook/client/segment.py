@@ -210,7 +210,7 @@ def _new_file(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-# ── Where to read on in an outbox while lanes are held, so that what waits is not read again ──
+# ── Where to read on in an outbox while lanes are held, so that what waits for them is not rea ──
 
 
 class Mark(NamedTuple):

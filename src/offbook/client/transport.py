@@ -10,12 +10,12 @@ import asyncio
 import os
 import ssl
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Self, cast
 
 import msgspec
 
 from offbook.client.endpoint import Endpoint
-from offbook.model.errors import InvalidInput, OffbookError, ProviderRefused, ProviderUnavailable
+from offbook.model.errors import InvalidInput, OffbookError, ProviderUnavailable
 from offbook.model.http1 import AnswerParser
 
 CONNECTIONS_PER_TRANSPORT = 32
@@ -263,56 +263,3 @@ class Transport:
         if pool is None or pool.loop is not loop or pool.process_id != os.getpid():
             pool = self._pool = Pool(loop)
         return pool
-
-
-# ── What a provider's answer means ──
-# A value, a refusal, or nothing we can use.
-
-
-T = TypeVar("T")
-
-
-def content_of(answer: Answer) -> bytes:
-    """The body of a success. A problem document is raised as the refusal it is."""
-    if 200 <= answer.status < 300:
-        return answer.body
-    try:
-        document = msgspec.json.decode(answer.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        document = None
-    if isinstance(document, dict) and isinstance(document.get("title") or document.get("type"), str):
-        raise ProviderRefused({"status": answer.status, **document})
-    raise ProviderUnavailable(
-        f"the answer has status {answer.status} and no problem document: is this a memory provider?"
-    )
-
-
-def value_of(answer: Answer, kind: type[T]) -> T:
-    """The success as a value. Fields that a newer provider added are passed over."""
-    content = content_of(answer)
-    try:
-        return msgspec.json.decode(content, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
-    try:
-        return msgspec.convert(known_fields(msgspec.json.decode(content), kind), kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProviderUnavailable(f"the answer cannot be read ({error}): is this a memory provider?") from None
-
-
-def known_fields(value: Any, kind: Any) -> Any:
-    """`value` without the fields that `kind` does not have, at every depth."""
-    if isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        hints = get_type_hints(kind)
-        return {
-            field.encode_name: known_fields(value[field.encode_name], hints[field.name])
-            for field in msgspec.structs.fields(kind)
-            if field.encode_name in value
-        }
-    if isinstance(value, list) and get_origin(kind) is list:
-        return [known_fields(item, get_args(kind)[0]) for item in value]
-    if value is not None:
-        for choice in get_args(kind):
-            if isinstance(choice, type) and issubclass(choice, msgspec.Struct):
-                return known_fields(value, choice)
-    return value

@@ -23,8 +23,8 @@ from offbook.model.lesson import Lesson, LessonKind
 from offbook.model.sentences import sentences
 from offbook.model.settings import Settings
 from offbook.model.statement import ReadSentence, StatementKind
-from offbook.model.summary import PartKind, StateKind, Summary, SummaryDraft, TurnPart
-from offbook.model.turn import SessionState, TurnMemory
+from offbook.model.summary import StateKind, Summary, SummaryDraft
+from offbook.model.turn import PartKind, SessionState, TurnMemory, TurnPart
 from offbook.model.types import Message
 from offbook.models.sentence_kinds import read_sentences
 from offbook.models.tokens import estimate_tokens

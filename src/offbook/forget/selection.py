@@ -12,7 +12,7 @@ import msgspec
 
 from offbook.forget.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
 from offbook.forget.retention_rule import kept_from
-from offbook.ingest.secret_scan import redact_message
+from offbook.ingest.redaction import redact_message
 from offbook.log.erasure import Phrases, Window, WordRuns, texts_of, windows_of, without_common
 from offbook.log.reading import with_parts
 from offbook.log.store import Blobs, Store

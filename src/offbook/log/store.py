@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -22,7 +22,6 @@ from offbook.model.memory_entry import (
     Supersession,
     VectorRow,
 )
-from offbook.model.overview import Day
 from offbook.model.status import Capture, CaptureClaim, Counts
 from offbook.model.types import (
     AuditDraft,
@@ -144,10 +143,6 @@ class LogRows(Protocol):
         """Exact, and does not grow with history."""
 
     async def captures(self, agent_id: str) -> list[Capture]: ...
-
-    async def activity(self, agent_id: str, *, since: date) -> list[Day]:
-        """What the agent's log and its models did on each day (UTC, by when it was said) from `since` on, the oldest
-        first. Days without anything are left out. Grows with history."""
 
     # ── audit ──
 

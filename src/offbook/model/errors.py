@@ -18,7 +18,6 @@ OffbookError
 │   └── StoreOwned          500  another process owns it
 ├── SettingsError           500  a setting is unknown or ill-typed
 ├── ModelUnavailable        503  no model; what needs it is off
-├── WorkerUnavailable       503  the process that reads and embeds is gone; it is started again
 └── ProviderError           the client's side of all this
     ├── ProviderUnavailable  nobody answers
     └── ProviderRefused      an answer that is a problem document
@@ -180,14 +179,6 @@ class ModelUnavailable(OffbookError):
     def __init__(self, detail: str = "", *, retryable: bool = False) -> None:
         self.retryable = retryable
         super().__init__(detail)
-
-
-class WorkerUnavailable(OffbookError):
-    """The process that reads and embeds ended before it had answered; it is started again."""
-
-    status = 503
-    slug = "worker-unavailable"
-    retryable = True
 
 
 class ProviderError(OffbookError):

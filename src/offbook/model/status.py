@@ -168,11 +168,3 @@ class AuditReport(Value, frozen=True):
     events: list[AuditEvent]
     head: AuditHead
     verified: bool
-
-
-class Happened(Value, frozen=True):
-    """What came to the audit chain up to event `seq`, and what derived work is still to do."""
-
-    seq: int
-    events: list[AuditEvent]
-    backlog: int

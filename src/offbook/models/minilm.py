@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from offbook.model.errors import ModelUnavailable
 from offbook.models import weights
-from offbook.models.embedder import readable
+from offbook.models.openai_embeddings import readable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,7 +24,6 @@ from offbook.model.lesson import LESSONS_SESSION, Lesson
 from offbook.model.memory_entry import PlacedMessage, Supersession
 from offbook.model.types import AuditDraft, Caller, Scope
 from offbook.models import relation_gate
-from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
 from offbook.projections.lesson_corrections import retire_corrected
 from offbook.projections.link_pairs import Pair, Spoken, pairs_worth_judging, probability, spoken_in
@@ -72,14 +71,11 @@ class Links:
 
     name = "links"
 
-    def __init__(
-        self, store: Store, indexes: Indexes, embedders: Embedders, judge: Judge, worker: Worker = IN_PROCESS
-    ) -> None:
+    def __init__(self, store: Store, indexes: Indexes, embedders: Embedders, judge: Judge) -> None:
         self._store = store
         self._indexes = indexes
         self._embedders = embedders
         self._judge = judge
-        self._worker = worker
 
     async def advance(self, batch: Batch) -> Progress:
         agent_id = batch.agent_id
@@ -124,7 +120,7 @@ class Links:
 
     async def _link(self, agent_id: str, messages: Sequence[PlacedMessage]) -> int | None:
         """How many links there are more; None where the index has not come that far."""
-        spoken = {one.place: one for one in await self._worker.run(spoken_in, messages)}
+        spoken = {one.place: one for one in await asyncio.to_thread(spoken_in, messages)}
         stating = [one for one in spoken.values() if one.role == "user" and one.read.statements]
         if not stating:
             return 0
@@ -134,13 +130,13 @@ class Links:
             near = await asyncio.to_thread(_near, index, self._embedders.fingerprint, stating)
         unknown = sorted({place for places in near.values() for place in places if place not in spoken})
         others = await readable(self._store, agent_id, unknown)
-        known = spoken | {one.place: one for one in await self._worker.run(spoken_in, others)}
+        known = spoken | {one.place: one for one in await asyncio.to_thread(spoken_in, others)}
         by_place = {one.place: one for one in messages}
         count = 0
         for one in stating:
             place = one.place
             candidates = [(known[other], gate) for other, gate in near[place].items() if other in known]
-            links = await self._worker.run(_replaced, self._judge, one, candidates) if candidates else []
+            links = await asyncio.to_thread(self._replaced, pairs_worth_judging(one, candidates))
             links += await self._answers(agent_id, links)
             if links:
                 placed = by_place[place]
@@ -165,22 +161,22 @@ class Links:
                     found.append(msgspec.structs.replace(link, old_place=answer.place))
         return found
 
+    # ── in a thread ──
 
-def _replaced(judge: Judge, one: Spoken, others: Sequence[tuple[Spoken, float | None]]) -> list[Supersession]:
-    """The links of one message with what is near it: the later replaces the earlier."""
-    pairs = pairs_worth_judging(one, others)
-    try:
-        scores = judge.replaces([(pair.first, pair.second) for pair in pairs]) if pairs else []
-    except ModelUnavailable:
-        scores = [0.0] * len(pairs)  # what is said again with another value is told by its form
-    found: list[Supersession] = []
-    for pair, score in zip(pairs, scores, strict=True):
-        how_likely = probability(pair, score)
-        if how_likely >= (LONG_REPLACES if _is_long(pair) else MAY_REPLACE):
-            old, new = pair.earlier, pair.later
-            kind = SINCE if how_likely < REPLACES else PARTLY if old.read.stated > 1 else CORRECTION
-            found.append(Supersession(old_place=old.place, new_place=new.place, kind=kind, at=new.said_at))
-    return found
+    def _replaced(self, pairs: Sequence[Pair]) -> list[Supersession]:
+        """The links of one message: the later replaces the earlier."""
+        try:
+            scores = self._judge.replaces([(pair.first, pair.second) for pair in pairs]) if pairs else []
+        except ModelUnavailable:
+            scores = [0.0] * len(pairs)  # what is said again with another value is told by its form
+        found: list[Supersession] = []
+        for pair, score in zip(pairs, scores, strict=True):
+            how_likely = probability(pair, score)
+            if how_likely >= (LONG_REPLACES if _is_long(pair) else MAY_REPLACE):
+                old, new = pair.earlier, pair.later
+                kind = SINCE if how_likely < REPLACES else PARTLY if old.read.stated > 1 else CORRECTION
+                found.append(Supersession(old_place=old.place, new_place=new.place, kind=kind, at=new.said_at))
+        return found
 
 
 def _is_long(pair: Pair) -> bool:

@@ -252,7 +252,7 @@ def _part(folder: Path, name: str) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
-# ── Records of an export on their way to a provider: as many at a time as a request may hold ──
+# ── Records of an export on their way to a provider: as many at a time as a request may hold,  ──
 
 
 class Batch(NamedTuple):

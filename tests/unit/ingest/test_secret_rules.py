@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from offbook.ingest import named_secrets
+from offbook.ingest.redaction import redact_text
 from offbook.ingest.secret_rules import Rule, rules
-from offbook.ingest.secret_scan import redact_text
 from tests.unit.ingest.secret_cases import MUST_GO, MUST_STAY, R20
 
 TOKENS = [rule for of_head in rules().tokens.values() for rule in of_head]

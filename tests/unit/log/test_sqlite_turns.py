@@ -20,8 +20,7 @@ from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
 from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.home import Home
-from offbook.model.summary import TurnPart
-from offbook.model.turn import TurnMemory
+from offbook.model.turn import TurnMemory, TurnPart
 from offbook.model.types import Scope
 from offbook.transfer.backup import restore, write_backup
 from tests.unit.log import test_sqlite_compression as of_compression

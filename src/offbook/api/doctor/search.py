@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import msgspec
 
 from offbook.api.doctor.finding import Finding
+from offbook.client.answers import value_of
 from offbook.client.endpoint import Endpoint
-from offbook.client.transport import Transport, value_of
+from offbook.client.transport import Transport
 from offbook.model.errors import ProviderError
 from offbook.model.home import Home
 from offbook.model.settings import Settings

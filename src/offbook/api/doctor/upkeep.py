@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from offbook.api.doctor.finding import Finding
+from offbook.client.answers import value_of
 from offbook.client.endpoint import Endpoint
-from offbook.client.transport import Transport, value_of
+from offbook.client.transport import Transport
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import ProviderError, StoreError
 from offbook.model.home import Home

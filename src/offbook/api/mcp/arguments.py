@@ -61,7 +61,6 @@ def taken(request: type[Request], *left_out: str, **otherwise: tuple[Any, Any]) 
 Recall = taken(
     session_requests.Recall,
     "explain",
-    "preview",
     session_id=(
         Annotated[SessionId | None, described("The session that asks; the one searched with scope session.")],
         None,

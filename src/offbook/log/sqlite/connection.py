@@ -95,18 +95,9 @@ def _prepare_writer(connection: apsw.Connection) -> None:
     migrate(connection)
 
 
-class Reader(apsw.Connection):
-    """A connection that only reads."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.agents: dict[str, int] = {}
-        """The numbers of agents that were asked for. They never change."""
-
-
-def open_reader(path: Path) -> Reader:
-    """Also beside a daemon of another process."""
-    connection = Reader(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+def open_reader(path: Path) -> apsw.Connection:
+    """A connection that only reads; also beside a daemon of another process."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     connection.execute("PRAGMA query_only = ON")
     connection.execute("PRAGMA cache_size = -16000")

@@ -116,9 +116,6 @@ class SqliteDerivedStore(SqliteFile):
     async def lesson(self, agent_id: str, lesson_id: str) -> Lesson | None:
         return await self._read(lesson_reads.lesson, agent_id, lesson_id)
 
-    async def standing_lessons(self, agent_id: str, ids: Sequence[str]) -> set[str]:
-        return await self._read(lesson_reads.standing_lessons, agent_id, ids)
-
     async def lesson_places(self, agent_id: str, lesson_id: str) -> list[int]:
         return await self._read(lesson_reads.lesson_places, agent_id, lesson_id)
 

@@ -72,17 +72,6 @@ def lesson(connection: apsw.Connection, agent_id: str, id_: str) -> Lesson | Non
     return found  # noqa: RET504 - for mypy the block may end without
 
 
-def standing_lessons(connection: apsw.Connection, agent_id: str, ids: Sequence[str]) -> set[str]:
-    """Those of them that nobody has rejected and nothing has taken the place of."""
-    numbers = [number for id_ in ids if (number := number_in(id_)) is not None]
-    rows = connection.execute(
-        "SELECT number FROM lessons WHERE agent = ? AND number IN (SELECT value FROM json_each(?)) "
-        "AND status NOT IN (?, 'rejected') AND json_valid(data) AND json_extract(data, '$.replacedBy') IS NULL",
-        (agent_number(connection, agent_id), msgspec.json.encode(numbers).decode(), FORGOTTEN),
-    )
-    return {lesson_id(number) for (number,) in rows}
-
-
 def lesson_places(connection: apsw.Connection, agent_id: str, id_: str) -> list[int]:
     rows = connection.execute(
         "SELECT p.place FROM lesson_sources p JOIN lessons l ON l.lesson = p.lesson "

@@ -17,7 +17,7 @@ import msgspec
 
 from offbook.log.audit_chain import micros, moment
 from offbook.log.sqlite import reads
-from offbook.log.sqlite.connection import UNREADABLE, Reader, reading
+from offbook.log.sqlite.connection import UNREADABLE, reading
 from offbook.log.sqlite.row_ids import (
     ALL,
     LARGEST_NUMBER,
@@ -158,12 +158,7 @@ def _placed(place: int, scope: Scope, logged: LoggedMessage) -> PlacedMessage:
 
 
 def agent_number(connection: apsw.Connection, agent_id: str) -> int | None:
-    known = connection.agents if isinstance(connection, Reader) else {}
-    if agent_id in known:
-        return known[agent_id]
     found: int | None = connection.execute("SELECT agent FROM agents WHERE name = ?", (agent_id,)).get
-    if found is not None:
-        known[agent_id] = found
     return found
 
 

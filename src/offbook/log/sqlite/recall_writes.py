@@ -23,7 +23,7 @@ DROPPED_AT_A_TIME = 1_000
 
 _INSERT_VECTOR = "INSERT INTO vectors (number, vector_set, place, part, data) VALUES (?,?,?,?,?)"
 _ONE_MORE_RETRIEVAL = """
-INSERT INTO holds (place, agent, retrievals, retrieved_at) SELECT value, ?, 1, ? FROM json_each(?) WHERE true
+INSERT INTO holds (place, agent, retrievals, retrieved_at) VALUES (?,?,1,?)
 ON CONFLICT (place) DO UPDATE SET retrievals = retrievals + 1, retrieved_at = excluded.retrieved_at
 """
 _NEWEST_PIN = "SELECT max(pin) FROM holds WHERE agent = ? AND pin IS NOT NULL"
@@ -107,8 +107,8 @@ class RecallLedger:
         at = now()
         agent = self._agent(agent_id)
         own = living_places(self._connection, agent_id, places)
+        self._connection.executemany(_ONE_MORE_RETRIEVAL, [(place, agent.agent, micros(at)) for place in own])
         if own:
-            self._connection.execute(_ONE_MORE_RETRIEVAL, (agent.agent, micros(at), msgspec.json.encode(own).decode()))
             self._connection.execute(_COUNT_HOLDS, (agent.agent, 0, len(own)))
         self._chain(agent, event, at)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 
 from offbook.log.sqlite import (
-    activity_reads,
     audit_reads,
     derived_faults,
     reads,
@@ -18,7 +17,6 @@ from offbook.log.sqlite.derived_store import SqliteDerivedStore
 from offbook.log.sqlite.held_events import ReadEvent
 from offbook.log.store import ChangeKind, ExaminedMessage
 from offbook.model.memory_entry import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
-from offbook.model.overview import Day
 from offbook.model.status import Capture, CaptureClaim, Counts
 from offbook.model.types import (
     AuditDraft,
@@ -98,9 +96,6 @@ class SqliteStore(SqliteDerivedStore):
 
     async def captures(self, agent_id: str) -> list[Capture]:
         return await self._read(reads.captures, agent_id)
-
-    async def activity(self, agent_id: str, *, since: date) -> list[Day]:
-        return await self._read(activity_reads.activity, agent_id, since)
 
     # ── audit ──
 

@@ -186,17 +186,6 @@ def as_document(settings: Settings) -> dict[str, Any]:
     return document
 
 
-def told_origins(origins: Mapping[str, str], agent_id: str) -> dict[str, str]:
-    """Who gave what of `as_document` is not a default, for one agent: what is its own comes before what is everybody's.
-    Of a file and a flag it is told that they are one, without a path."""
-    told: dict[str, str] = {}
-    for setting in catalogue():
-        origin = origins.get(_prefix(agent_id) + setting.name) or origins.get(setting.name)
-        if origin is not None and setting.name.split(".")[0] not in MACHINE_GROUPS:
-            told[setting.name] = CONFIG_FILE if origin.startswith("file ") else origin
-    return told
-
-
 def load(
     home: Path, *, environ: Mapping[str, str], flags: Mapping[str, object] = MappingProxyType({})
 ) -> LoadedSettings:

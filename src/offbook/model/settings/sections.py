@@ -260,13 +260,6 @@ class Maintenance(Value, frozen=True):
         timedelta,
         Meta(description="How often the memory is looked after.", extra={"at_least": timedelta(seconds=1)}),
     ] = timedelta(minutes=5)
-    own_process: Annotated[
-        bool,
-        Meta(
-            description="Read and embed messages in a process of its own, which ends when there is nothing to do; off, "
-            "in threads of the provider."
-        ),
-    ] = True
 
 
 class Backup(Value, frozen=True):

@@ -26,9 +26,10 @@ from offbook.model.summary import Usage
 from offbook.models import weights
 from offbook.models.protocols import Prompt, Written
 from offbook.models.summarizers.llama_process import Order, Ready
-from offbook.models.summarizers.remote import OpenAIChat, fingerprint_of
+from offbook.models.summarizers.openai_chat import OpenAIChat
+from offbook.models.summarizers.prompt import fingerprint_of
 
-# ── Weights of language models, as llama.cpp reads them: where they are, and what they begin with ──
+# ── Weights of language models, as llama.cpp reads them: where they are, and what their first  ──
 
 MAGIC = b"GGUF"
 MOST_FIELDS = 10_000

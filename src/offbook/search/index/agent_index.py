@@ -29,7 +29,7 @@ from offbook.search.index.rows import NO_ROW, IndexedMessage, Rows
 from offbook.search.index.text import TextIndex
 from offbook.search.index.vectors import VectorIndex, is_sound
 
-FORMAT = 6
+FORMAT = 5
 """Of the files and of the way words are read: raise it where either changes, and the index is made anew."""
 CHECKPOINT = "checkpoint.json"
 DAMAGE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
@@ -51,7 +51,6 @@ class Checkpoint(Value, frozen=True):
     through_hash: str = ""
     rows: int = 0
     words: int = 0
-    events: int = 0
     speakers: list[str] = msgspec.field(default_factory=list)
     called: dict[str, list[int]] = msgspec.field(default_factory=dict)
     labels: dict[str, int] = msgspec.field(default_factory=dict)
@@ -160,7 +159,6 @@ class AgentIndex:
             through_hash=through_hash,
             rows=self._rows.count,
             words=self._rows.word_count,
-            events=self._rows.events.count,
             speakers=list(self._rows.speakers),
             labels=dict(self._rows.labels),
             called={name: list(times) for name, times in self._rows.called.items()},
@@ -211,7 +209,6 @@ class AgentIndex:
             self.folder,
             rows=checkpoint.rows,
             words=checkpoint.words,
-            events=checkpoint.events,
             speakers=checkpoint.speakers,
             called=checkpoint.called,
             labels=checkpoint.labels,

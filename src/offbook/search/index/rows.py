@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from offbook.log.audit_chain import micros
 from offbook.model.types import Role, Value
 from offbook.search.addressing import LEAST_TIMES, is_certain
-from offbook.search.index.events import Event, Events
 from offbook.search.index.records import Growing, Records
 
 ROW: Final = np.dtype(
@@ -76,8 +75,6 @@ class IndexedMessage(Value, frozen=True):
     """Names by which somebody is addressed in it."""
     label: str = ""
     """The name it begins with ("Ada: …"): its speaker, if others begin so too."""
-    events: list[Event] = msgspec.field(default_factory=list)
-    """The times it tells of."""
 
 
 def word_numbers(terms: Iterable[str]) -> NDArray[np.uint32]:
@@ -111,7 +108,6 @@ class Rows:
         words: int,
         speakers: Sequence[str],
         silence: timedelta,
-        events: int = 0,
         called: Mapping[str, Sequence[int]] | None = None,
         labels: Mapping[str, int] | None = None,
     ) -> None:
@@ -120,12 +116,6 @@ class Rows:
             self._words = Records(folder / "words", WORD, words)
         except (OSError, ValueError):
             self._rows.close()
-            raise
-        try:
-            self.events = Events(folder, events)
-        except (OSError, ValueError):
-            self._rows.close()
-            self._words.close()
             raise
         self.speakers = list(speakers)
         self.called = {name: list(times) for name, times in (called or {}).items()}
@@ -258,7 +248,6 @@ class Rows:
             self._note_names(one)
         self._words.append(np.concatenate(words) if words else np.empty(0, WORD))
         first = self._rows.count
-        self.events.append(first, [one.events for one in said])
         # Who reads meanwhile may ask for the next of each row that it sees.
         self._next.append(np.full(len(rows), NO_ROW, np.int32))
         self._rows.append(rows)
@@ -273,12 +262,10 @@ class Rows:
     def sync(self) -> None:
         self._rows.sync()
         self._words.sync()
-        self.events.sync()
 
     def close(self) -> None:
         self._rows.close()
         self._words.close()
-        self.events.close()
 
     def _link(self, rows: NDArray[Any], index: int) -> None:
         """To the message before it in its session, and into its episode or a new one. What the host tells the agent

@@ -31,7 +31,7 @@ from offbook.transfer.backup.making import described, in_thread, left_behind, pu
 from offbook.transfer.backup.restoring import ASIDE, DAMAGED, UNPACKED
 from offbook.transfer.backup.rotation import KnownBackup, known_backups
 
-# ── Taking something out of a backup that was made before: unpacked, changed, packed and checked ──
+# ── Taking something out of a backup that was made before: unpacked, changed, packed and check ──
 
 
 class Unpacked(NamedTuple):
@@ -92,7 +92,7 @@ def _leave_no_trace(database: Path) -> None:
         raise StoreCorrupt(f"the log of the backup cannot be packed again ({error}): take another backup") from error
 
 
-# ── Looking through a copy of the memory for what was forgotten ──
+# ── Looking through a copy of the memory for what was forgotten: a backup, or what was left or ──
 
 
 class Sought(NamedTuple):

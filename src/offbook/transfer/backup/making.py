@@ -43,7 +43,7 @@ from offbook.transfer.backup.archive import (
 )
 from offbook.transfer.backup.restoring import refuse_unfinished
 
-# ── The private folders in which backups are made, changed and looked through: they hold whole copies ──
+# ── The private folders in which backups are made, changed and looked through: whole copies of ──
 
 UNFINISHED = ".offbook-backup-"
 """How the name of such a folder begins."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from offbook.client.history.conversations import Conversation, Damaged, HistoryImport, ImportReport, Ready
-from offbook.client.history.files import ready
+from offbook.client.history.conversations import Conversation, Damaged, ImportReport, Ready
+from offbook.client.history.fields import ready
+from offbook.client.history.importing import HistoryImport
 
 
 @pytest.mark.parametrize("error", [TypeError("x"), OverflowError("x"), AttributeError("x"), KeyError("x")])

@@ -124,7 +124,6 @@ DOCUMENTED: dict[str, Any] = {
     "lessons.minConfidence": 0.6,
     "lessons.maxInjected": 40,
     "maintenance.interval": timedelta(minutes=5),
-    "maintenance.ownProcess": True,
     "backup.everyHours": None,
     "backup.keep": 7,
     "server.host": "127.0.0.1",

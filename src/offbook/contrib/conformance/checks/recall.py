@@ -7,17 +7,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, get_args
 
-from offbook.contrib.conformance.check import (
-    audit_faults,
-    check,
-    expect,
-    expect_no_faults,
-    expect_that,
-    said,
-    unique_id,
-    unique_word,
-)
-from offbook.contrib.conformance.provider import Provider, named
+from offbook.contrib.conformance.check import check, expect, expect_no_faults, expect_that
+from offbook.contrib.conformance.provider import Provider, asked_since, named
+from offbook.contrib.conformance.refusal import said, unique_id, unique_word
 from offbook.model.errors import ProviderRefused
 from offbook.model.types import Scope, Tier
 
@@ -226,7 +218,16 @@ async def recall_and_pins_leave_one_event_each(provider: Provider) -> None:
         ("unpin", {**agent, "sessionId": scope.session_id}),
         ("unpin", {**agent, "entryIds": []}),
     ]
-    expect_no_faults(await audit_faults(provider, scope.agent_id, asked))
+    before = (await provider.audit(scope.agent_id)).head.seq
+    faults = []
+    for verb, fields in asked:
+        await provider.ask(verb, fields)
+        report = await provider.audit(scope.agent_id)
+        left = asked_since(report, before)
+        if left != [verb, "audit"]:
+            faults.append(f"{verb}: between two audits came the events {left}")
+        before = report.head.seq
+    expect_no_faults(faults)
     expect("verified", True, (await provider.audit(scope.agent_id)).verified)
 
 
@@ -237,11 +238,15 @@ async def an_unlink_without_a_link_changes_nothing_and_leaves_one_event(provider
     word = unique_word()
     await provider.record_one(scope, said(f"The boat is called {word}."))
     (entry,) = await provider.recall(scope, word)
-    unlink = {"agentId": scope.agent_id, "entryId": entry.id}
-    for fields in (unlink, {**unlink, "byId": entry.id}):
-        answer = await provider.ask_value("unlink", dict[str, Any], fields)
+    before = (await provider.audit(scope.agent_id)).head.seq
+    for fields in ({}, {"byId": entry.id}):
+        asked = {"agentId": scope.agent_id, "entryId": entry.id, **fields}
+        answer = await provider.ask_value("unlink", dict[str, Any], asked)
         expect(f"unlink {fields}", 0, answer.get("changed"))
-        expect_no_faults(await audit_faults(provider, scope.agent_id, [("unlink", fields)]))
+        report = await provider.audit(scope.agent_id)
+        left = asked_since(report, before)
+        expect("the events between two audits", ["unlink", "audit"], left)
+        before = report.head.seq
     (still,) = await provider.recall(scope, word)
     expect("the entry after it", [entry.id, entry.text], [still.id, still.text])
 
