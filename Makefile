@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY := $(VENV)/.ready
+HOST := $(VENV)/openclaw-host/complete
 DEPENDENCIES := $(VENV)/.dependencies
 LIVE := $(VENV)/.live
 # What the wheel is made of. With the folders: where a file was deleted, its folder is newer.
@@ -16,7 +17,7 @@ SYNCED := $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync=target)
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: run test check unit host plugin prove bench docs site wheel lock audit develop clean
+.PHONY: run test check unit host plugin web prove prove-cluster bench docs site wheel lock audit develop clean
 
 ## run: set everything up and start the provider
 run: $(READY)
@@ -24,7 +25,8 @@ run: $(READY)
 	@$(BIN)/offbook serve
 
 ## test: set everything up and pass every check and test. Those on the real host mostly wait: all run beside each other
-test: $(READY)
+test:
+	@$(MAKE) --no-print-directory --jobs=2 $(READY) $(HOST)
 	@$(MAKE) --no-print-directory --jobs=3 $(SYNCED) host check unit
 
 check: $(READY)
@@ -35,7 +37,7 @@ check: $(READY)
 
 # A file stays with one process, which makes its fixtures once. It gives way to the host, which takes longest.
 unit: $(READY)
-	nice -n 5 $(PYTEST) tests --ignore=tests/host --numprocesses=3 --dist=loadfile
+	nice -n 5 $(PYTEST) tests --ignore=tests/host --numprocesses=2 --dist=loadfile
 
 ## host: the proofs on the real, pinned OpenClaw, which is installed into .venv first (850 MB). A gateway a process, a file at a time
 host: $(READY)
@@ -46,15 +48,27 @@ plugin: $(READY)
 	$(BIN)/python -m tests.host.building
 	$(BIN)/python -m pytest tests/host/test_plugin.py -k "built or own"
 
-## prove: the long campaigns, for hours: 1,000 kills, a million fuzzed requests, 10,000 histories, 500 facts forgotten, 500 forgets beside all else, 200 turns in every window and language
+## web: build the web page into the package again, and the documentation's pictures of it with `make web SCREENSHOTS=1`
+web: $(READY)
+	$(BIN)/python -m tests.web.tools
+	@test -z "$(SCREENSHOTS)" || $(BIN)/python -m docs.generate.screenshots
+
+## prove: the long campaigns, for hours: 2,000 kills, a million fuzzed requests, 100,000 damaged files, every fault and every foreign id against every verb, 500 forgets, two hours of mixed load, 200 turns in every window and language; docs/explanation/what-was-tried.md is made from them
 prove: $(READY)
+	$(PYTEST) tests/unit tests/contract --numprocesses=2 --hypothesis-profile=thorough --timeout=0
 	PROVE_KILLS=1000 $(PYTEST) tests/acceptance/test_kill.py
+	$(BIN)/python -m benchmarks.prove
 	PROVE_REQUESTS=1000000 $(PYTEST) tests/acceptance/test_fuzz.py --timeout=0
 	PROVE_FORGETS=500 $(PYTEST) tests/stateful/test_forgets.py --timeout=0
 	PROVE_TURNS=200 $(PYTEST) tests/host/test_long_conversation.py --timeout=0
 	PROVE_SWAPS=10 $(PYTEST) tests/host/test_compaction.py --timeout=0
 	PROVE_ENGINES=5 $(PYTEST) tests/host/test_engines.py --timeout=0 -s
 	$(BIN)/python -m benchmarks --only conservation --only forgetting
+	$(BIN)/python -m docs.generate.pages
+
+## prove-cluster: three nodes over one PostgreSQL, killed, stopped and cut off, round after round (ROUNDS=30, SEED=1)
+prove-cluster: $(READY)
+	PROVE_CLUSTER=$(or $(ROUNDS),30) PROVE_SEED=$(or $(SEED),1) $(PYTEST) tests/acceptance/test_nodes.py --timeout=0 -s
 
 ## bench: measure what is promised of speed and safety (BENCH="--quick", BENCH="--only acknowledge")
 bench: $(READY)
@@ -94,6 +108,10 @@ $(READY): $(DEPENDENCIES) $(SOURCES)
 	@test -f $(LIVE) || test -z "$$(find $(SOURCES) -prune -newer $(DEPENDENCIES))" || ($(REMAKE) --no-deps --force-reinstall . && touch $(DEPENDENCIES))
 	@$(BIN)/offbook --home $(VENV)/no-data model status > /dev/null || echo "The embedding model came damaged or not at all."
 	@touch $(READY)
+
+# Beside the other installation, which keeps one core busy. Where it fails, the tests that need it try again and say why.
+$(HOST):
+	@$(PYTHON) -m tests.host.installing > /dev/null 2>&1 || true
 
 $(DEPENDENCIES): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -23,6 +23,7 @@ from benchmarks import (
     context,
     disk_full,
     durability,
+    encrypted,
     facts_kept,
     forgetting,
     hot_swap,
@@ -35,9 +36,11 @@ from benchmarks import (
     quality,
     recall,
     record,
+    second_reader,
     start,
     startup,
     token_estimate,
+    web,
 )
 from benchmarks.machine import file_system_of, machine
 from benchmarks.provider import working_folder
@@ -57,7 +60,9 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         start,
         startup,
         backup,
+        encrypted,
         quality,
+        second_reader,
         recall,
         prepare_turn,
         indexing,
@@ -72,6 +77,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Run], Findings]]] = {
         forgetting,
         portability,
         proxy,
+        web,
     )
 }
 

@@ -19,7 +19,7 @@ from benchmarks.results import Bar, Findings
 from benchmarks.run import Run
 from benchmarks.samples import flat, middle_ratio, percentile
 from benchmarks.texts import KILOBYTE, text
-from offbook.client.clients import AsyncClient
+from offbook.client.async_client import AsyncClient
 
 TITLE = "A durable acknowledgement over the socket, one client, 1 KB, against bare SQLite on the same disk"
 

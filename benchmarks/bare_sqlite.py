@@ -9,8 +9,8 @@ from time import perf_counter_ns
 import apsw
 
 from offbook.log.audit_chain import fingerprint, message_hash, micros
+from offbook.log.sql.row_ids import place_of
 from offbook.log.sqlite.connection import migrations
-from offbook.log.sqlite.row_ids import place_of
 from offbook.model.types import Entry, Message, now
 
 _INSERT = """

@@ -23,7 +23,7 @@ from benchmarks.results import Bar, Cell, Findings, Section
 from benchmarks.run import Run
 from benchmarks.texts import text
 from benchmarks.working_day import MODEL_SECONDS
-from offbook.client.clients import AsyncClient
+from offbook.client.async_client import AsyncClient
 from offbook.client.hot_swap import TROUBLES, HotSwapSession
 from offbook.client.placement import placed
 from offbook.model.settings.sections import MemoryCompaction

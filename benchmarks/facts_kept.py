@@ -16,8 +16,8 @@ import msgspec
 from benchmarks.quality.data import SETS, Session
 from benchmarks.results import Bar, Cell, Findings, Section
 from benchmarks.run import Run, Skipped
-from offbook.context.days import heading
 from offbook.context.digest import Analysis, Digest, SpokenMessage, analyse, cut, digest, fit, merged, written
+from offbook.context.time_text import heading
 from offbook.search.words import STOP_WORDS
 
 TITLE = "What survives compression without a model: words of the gold answers still in the summary of a conversation"

@@ -32,7 +32,7 @@ from benchmarks.working_day import (
     our_digest,
     turns_of,
 )
-from offbook.client.clients import AsyncClient
+from offbook.client.async_client import AsyncClient
 from offbook.client.hot_swap import HotSwapSession
 from offbook.model.content import render
 from offbook.model.types import Message

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks.run import Run
 from offbook.ingest.entries import prepare
-from offbook.log.sqlite.row_ids import place_of
+from offbook.log.sql.row_ids import place_of
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.home import Home
 from offbook.model.memory_entry import StoredVector

@@ -112,8 +112,13 @@ def working_folder(parent: Path | None = None) -> Iterator[Path]:
 
 
 def cpu_seconds(daemon: Daemon) -> float:
-    """All its threads, to the nanosecond: the clock that clock_getcpuclockid(3) names for a process."""
-    return time.clock_gettime((~daemon.process.pid << 3) | 2)
+    """All its threads and those of its worker, to the nanosecond: the clock that clock_getcpuclockid(3) names for a
+    process. A worker that has ended is not counted any more."""
+    spent = time.clock_gettime((~daemon.process.pid << 3) | 2)
+    for children in Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):
+        with suppress(OSError):
+            spent += sum(time.clock_gettime((~int(child) << 3) | 2) for child in children.read_text().split())
+    return spent
 
 
 def drop_from_page_cache(folder: Path) -> None:

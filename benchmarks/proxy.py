@@ -24,7 +24,7 @@ from benchmarks.provider import OFFBOOK, cpu_seconds, environ_of, running_in
 from benchmarks.results import Bar, Cell, Findings
 from benchmarks.run import Run
 from benchmarks.samples import percentile
-from offbook.contrib.proxy.answers import AnswerReader
+from offbook.contrib.proxy.chat_api import AnswerReader
 
 TITLE = "A streamed completion through the proxy and directly, in turn: the first token; and 100 streams at once"
 

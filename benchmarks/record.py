@@ -16,7 +16,8 @@ from benchmarks.run import Run
 from benchmarks.samples import percentile
 from benchmarks.texts import KILOBYTE, text
 from benchmarks.trials.reckoning import all_faults, logged_ids
-from offbook.client.clients import AsyncClient, Client
+from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.model.types import Scope
 
 TITLE = "The caller's cost of fire-and-forget `record`, 1 KB, with the provider up and away"

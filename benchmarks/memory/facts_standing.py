@@ -31,7 +31,7 @@ import structlog
 from benchmarks.quality.data import A_TURN, SETS, Conversation, Session, Turn
 from offbook.api.embedded import open_parts
 from offbook.api.memory import Memory
-from offbook.context.days import day_of_heading
+from offbook.context.time_text import day_of_heading
 from offbook.log.store import Store
 from offbook.model.home import Home
 from offbook.model.sentences import sentences

@@ -54,6 +54,8 @@ PUBLIC_QUESTIONS = 140
 HELD_OUT = ("own-f1-3", "own-f2-3", "own-a1-3", "own-w1-3", "own-m1-3")
 LIMIT = 30
 RIDGE = 5.0
+NEARLY_ALL = 0.999
+"""Of the candidates: what none of them exceeds in a signal is the most that counts of it."""
 MIND_WEIGHT = 3.0
 """The items of `mind.jsonl` are few, and what a turn is for: each counts as three."""
 REALMEM_OTHERS_WEIGHT = 0.3
@@ -99,7 +101,7 @@ def cases(data: Path) -> list[Case]:
     found: list[Case] = []
     for name, talk in {**own, **public}.items():
         case = Case(name, talk["sessions"])
-        some = talk["questions"] if name in own else rnd.sample(talk["questions"], PUBLIC_QUESTIONS)
+        some = talk["questions"] if name in own else _some(rnd, talk["questions"])
         case.asked.extend(_own_questions(case, some))
         end = case.began()[-1] + timedelta(hours=2)
         elsewhere = [question for of, question in questions if of != name]
@@ -120,6 +122,10 @@ def cases(data: Path) -> list[Case]:
         case.asked.extend(Asked("general", query) for query in rnd.sample(general, 6))
         found.append(case)
     return found
+
+
+def _some(rnd: random.Random, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return rnd.sample(questions, min(PUBLIC_QUESTIONS, len(questions)))
 
 
 def _own_questions(case: Case, questions: Sequence[dict[str, Any]]) -> Iterator[Asked]:
@@ -262,9 +268,15 @@ def fitted(table: Floats, is_evidence: Floats, weights: Floats) -> Floats:
     return weights_and_bias
 
 
-def fit(answers: Sequence[Answer]) -> dict[str, float]:
+def largest(answers: Sequence[Answer]) -> dict[str, float]:
+    """Of each signal, what hardly any candidate exceeds: beyond it, nothing was fitted."""
+    signals = [signals for one in answers for signals in one.signals]
+    return {name: float(np.quantile([one[name] for one in signals], NEARLY_ALL)) for name in sorted(signals[0])}
+
+
+def fit(answers: Sequence[Answer], most: dict[str, float]) -> dict[str, float]:
     """The weights, and on the way what they do to the conversations that were held out."""
-    answers = [replace(one, signals=[crossed(signals) for signals in one.signals]) for one in answers]
+    answers = [replace(one, signals=[crossed(signals, most) for signals in one.signals]) for one in answers]
     names = sorted({name for one in answers for signals in one.signals for name in signals})
     names = [name for name in names if not (answers[0].by_words and name in ONLY_VECTORS)]
     rows = [(one, at) for one in answers for at in range(len(one.signals))]
@@ -317,13 +329,16 @@ def _judge(answers: Sequence[Answer], likely: Sequence[Floats]) -> None:
         print(kind.ljust(20), *cells)
 
 
-def write_weights(with_vectors: dict[str, float], by_words: dict[str, float]) -> None:
+def write_weights(tables: dict[str, dict[str, float]]) -> None:
     lines = [
-        '"""Weights of the logistic regression in `probability`, written by `benchmarks/memory/fit_score.py`."""',
+        '"""Weights of the logistic regression in `probability`, and the most that counts of each signal.',
+        "",
+        "Written by `benchmarks/memory/fit_score.py`.",
+        '"""',
         "",
         "from __future__ import annotations",
     ]
-    for name, weights in (("WITH_VECTORS", with_vectors), ("BY_WORDS", by_words)):
+    for name, weights in tables.items():
         lines += [
             "",
             f"{name}: dict[str, float] = {{",
@@ -345,11 +360,12 @@ def main() -> None:
         for case in cases(given.data):
             answers += asyncio.run(answers_of(case, given.work / "memories" / case.name))
             print(case.name, len(case.asked), flush=True)
+    most = largest(answers)
     found = []
     for by_words in (False, True):
         print("\nby words alone" if by_words else "\nwith vectors")
-        found.append(fit([one for one in answers if one.by_words == by_words and one.signals]))
-    write_weights(*found)
+        found.append(fit([one for one in answers if one.by_words == by_words and one.signals], most))
+    write_weights({"WITH_VECTORS": found[0], "BY_WORDS": found[1], "LARGEST": most})
 
 
 if __name__ == "__main__":

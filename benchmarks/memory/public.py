@@ -5,7 +5,6 @@ The public part of it is for measuring only: nothing is fitted to it.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +14,6 @@ import uvloop
 
 from benchmarks.memory.turns import prepared, settle, store, tell
 from benchmarks.quality.data import A_TURN, Conversation, load
-from benchmarks.run import Skipped
 from offbook.api.embedded import open_memory
 from offbook.api.memory import Memory
 from offbook.model.settings import Settings
@@ -23,7 +21,6 @@ from offbook.model.settings.sections import Embedding
 from offbook.model.turn import PreparedTurn
 from offbook.model.types import Message, Role
 
-OWN = "own-dev.json.gz"
 WINDOW = 32_000
 MOST_SHARE = 0.06
 PERSONAS = 3
@@ -40,7 +37,7 @@ def public_figures(data: Path, home: Path, *, has_model: bool) -> dict[str, floa
 
 
 async def _figures(data: Path, home: Path, *, has_model: bool) -> dict[str, float]:
-    own, personas = _own(data), load(data, "RealMem")[:PERSONAS]
+    own, personas = load(data, "own"), load(data, "RealMem")[:PERSONAS]
     settings = Settings() if has_model else msgspec.structs.replace(Settings(), embedding=Embedding(model="none"))
     async with open_memory(home, settings=settings, environ={}) as memory:
         for conversation in (*own, *personas):
@@ -111,15 +108,3 @@ async def _feed(memory: Memory, conversation: Conversation) -> None:
 def _role(speaker: str) -> Role:
     named: dict[str, Role] = {"assistant": "assistant", "tool": "tool"}
     return named.get(speaker.casefold().partition(":")[0], "user")
-
-
-def _own(data: Path) -> list[Conversation]:
-    path = data / OWN
-    if not path.exists():
-        raise Skipped(f"the development data is not here: no {path} (say where it is with --data)")
-    with gzip.open(path) as file:
-        conversations = msgspec.json.decode(file.read())
-    for conversation in conversations:
-        for one in (*conversation["sessions"], *conversation["questions"]):
-            one["id"] = str(one["id"])  # there they are numbers
-    return msgspec.convert(conversations, type=list[Conversation])

@@ -11,7 +11,7 @@ import msgspec
 
 from benchmarks.run import Skipped
 
-SETS = {"LoCoMo": "locomo-dev.json.gz", "RealMem": "realmem-dev.json.gz"}
+SETS = {"LoCoMo": "locomo-dev.json.gz", "RealMem": "realmem-dev.json.gz", "own": "own-dev.json.gz"}
 APART = timedelta(hours=3)
 """Between the beginnings of two sessions, where the data says only the day: longer than the silence that ends one."""
 A_TURN = timedelta(minutes=1)
@@ -41,6 +41,9 @@ class Conversation(msgspec.Struct, frozen=True):
     id: str
     sessions: list[Session]
     questions: list[Question]
+    kind: str = ""
+    """Of our own: friends, assistant, agent-work."""
+    language: str = "en"
 
     def began(self) -> list[datetime]:
         """When each session began: on its day, and after the one before it."""
@@ -64,7 +67,11 @@ def load(folder: Path, name: str) -> list[Conversation]:
     if not path.exists():
         raise Skipped(f"the development data is not here: no {path} (say where it is with --data)")
     with gzip.open(path) as file:
-        return msgspec.json.decode(file.read(), type=list[Conversation])
+        conversations = msgspec.json.decode(file.read())
+    for conversation in conversations:
+        for one in (*conversation["sessions"], *conversation["questions"]):
+            one["id"] = str(one["id"])  # in our own they are numbers
+    return msgspec.convert(conversations, type=list[Conversation])
 
 
 def some_of(conversations: list[Conversation], *, questions: int) -> list[Conversation]:

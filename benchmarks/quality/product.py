@@ -17,7 +17,7 @@ from offbook.model.memory_entry import MemoryEntry, Recollection
 from offbook.model.settings import Settings
 from offbook.model.types import Message
 
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.2
 LONGEST_WAIT_SECONDS = 1_800.0
 MOST_TIMES_ASKED = 50
 ONE_SESSION = "everything"
@@ -47,20 +47,20 @@ async def scores_of(
     agent = conversation.id
     scores: list[list[Score]] = [[] for _ in feedings]
     async with open_memory(home, settings=Settings(), environ={}) as memory:
-        fed = _Fed(memory, conversation, feeding)
+        fed = Fed(memory, conversation, feeding)
         for seen, questions in conversation.questions_by_sight():
             await fed.through(seen)
             for question in questions:
                 for which, one in enumerate(feedings):
                     at = fed.last_ts if one.at_the_time else None
-                    found, milliseconds = await _recalled(memory, agent, question.question, at)
+                    found, milliseconds = await recalled(memory, agent, question.question, at)
                     answer = [fed.returned(entry) for entry in found.entries]
                     scores[which].append(scored(answer, question.evidence, question.category, milliseconds))
                 tell(1)
     return scores
 
 
-async def _recalled(memory: Memory, agent: str, question: str, at: datetime | None) -> tuple[Recollection, float]:
+async def recalled(memory: Memory, agent: str, question: str, at: datetime | None) -> tuple[Recollection, float]:
     """Asked again where the model had no time: what is measured is what it finds, not how busy the machine is."""
     for _ in range(MOST_TIMES_ASKED):
         started = time.perf_counter()
@@ -72,7 +72,7 @@ async def _recalled(memory: Memory, agent: str, question: str, at: datetime | No
     raise RuntimeError(f"{agent}, {question!r}: {found.degraded}")
 
 
-class _Fed:
+class Fed:
     """What of a conversation is in, and which turn each message is."""
 
     def __init__(self, memory: Memory, conversation: Conversation, feeding: Feeding) -> None:
@@ -108,9 +108,10 @@ class _Fed:
             self.last_ts = began + (len(messages) - 1) * A_TURN
 
     def _message(self, turn: Turn, at: datetime) -> Message:
-        is_role = turn.speaker in ("user", "assistant")
+        role = turn.speaker.casefold().partition(":")[0]
+        is_role = role in ("user", "assistant", "tool")
         if is_role:
-            role = turn.speaker
+            pass
         elif self._feeding.as_roles:
             role = "user" if turn.speaker == self._user else "assistant"
         else:
@@ -127,10 +128,12 @@ class _Fed:
         """`backlog` is 0 also while news are gathered, so the index is asked as well."""
         until = time.monotonic() + LONGEST_WAIT_SECONDS
         while True:
-            index = (await self._memory.status(self._conversation.id)).index
-            health = await self._memory.ping()
-            if index.entries and index.model and not index.waiting and not health.backlog:
-                return
-            if index.trouble or time.monotonic() > until:
-                raise RuntimeError(f"not embedded: {index.trouble or index}")
+            if not (await self._memory.ping()).backlog:
+                index = (await self._memory.status(self._conversation.id)).index
+                if index.entries and index.model and not index.waiting:
+                    return
+                if index.trouble:
+                    raise RuntimeError(f"not embedded: {index.trouble}")
+            if time.monotonic() > until:
+                raise RuntimeError("not embedded in time")
             await asyncio.sleep(POLL_SECONDS)

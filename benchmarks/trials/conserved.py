@@ -10,7 +10,7 @@ import msgspec
 
 from offbook.context.tail import SEPARATOR, shown
 from offbook.context.validity import faults
-from offbook.contrib.conformance.cover import partition_faults
+from offbook.contrib.conformance.check import partition_faults
 from offbook.model.content import tool_results
 from offbook.model.summary import Replay, SourceLine, SummaryView, Swap
 from offbook.model.types import CompressedContext, LogLine, Message, Scope

@@ -10,10 +10,12 @@ import msgspec
 
 from benchmarks.trials.requests import Acknowledgement, Planned, content_of
 from offbook.log.blobs import BlobFiles
+from offbook.log.opening import open_snapshot
 from offbook.log.reading import LogReader
-from offbook.log.sqlite.store import SqliteStore
+from offbook.log.store import Store
 from offbook.log.verification import verify
 from offbook.model.home import Home
+from offbook.model.settings import load
 from offbook.model.types import LoggedMessage, Scope
 
 MESSAGES_AT_A_TIME = 1_000
@@ -30,8 +32,8 @@ class Reckoning(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore(Home(home).database, read_only=True)
+async def opened(home: Path) -> AsyncIterator[Store]:
+    store = open_snapshot(Home(home), load(home, environ={}).settings.store)
     try:
         yield store
     finally:
@@ -84,7 +86,7 @@ async def reckon(home: Path, acknowledgements: Iterable[Acknowledgement], sent: 
     )
 
 
-async def _log(store: SqliteStore, scope: Scope) -> AsyncIterator[LoggedMessage]:
+async def _log(store: Store, scope: Scope) -> AsyncIterator[LoggedMessage]:
     after = 0
     while page := await store.messages(scope, after_seq=after, limit=MESSAGES_AT_A_TIME):
         for logged in page:
@@ -157,7 +159,7 @@ async def _content_faults(
     return faults
 
 
-async def _capture_faults(store: SqliteStore, acknowledged: list[Acknowledgement]) -> list[str]:
+async def _capture_faults(store: Store, acknowledged: list[Acknowledgement]) -> list[str]:
     """What the provider counts per writer is what was acknowledged."""
     through: dict[tuple[str, str], int] = {}
     for each in acknowledged:

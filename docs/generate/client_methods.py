@@ -1,28 +1,26 @@
-"""Writes the methods of the clients: those of `AsyncClient` from the table of verbs, and those of `Client` and of
-`BlockingHotSwapSession` from the classes they stand for. `make docs` runs it, and a test compares what is there.
+"""Writes the methods of the clients: those of `AsyncClient` from the table of verbs, and those of `Client` from
+`AsyncClient`. `make docs` runs it, and a test compares what is there.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
 from datetime import datetime
-from types import ModuleType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from offbook.api.agent_requests import HostUsage
-from offbook.api.fields import snake
+from offbook.api.fields import OfSession, snake
 from offbook.api.verbs import VERBS, Verb
 from offbook.model import answers
 from offbook.model.lesson import LessonKind, LessonStatus, Verdict
-from offbook.model.memory_entry import Reach
+from offbook.model.memory_entry import Depth, Reach
 from offbook.model.record import Record
 from offbook.model.summary import Usage
 
@@ -34,6 +32,7 @@ DEFAULTS = {("forget", "reason"): ""}
 """Fields that the wire asks for and a method does not."""
 NAMES: tuple[tuple[Any, str, str], ...] = (
     (Reach, "Reach", "offbook.model.memory_entry"),
+    (Depth, "Depth", "offbook.model.memory_entry"),
     (LessonKind, "LessonKind", "offbook.model.lesson"),
     (LessonStatus, "LessonStatus", "offbook.model.lesson"),
     (Verdict, "Verdict", "offbook.model.lesson"),
@@ -51,20 +50,31 @@ Made by `make docs`. Change what it is made from, not this file.
 def generated() -> dict[str, str]:
     """Every file of this folder that is made, by its name."""
     return {
-        "verb_methods.py": async_methods(),
-        "blocking_client_methods.py": blocking_client_methods(),
-        "blocking_session_methods.py": blocking_session_methods(),
+        "agent_verb_methods.py": agent_methods(),
+        "verb_methods.py": session_methods(),
+        "blocking_methods.py": blocking_methods(),
     }
 
 
 # ── of the table of verbs ──
 
 
-def async_methods() -> str:
+def agent_methods() -> str:
     used: set[tuple[str, str]] = {("offbook.client.asking", "Asking")}
-    methods = [_verb_method(verb, used) for verb in VERBS.values() if verb.name not in BY_HAND]
-    title = "The verbs as methods, for asyncio."
-    return _module(title, used, "class VerbMethods(Asking):\n" + "\n\n".join(methods))
+    title = "The verbs about an agent as methods, for asyncio."
+    return _module(title, used, "class AgentVerbMethods(Asking):\n" + _methods(used, of_session=False))
+
+
+def session_methods() -> str:
+    used: set[tuple[str, str]] = {("offbook.client.agent_verb_methods", "AgentVerbMethods")}
+    title = "The verbs about a session as methods, for asyncio, beside those about an agent."
+    return _module(title, used, "class VerbMethods(AgentVerbMethods):\n" + _methods(used, of_session=True))
+
+
+def _methods(used: set[tuple[str, str]], *, of_session: bool) -> str:
+    verbs = [verb for verb in VERBS.values() if verb.name not in BY_HAND]
+    meant = [verb for verb in verbs if issubclass(verb.request, OfSession) == of_session]
+    return "\n\n".join(_verb_method(verb, used) for verb in meant)
 
 
 def _verb_method(verb: Verb, used: set[tuple[str, str]]) -> str:
@@ -150,78 +160,23 @@ def _docstring(verb: Verb) -> str:
     return textwrap.indent('"""' + "\n\n".join(paragraphs) + end, " " * 8)
 
 
-# ── of the classes for asyncio ──
+# ── of the class for asyncio ──
 
 
-def blocking_client_methods() -> str:
+def blocking_methods() -> str:
     """Each method is that of the class for asyncio, run on the loop of a thread."""
-    from offbook.client import asking, async_client, verb_methods
+    from offbook.client.async_client import AsyncClient
 
-    modules = (asking, verb_methods, async_client)
-    return _delegating("ClientMethods", "_client", async_client.AsyncClient, modules)
-
-
-def blocking_session_methods() -> str:
-    from offbook.client import hot_swap, placement
-
-    return _delegating("SessionMethods", "_session", hot_swap.HotSwapSession, (placement, hot_swap))
-
-
-def _delegating(name: str, inner: str, cls: type[Any], modules: Sequence[ModuleType]) -> str:
-    used = {(cls.__module__, cls.__name__), ("offbook.client.loop_thread", "OnLoop")}
-    methods = [
-        _delegate(inner, each, getattr(cls, each), modules, used)
-        for each in dict.fromkeys(each for base in reversed(cls.__mro__) for each in vars(base))
-        if not each.startswith("_")
-    ]
-    written = f"class {name}(OnLoop):\n    {inner}: {cls.__name__}\n\n" + "\n\n".join(methods)
-    return _module(f"The methods of `{cls.__name__}`, for callers that block.", used, written)
-
-
-def _delegate(inner: str, name: str, method: Any, modules: Sequence[ModuleType], used: set[tuple[str, str]]) -> str:
-    is_property = isinstance(method, property)
-    function: Any = method.fget if isinstance(method, property) else method
-    signature = inspect.signature(function)
-    parameters = [each for each in signature.parameters.values() if each.name != "self"]
-    annotations = [*(str(each.annotation) for each in parameters), str(signature.return_annotation)]
-    used |= _imports(annotations, modules)
-    called = f"self.{inner}.{name}" + ("" if is_property else f"({', '.join(map(_passed_on, parameters))})")
-    called = f"self._run({called})" if inspect.iscoroutinefunction(function) else called
-    return (
-        ("    @property\n" if is_property else "")
-        + f"    def {name}({', '.join(['self', *_written(parameters)])}) -> {signature.return_annotation}:\n"
-        + ("        " if signature.return_annotation == "None" else "        return ")
-        + called
-    )
-
-
-def _written(parameters: Sequence[inspect.Parameter]) -> Iterable[str]:
-    is_by_name = False
-    for each in parameters:
-        if each.kind is each.KEYWORD_ONLY and not is_by_name:
-            is_by_name = True
-            if not any(other.kind is other.VAR_POSITIONAL for other in parameters):
-                yield "*"
-        star = "*" if each.kind is each.VAR_POSITIONAL else ""
-        yield f"{star}{each.name}: {each.annotation}" + ("" if each.default is each.empty else f" = {each.default!r}")
-
-
-def _passed_on(parameter: inspect.Parameter) -> str:
-    if parameter.kind is parameter.KEYWORD_ONLY:
-        return f"{parameter.name}={parameter.name}"
-    return f"*{parameter.name}" if parameter.kind is parameter.VAR_POSITIONAL else parameter.name
-
-
-def _imports(annotations: Iterable[str], modules: Sequence[ModuleType]) -> set[tuple[str, str]]:
-    """Where the names in these annotations come from, as the modules say that they are written in."""
-    wanted = {name for each in annotations for name in re.findall(r"\b[A-Za-z_]\w*", each)}
-    statements = (
-        node
-        for module in modules
-        for node in ast.parse(inspect.getsource(module)).body
-        if isinstance(node, ast.ImportFrom)
-    )
-    return {(node.module or "", each.name) for node in statements for each in node.names if each.name in wanted}
+    names = dict.fromkeys(each for base in reversed(AsyncClient.__mro__) for each in vars(base))
+    lines = []
+    used = {("offbook.client.async_client", "AsyncClient"), ("offbook.client.loop_thread", "OnLoop")}
+    for name in names:
+        if not name.startswith("_"):
+            how = "blocking" if inspect.iscoroutinefunction(getattr(AsyncClient, name)) else "passed_on"
+            used.add(("offbook.client.loop_thread", how))
+            lines.append(f"    {name} = {how}(AsyncClient.{name})")
+    written = "class ClientMethods(OnLoop):\n" + "\n".join(lines)
+    return _module("The methods of `AsyncClient`, for callers that block.", used, written)
 
 
 # ── a file ──

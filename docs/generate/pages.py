@@ -1,7 +1,8 @@
 """The reference pages, made from the code they describe.
 
 `python -m docs.generate.pages` writes them to docs/reference (`make docs`); `--check` says which differ. The types of
-the plugin for OpenClaw are made beside them, where its folder is there.
+the plugin for OpenClaw and of the web page, and the page about what was tried, are made beside them, where their
+folders are there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from docs.generate.shapes import (
     wire_description,
 )
 from docs.generate.typescript import typescript
+from docs.generate.what_was_tried import what_was_tried_page
 from msgspec import inspect
 
 import offbook
@@ -45,6 +47,7 @@ from offbook.model.types import AuditEvent
 
 FOLDER = Path("docs/reference")
 PLUGIN = Path("plugins/openclaw/src")
+WEB = Path("web/src")
 CLIENT = Path("src/offbook/client")
 NOTE = "<!-- Made by `make docs` from the code. Change the code, not this page. -->"
 
@@ -67,11 +70,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a page differs")
     parser.add_argument("--folder", type=Path, default=FOLDER, help=f"where the pages are (default: {FOLDER})")
     parser.add_argument("--plugin", type=Path, default=PLUGIN, help=f"where its types go, if there (default: {PLUGIN})")
+    parser.add_argument("--web", type=Path, default=WEB, help=f"the same of the web page (default: {WEB})")
     parser.add_argument("--client", type=Path, default=CLIENT, help=f"where its modules are (default: {CLIENT})")
     given = parser.parse_args(arguments)
     made = {given.folder / name: text for name, text in pages().items()}
-    if given.plugin.is_dir():
-        made[given.plugin / "wire.ts"] = typescript(openapi_document())
+    if (explanations := given.folder.parent / "explanation").is_dir():
+        made[explanations / "what-was-tried.md"] = what_was_tried_page()
+    for folder in (given.plugin, given.web):
+        if folder.is_dir():
+            made[folder / "wire.ts"] = typescript(openapi_document())
     if given.client.is_dir():
         made |= {given.client / name: text for name, text in generated().items()}
     differing = {path: text for path, text in made.items() if _read(path) != text}
@@ -128,6 +135,10 @@ RESERVED_MEANINGS = {
     "OFFBOOK_SOCKET": "The same, as the path of a socket.",
     "OFFBOOK_TOKEN": "The token they show. Default over TCP: the one in the data folder.",
     "OFFBOOK_AGENT": "The agent that commands mean where they name none.",
+    "OFFBOOK_PASSPHRASE": "The passphrase of an encrypted data folder. A file is better: others may see a variable.",
+    "OFFBOOK_PASSPHRASE_FILE": "The file that holds it, readable by its owner only.",
+    "OFFBOOK_NEW_PASSPHRASE": "The one that `offbook encrypt --change-passphrase` changes it to.",
+    "OFFBOOK_KEY_FILE": "Where the key file of an encrypted data folder is now.",
     "OFFBOOK_CLIENT": "Reserved; nothing reads it in this version.",
 }
 
@@ -433,11 +444,13 @@ DETAIL_MEANINGS = {
     "memory": "SHA-256 of the turn's stable section",
     "recall": "SHA-256 of what came to mind, as it was told",
     "epoch": "the generation of the context that the stable section was made for",
-    "preview": "true where the turn was only looked at",
+    "preview": "true where a turn or a recall was only looked at",
+    "days": "how many days `activity` was asked for",
+    "follows": "true where somebody watches what happens",
     "degraded": "what was unavailable to the turn, and why",
     "topics": "how many topics were shown",
     "anchors": "how many anchors were shown",
-    "sessions": "how many sessions `state` told of, or `forget` reached",
+    "sessions": "how many sessions `state` or `sessions` told of, or `forget` reached",
     "lessons": "how many lessons were shown, or imported",
     "lesson": "id of the lesson that was judged",
     "verdict": "what was said to it: `accept`, `edit` or `reject`",

@@ -14,8 +14,9 @@ TYPE_CHECKING = False  # type checkers know the name; `typing` would be nearly a
 if TYPE_CHECKING:
     from offbook.api.embedded import open_memory
     from offbook.api.memory import Memory
+    from offbook.client.async_client import AsyncClient
+    from offbook.client.blocking import Client
     from offbook.client.blocking_hot_swap import BlockingHotSwapSession
-    from offbook.client.clients import AsyncClient, Client
     from offbook.client.hot_swap import HotSwapSession
     from offbook.client.placement import placed
     from offbook.model.errors import OffbookError
@@ -40,9 +41,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncClient": "offbook.client.clients",
+    "AsyncClient": "offbook.client.async_client",
     "BlockingHotSwapSession": "offbook.client.blocking_hot_swap",
-    "Client": "offbook.client.clients",
+    "Client": "offbook.client.blocking",
     "CompressedContext": "offbook.model.types",
     "HotSwapSession": "offbook.client.hot_swap",
     "Memory": "offbook.api.memory",

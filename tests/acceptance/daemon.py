@@ -27,8 +27,8 @@ STOP_SECONDS = 20.0
 UNHURRIED = {"OFFBOOK_TURN_DEADLINE": "20s", "OFFBOOK_SEARCH_DEADLINE": "20s"}
 """On a busy machine, too, what is asked for is there. A test of what is left out says so."""
 
-WITHOUT_MODEL = {"OFFBOOK_EMBEDDING_MODEL": "none"}
-"""Loading it and embedding every message takes longer than most tests."""
+WITHOUT_MODEL = {"OFFBOOK_EMBEDDING_MODEL": "none", "OFFBOOK_MAINTENANCE_OWN_PROCESS": "false"}
+"""Loading it and embedding every message takes longer than most tests; so does a second interpreter for each."""
 
 
 @dataclass(frozen=True)

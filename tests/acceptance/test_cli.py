@@ -18,7 +18,7 @@ from typing import Any
 import apsw
 import pytest
 
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
 from tests.ports import free_port
 from tests.processes import OFFBOOK, Offbook, run_offbook

@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import time
 import unittest
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 import schemathesis
+from benchmarks.machine import machine
+from benchmarks.prove.campaign import Campaign, Tried, keep
 from hypothesis import HealthCheck, assume, given, settings, strategies
 from schemathesis.schemas import APIOperation
 
@@ -23,11 +26,12 @@ from offbook.api.openapi import openapi_document
 from offbook.api.verbs import VERBS
 from offbook.model.content import depth
 from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, message, running
+from tests.places import REPOSITORY
 
 pytest_plugins = ["schemathesis.pytest.plugin"]
 """Left out elsewhere: loading it takes longer than many a test."""
 CAMPAIGN_REQUESTS = int(os.environ.get("PROVE_REQUESTS", "0"))
-SECONDS_PER_VERB = 0.4
+SECONDS_PER_VERB = float(os.environ.get("PROVE_VERB_SECONDS", "0.4"))
 LEAST_PER_VERB = 6
 """However busy the machine is."""
 LONGEST_WAIT_MS = 20
@@ -35,6 +39,9 @@ LONGEST_WAIT_MS = 20
 LIMITS_IN_BYTES = {"sessionId": 512, "agentId": 128, "id": 512}
 """The contract counts these in bytes of UTF-8, which no JSON schema can say."""
 DEEPEST = 100
+ANSWERED: Counter[str] = Counter()
+"""Requests that were sent, by the status of their answers."""
+STARTED = time.monotonic()
 
 
 KNOWN_SESSION = "known"
@@ -104,7 +111,7 @@ def test_every_verb_answers_as_documented_for_a_while(operation: APIOperation[An
     ends, sent = time.monotonic() + SECONDS_PER_VERB, 0
 
     @given(case=strategies.one_of(modes))
-    @settings(UNHURRIED, max_examples=1_000, derandomize=True, database=None)
+    @settings(UNHURRIED, max_examples=100_000, derandomize=True, database=None)
     def requests(case: schemathesis.Case) -> None:
         nonlocal sent
         if time.monotonic() > ends and sent >= LEAST_PER_VERB:
@@ -136,9 +143,10 @@ def check(case: schemathesis.Case, daemon: Daemon) -> None:
         if case.path in READING_VERBS and _is_sound(case):
             body = _of_what_is_there(body)
         case.body = body
-    case.call_and_validate(
+    answer = case.call_and_validate(
         base_url=str(daemon.tcp_endpoint), headers={"Authorization": f"Bearer {daemon.token}"}, timeout=20
     )
+    ANSWERED[str(answer.status_code)] += 1
 
 
 def test_the_document_fuzzed_is_the_document_served(daemon: Daemon) -> None:
@@ -146,7 +154,7 @@ def test_the_document_fuzzed_is_the_document_served(daemon: Daemon) -> None:
     assert served.json() == openapi_document()
 
 
-def test_it_is_whole_after_all_that(daemon: Daemon) -> None:
+def test_it_is_whole_after_all_that(daemon: Daemon, request: pytest.FixtureRequest) -> None:
     """Runs last: nothing that was sent above broke the chain of the agent most of it was sent to."""
     audit = daemon.ask("audit").json()
     assert audit["verified"]
@@ -154,6 +162,33 @@ def test_it_is_whole_after_all_that(daemon: Daemon) -> None:
     log = daemon.log.read_text()
     assert "request.refuse" in log
     assert "request.fail" not in log
+    if CAMPAIGN_REQUESTS or "PROVE_VERB_SECONDS" in os.environ:
+        _keep(request.session.testsfailed)
+
+
+def _keep(failed: int) -> None:
+    """For the page about what was tried."""
+    size = f"PROVE_REQUESTS={CAMPAIGN_REQUESTS}" if CAMPAIGN_REQUESTS else f"PROVE_VERB_SECONDS={SECONDS_PER_VERB:g}"
+    keep(
+        Campaign(
+            name="requests",
+            title="Fuzzed requests of every verb",
+            command=f"{size} python -m pytest tests/acceptance/test_fuzz.py --timeout=0",
+            took_seconds=round(time.monotonic() - STARTED, 1),
+            machine=machine(REPOSITORY),
+            tried=Tried(
+                size=f"{ANSWERED.total():,} requests",
+                seed=0,
+                figures={
+                    "verbs": len(OPERATIONS),
+                    **{f"answered with {status}": times for status, times in sorted(ANSWERED.items())},
+                    "not as the OpenAPI document says": failed,
+                },
+                wrong=[f"{failed} verbs did not answer as documented"] if failed else [],
+                legend=["Made by schemathesis from the OpenAPI document, valid and not; always the same ones."],
+            ),
+        )
+    )
 
 
 def _is_within_what_a_schema_cannot_say(case: schemathesis.Case) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 from tests.acceptance.daemon import WITHOUT_MODEL, Daemon, running
 from tests.processes import Offbook
 from tests.unit.contrib.importers.openclaw_state import AT_MS, State, said

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmarks.provider import end, environ_of, kill, start, working_folder
 
-from tests.acceptance.daemon import Daemon
+from tests.acceptance.daemon import UNHURRIED, Daemon, running
 from tests.processes import run_offbook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -60,14 +64,14 @@ def test_kills_while_it_indexes_leave_everything_found_and_once() -> None:
     chance = random.Random(7)
     with working_folder() as folder:
         home = folder / "home"
-        daemon = start(home, is_forked=True)
+        daemon = start(home, is_forked=True, **UNHURRIED)
         try:
             share = MESSAGES // KILLS + 1
             for turn in range(KILLS):
                 record(daemon, turn * share, min((turn + 1) * share, MESSAGES))
                 time.sleep(chance.uniform(0, LONGEST_WAIT_SECONDS))
                 kill(daemon)
-                daemon = start(home, is_forked=True)
+                daemon = start(home, is_forked=True, **UNHURRIED)
             wait_until_caught_up(daemon)
             check_recall(daemon)
             assert asked(daemon, "ping")["backlog"] == 0
@@ -75,6 +79,48 @@ def test_kills_while_it_indexes_leave_everything_found_and_once() -> None:
         finally:
             end(daemon)
         check_log(home)
+
+
+def test_kills_of_the_worker_cost_nothing_but_time() -> None:
+    chance = random.Random(11)
+    killed = 0
+    with running() as daemon:
+        for first in range(0, MESSAGES, 10):
+            record(daemon, first, first + 10)
+            time.sleep(chance.uniform(0, LONGEST_WAIT_SECONDS))
+            for process in workers_of(daemon):
+                os.kill(process, signal.SIGKILL)
+                killed += 1
+        assert killed
+        wait_until_caught_up(daemon)
+        check_recall(daemon)
+        left = workers_of(daemon)
+        assert left
+        daemon.process.kill()
+        daemon.process.wait()
+        until = time.monotonic() + CAUGHT_UP_SECONDS
+        while running_of(left):
+            assert time.monotonic() < until, "the worker has outlived who started it"
+            time.sleep(0.05)
+
+
+def workers_of(daemon: Daemon) -> list[int]:
+    """The processes that the daemon has started."""
+    processes = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+    return [process for process in running_of(processes) if _about(process)[1] == str(daemon.process.pid)]
+
+
+def running_of(processes: Iterable[int]) -> list[int]:
+    """Also one that has ended stays listed until somebody asks how."""
+    return [process for process in processes if _about(process)[0] not in ("", "Z", "X")]
+
+
+def _about(process: int) -> tuple[str, str]:
+    """Its state and its parent; nothing where it is gone."""
+    with suppress(OSError):
+        state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
+        return state, parent
+    return "", ""
 
 
 def check_recall(daemon: Daemon) -> None:

@@ -22,7 +22,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.acceptance.daemon import UNHURRIED, running
+from tests.acceptance.daemon import running
+
+PATIENT = {"OFFBOOK_TURN_DEADLINE": "4s", "OFFBOOK_SEARCH_DEADLINE": "4s"}
+"""As long as a client waits: a model that is still loading then is done without."""
 
 REPOSITORY = Path(__file__).parents[2]
 BLOCK_SECONDS = 60.0
@@ -60,7 +63,7 @@ def steps(page: str) -> Iterator[Step]:
     blocks = list(_BLOCK.finditer(page))
     for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         language, source = block.groups()
-        if language == "text":
+        if language in ("text", "toml"):  # settings: tests/unit/docs/test_docs_settings.py reads those
             continue
         assert language in ("bash", "python"), f"a block of {language}, which nothing runs: {source}"
         printed = following[2] if following is not None and following[1] == "text" else None
@@ -71,7 +74,7 @@ def patient(page: str) -> str:
     """Who has this machine for themselves waits two seconds for what is printed, and their agent a quarter of one for an
     answer; here others are at work, and `check` waits until it is printed."""
     page = re.sub(r"\bsleep([ (])\d+(?=\)?$)", r"sleep\g<1>0", page, flags=re.MULTILINE)
-    return page.replace("context_window=2_000)", "context_window=2_000, deadline_seconds=20)")
+    return re.sub(r"(HotSwapSession\(.*\bcontext_window=[\d_]+)\)", r"\1, deadline_seconds=20)", page)
 
 
 def pattern(printed: str) -> re.Pattern[str]:
@@ -95,7 +98,7 @@ class Shell:
             "PATH": f"{Path(sys.executable).parent}:{environ['PATH']}",
             "TMPDIR": str(folder),
             "HOME": str(folder),
-            **UNHURRIED,
+            **PATIENT,
         }
         self._process = subprocess.Popen(
             ["bash", "--norc", "--noprofile"],
@@ -179,7 +182,7 @@ def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
 @pytest.mark.parametrize("name", ["README.md", *(f"docs/how-to/{page}.md" for page in HOW_TOS)])
 def test_the_examples_of_a_page_work_as_written(shell: Shell, name: str) -> None:
     """With a provider in the default folder, on another port: somebody may have theirs on the usual one."""
-    with running({"HOME": str(shell.folder)}, home=shell.folder / ".offbook") as daemon:
+    with running(PATIENT | {"HOME": str(shell.folder)}, home=shell.folder / ".offbook") as daemon:
         page = patient((REPOSITORY / name).read_text(encoding="utf-8").replace(":8770", f":{daemon.port}"))
         check(shell, re.sub(r"^```sh\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL), shows_everything=False)
 

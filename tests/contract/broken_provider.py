@@ -31,6 +31,8 @@ from offbook.model.errors import (
     WrongMethod,
     WrongShape,
 )
+from offbook.model.memory_entry import MemoryEntry
+from offbook.model.overview import Activity, Day, EntryList, SessionPage, SessionView
 from offbook.model.status import AuditReport
 from offbook.model.summary import Expansion, Ledger, SourceLine, SourceSpan, Swap
 from offbook.model.types import (
@@ -182,7 +184,7 @@ class BrokenProvider:
         log = self.log.setdefault(scope, [])
         known = {message.id: seq for seq, message in enumerate(log, 1) if message.id is not None}
         if self.defect == "is slow between looking and storing":
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(1.0)
         seqs, accepted = [], 0
         for message in messages:
             if message.id in known and self.defect != "doubles retries":
@@ -555,6 +557,8 @@ class BrokenProvider:
             found.reverse()
         if self.defect == "recalls all there is":
             request = msgspec.structs.replace(request, limit=1_000)
+        if self.defect == "finds less in depth" and request.depth == "deep":
+            found = found[:1]
         if self.defect == "recalls ASCII only":
             found = [entry for entry in found if request.query.isascii()]
         if self.defect == "scores in words":
@@ -667,6 +671,53 @@ class BrokenProvider:
             del status["tiers"]
         return status
 
+    async def sessions(self, request: agent_requests.GetSessions) -> SessionPage:
+        agent_id = self.agent(request)
+        self.chain(agent_id, "sessions")
+        mine = [s for s in self.log if s.agent_id == agent_id or self.defect == "lists the sessions of all"]
+        mine = mine if self.defect == "gives the oldest session first" else mine[::-1]
+        named, part = request.session_id, request.matching or ""
+        mine = [s for s in mine if named in (None, s.session_id) and part.lower() in s.session_id.lower()]
+        shown = mine[request.after : request.after + request.limit]
+        end = request.after + request.limit
+        return SessionPage(
+            sessions=[
+                SessionView(session_id=scope.session_id, agent_id=agent_id, last_seq=len(self.log[scope]), chars=1,
+                            generation=0, started_at=BEGINNING, last_at=BEGINNING, context_window=1)
+                for scope in shown
+            ],
+            total=len(mine),
+            next=end if end < len(mine) and self.defect != "knows no next page" else None,
+        )  # fmt: skip
+
+    async def activity(self, request: agent_requests.GetActivity) -> Activity:
+        agent_id = self.agent(request)
+        self.chain(agent_id, "activity")
+        messages = sum(len(log) for scope, log in self.log.items() if scope.agent_id == agent_id)
+        day = Day(day="2026-01-01", messages=messages, chars=1)
+        days = [day] * (2 if self.defect == "counts a day twice" else 1) if messages else []
+        return Activity(agent_id=agent_id, days=days)
+
+    async def entries(self, request: agent_requests.GetEntries) -> EntryList:
+        agent_id = self.agent(request)
+        self.chain(agent_id, "entries")
+        known = {
+            _name(scope, seq): (scope, seq)
+            for scope, log in self.log.items()
+            for seq, _ in enumerate(log, 1)
+            if scope.agent_id == agent_id or self.defect == "names entries to anybody"
+        }
+        asked = sorted(self.pinned) if request.entry_ids is None else request.entry_ids
+        names = [name for name in asked if name in known]
+        return EntryList(
+            entries=[
+                MemoryEntry(id=name, agent_id=agent_id, session_id=known[name][0].session_id, text="x", ts=BEGINNING,
+                            score=0, found_by=[], span=Span(first_seq=known[name][1], last_seq=known[name][1]),
+                            tier="hot", pinned=name in self.pinned, origin="user")
+                for name in (sorted(names) if self.defect == "mixes up entries" else names)
+            ]
+        )  # fmt: skip
+
     async def audit(self, request: agent_requests.GetAudit) -> AuditReport:
         agent_id = self.agent(request)
         self.chain(agent_id, "audit", request.session_id)
@@ -696,6 +747,7 @@ class BrokenProvider:
             ("records no turns", "prepareTurn"),
             ("records no unlinking", "unlink"),
             ("records no forgetting", "forget"),
+            ("records no glance", "activity"),
         ):
             return
         chain = self.chains.setdefault("all" if self.defect == "keeps one chain for all" else agent_id, [])

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
-from offbook.client.clients import AsyncClient, Client
 from offbook.client.hot_swap import HotSwapSession
 from offbook.client.slot import orphan_in
 from offbook.context.validity import faults

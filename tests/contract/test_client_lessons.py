@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from offbook.api.embedded import open_memory
-from offbook.client.clients import AsyncClient, Client
+from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.model.errors import ProviderRefused
 from offbook.model.lesson import LESSONS_SESSION, LessonDraft
 from offbook.model.settings import Settings

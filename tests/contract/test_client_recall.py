@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from offbook.client.clients import AsyncClient, Client
+from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.model.errors import ProviderRefused
 from tests.acceptance.daemon import Daemon, running
 
@@ -18,7 +19,7 @@ def daemon() -> Iterator[Daemon]:
 
 
 def test_the_blocking_client_recalls_and_pins(daemon: Daemon) -> None:
-    with Client(str(daemon.socket_endpoint), agent_id="blocking", home=daemon.home) as client:
+    with Client(str(daemon.socket_endpoint), agent_id="blocking", home=daemon.home, timeout_seconds=60) as client:
         client.record("monday", ("user", "The ferry is called Aurora."))
         assert client.flush()
         (entry,) = client.recall("friday", "What is the ferry called?").entries
@@ -33,7 +34,9 @@ def test_the_blocking_client_recalls_and_pins(daemon: Daemon) -> None:
 
 
 async def test_the_async_client_recalls_across_agents(daemon: Daemon) -> None:
-    async with AsyncClient(str(daemon.tcp_endpoint), token=daemon.token, home=daemon.home) as client:
+    async with AsyncClient(
+        str(daemon.tcp_endpoint), token=daemon.token, home=daemon.home, timeout_seconds=60
+    ) as client:
         for agent in ("ada", "bea"):
             await client.on_message("s", ("user", f"The lighthouse belongs to {agent}."), agent_id=agent)
             await client.cross(True, agent_id=agent)

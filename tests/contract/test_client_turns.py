@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from offbook.client.clients import AsyncClient, Client
+from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.model.errors import ProviderRefused
 from offbook.model.turn import ContinuityState, PreparedTurn
 from tests.acceptance.daemon import Daemon, running
@@ -51,7 +52,7 @@ def assert_on_about_bread(state: ContinuityState) -> None:
 
 
 def test_the_blocking_client_prepares_turns(daemon: Daemon) -> None:
-    with Client(str(daemon.socket_endpoint), agent_id="blocking", home=daemon.home) as client:
+    with Client(str(daemon.socket_endpoint), agent_id="blocking", home=daemon.home, timeout_seconds=60) as client:
         client.record("monday", ("user", FERRY))
         for text in BREAD:
             client.record("bread", ("user", text))
@@ -80,7 +81,9 @@ def test_the_blocking_client_prepares_turns(daemon: Daemon) -> None:
 
 
 async def test_the_async_client_prepares_turns_for_each_agent(daemon: Daemon) -> None:
-    async with AsyncClient(str(daemon.tcp_endpoint), token=daemon.token, home=daemon.home) as client:
+    async with AsyncClient(
+        str(daemon.tcp_endpoint), token=daemon.token, home=daemon.home, timeout_seconds=60
+    ) as client:
         await client.on_message("monday", ("user", FERRY), agent_id="ada")
         for text in BREAD:
             await client.on_message("bread", ("user", text), agent_id="ada")

@@ -306,7 +306,27 @@ async def test_sessions_come_newest_first(store: Store) -> None:
     assert [session.session_id for session in await store.sessions("main", limit=2)] == ["b", "a"]
 
 
+async def test_sessions_are_found_by_a_part_of_their_ids(store: Store) -> None:
+    for name in ("Garden-1", "work", "garden-2"):
+        await add(store, entry("hello"), scope=Scope(agent_id="main", session_id=name))
+    assert [session.session_id for session in await store.sessions("main", matching="GARDEN")] == [
+        "garden-2",
+        "Garden-1",
+    ]
+    assert await store.sessions("main", matching="kitchen") == []
+
+
 # ── counts and capture ──
+
+
+async def test_the_days_on_which_something_was_said(store: Store) -> None:
+    other = Scope(agent_id="main", session_id="other")
+    await add(store, entry("one"), entry("four", ts=NOON + timedelta(hours=13)))
+    await add(store, entry("two"), entry("old", ts=NOON - timedelta(days=400)), scope=other)
+    await add(store, entry("not mine"), scope=Scope(agent_id="somebody", session_id="chat"))
+    days = await store.activity("main", since=NOON.date() - timedelta(days=30))
+    assert [(day.day, day.messages, day.chars) for day in days] == [("2026-11-15", 2, 6), ("2026-11-16", 1, 4)]
+    assert await store.activity("nobody", since=NOON.date()) == []
 
 
 async def test_counts(store: Store) -> None:
@@ -493,10 +513,9 @@ batches = st.lists(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 async def test_any_history_is_kept_once_and_in_order(tmp_path_factory: pytest.TempPathFactory, history) -> None:  # type: ignore[no-untyped-def]
-    from tests.contract.conftest import OPENERS
+    from tests.contract.conftest import fresh_stores
 
-    for opener in OPENERS.values():
-        store = opener(tmp_path_factory.mktemp("any"))()
+    for store in fresh_stores(tmp_path_factory):
         expected: dict[Scope, list[str]] = {}
         seen: dict[tuple[Scope, str], int] = {}
         for agent, session, messages in history:

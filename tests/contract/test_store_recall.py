@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -578,11 +577,9 @@ steps = st.lists(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 async def test_counts_of_holds_are_those_of_the_rows(tmp_path_factory: pytest.TempPathFactory, history) -> None:  # type: ignore[no-untyped-def]
-    from tests.contract.conftest import OPENERS
+    from tests.contract.conftest import fresh_stores
 
-    for opener in OPENERS.values():
-        folder: Path = tmp_path_factory.mktemp("holds")
-        store = opener(folder)()
+    for store in fresh_stores(tmp_path_factory):
         # Three places of each; what an agent is asked to do with those of the other it must not do.
         own = {scope.agent_id: await places(store, "a", "b", "c", scope=scope) for scope in (CHAT, THEIRS)}
         both = own["main"] + own["other"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +14,8 @@ from hypothesis import strategies as st
 
 from offbook.log.store import Store
 from offbook.model.errors import StoreError
-from offbook.model.turn import TurnMemory, TurnPart
+from offbook.model.summary import TurnPart
+from offbook.model.turn import TurnMemory
 from offbook.model.types import Scope
 from tests.contract.test_store import CHAT, NOON
 from tests.contract.test_store_compression import THEIRS, WORK, no_faults, talk, verbs
@@ -237,11 +237,9 @@ keeps = st.tuples(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 async def test_at_each_time_it_is_the_last_that_was_kept(tmp_path_factory: pytest.TempPathFactory, history) -> None:  # type: ignore[no-untyped-def]
-    from tests.contract.conftest import OPENERS
+    from tests.contract.conftest import fresh_stores
 
-    for opener in OPENERS.values():
-        folder: Path = tmp_path_factory.mktemp("turns")
-        store = opener(folder)()
+    for store in fresh_stores(tmp_path_factory):
         kept: dict[Scope, list[TurnMemory]] = {CHAT: [], THEIRS: [], WORK: []}
         for scope, epoch, text, hours in history:
             given = memory(text, epoch=epoch, at=NOON + hours * HOUR)

@@ -21,8 +21,7 @@ PLUGIN_DIR = REPOSITORY / "plugins" / "openclaw"
 UNHURRIED = {"turnDeadlineMs": 10_000, "callDeadlineMs": 10_000}
 # The first test of a run may install the host, the first of a file starts a gateway.
 TEST_SECONDS = 1_500
-# The files that take longest begin, so that three processes are done at about the same time. The first has but one test, and
-# a process is given its next file with it: a short one, the fourth.
+# The files that take longest begin, so that both processes are done at about the same time.
 LONGEST_FIRST = (
     "test_long_conversation",
     "test_import",  # reads all that its gateway was ever told: least, where it is the first

@@ -106,3 +106,7 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # given back when the file is closed, also by a process that was killed
         yield
+
+
+if __name__ == "__main__":
+    installed()

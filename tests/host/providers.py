@@ -15,6 +15,8 @@ from typing import Any
 from tests.acceptance.daemon import UNHURRIED, Daemon
 
 LOG_PAGE = 500
+SEARCH = {"OFFBOOK_SEARCH_DEADLINE": "5s"}
+"""Below the 8 s that the plugin waits for an answer: a provider that was just started may load its model for longer."""
 
 
 class OffbookProvider:
@@ -34,7 +36,7 @@ class OffbookProvider:
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [Path(sys.executable).with_name("offbook"), "serve"],
-                env=inherited | UNHURRIED | given | self._environ,
+                env=inherited | UNHURRIED | SEARCH | given | self._environ,
                 stdout=output,
                 stderr=output,
             )

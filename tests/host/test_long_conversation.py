@@ -38,8 +38,8 @@ from tests.host.scripted_model import (
 from tests.host.transcripts import transcript
 
 IS_CAMPAIGN = "PROVE_TURNS" in os.environ
-TURNS = int(os.environ.get("PROVE_TURNS", "60"))
-SENTENCES = 12 if IS_CAMPAIGN else 54
+TURNS = int(os.environ.get("PROVE_TURNS", "32"))
+SENTENCES = 12 if IS_CAMPAIGN else 100
 """Of a turn: a short conversation says as much as a long one."""
 WINDOW_TOKENS = 32_000
 SESSION = "long-conversation"
@@ -146,8 +146,8 @@ class Talk:
 
 SMALL_WINDOW_TOKENS = 24_000
 TOKENS_A_SENTENCE = 2_000
-SMALL_TURNS = TURNS if IS_CAMPAIGN else 24
-SMALL_SENTENCES = 12 if IS_CAMPAIGN else 20
+SMALL_TURNS = TURNS if IS_CAMPAIGN else 16
+SMALL_SENTENCES = 12 if IS_CAMPAIGN else 30
 LEAST_ROOM_TOKENS = 1_000
 ENGLISH = Talk(
     characters_per_token=4.0,

@@ -64,7 +64,7 @@ def killed(home: Path, steps: Sequence[Step], *, first: int, after_ms: int) -> N
     there.close()
     try:
         for _ in range(len(steps)):  # that it has begun, and each step but the last
-            assert here.poll(60), "the life does not go on"
+            assert here.poll(120), "the life does not go on"
             here.recv()
         time.sleep(after_ms / 1_000)
     finally:
@@ -78,7 +78,7 @@ def killed_forgetting(home: Path, before: str) -> None:
     """Forgets the word, and is killed before what is named there has forgotten it."""
     process = _processes.Process(target=_forget, args=(home, before), daemon=True)
     process.start()
-    process.join(60)
+    process.join(120)
     assert process.exitcode == -signal.SIGKILL, f"it came to its end: {before} was not reached"
 
 

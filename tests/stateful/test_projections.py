@@ -75,9 +75,9 @@ async def opened(folder: Path) -> AsyncIterator[tuple[Memory, SqliteStore]]:
 
 
 async def settled(memory: Memory) -> None:
-    await caught_up(memory, 20)
+    await caught_up(memory)
     await memory.maintain("main")
-    await caught_up(memory, 20)
+    await caught_up(memory)
 
 
 async def view_of(memory: Memory, store: SqliteStore, folder: Path) -> dict[str, Any]:
@@ -91,7 +91,7 @@ async def view_of(memory: Memory, store: SqliteStore, folder: Path) -> dict[str,
         scope = Scope(agent_id="main", session_id=session.session_id)
         notes[session.session_id] = [await store.session_note(scope, name) for name in ("workingState", "continuity")]
         contexts[session.session_id] = (await background.contexts.context(scope, session, 600)).text
-    async with background.indexes.following("main", seconds=30, is_patient=True) as (index, has_all):
+    async with background.indexes.following("main", seconds=120, is_patient=True) as (index, has_all):
         assert has_all
         rows = sorted(index.rows.view()["place"].tolist())
     vectors = [one for model in await store.vector_models("main") for one in await store.vectors("main", model)]
@@ -139,8 +139,9 @@ def test_killed_rebuilt_and_forgotten_every_projection_is_what_the_log_says(
             grown = await view_of(memory, store, folder)
             assert list(grown) == list(NAMES)
             assert await faults_in(memory) == {}
-            for projection in memory._background.projections:
-                await projection.rebuild("main")
+            async with memory._background.runner.apart("main"):
+                for projection in memory._background.projections:
+                    await projection.rebuild("main")
             memory._background.runner.notify_agent("main")
             await settled(memory)
             rebuilt = await view_of(memory, store, folder)

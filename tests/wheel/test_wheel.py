@@ -48,7 +48,11 @@ def test_all_of_the_package_is_in_it_and_nothing_else(fresh: Fresh) -> None:
     kept = {path.relative_to(source).as_posix() for path in (source / "offbook").rglob("*") if path.is_file()}
     inside = {name for name in fresh.files if ".dist-info/" not in name and not name.startswith(PLUGIN)}
     assert inside == kept
-    assert {"offbook/py.typed", "offbook/log/sqlite/migrations/0001_record.sql"} <= inside
+    assert {
+        "offbook/py.typed",
+        "offbook/log/sql/migrations/0001_record.sql",
+        "offbook/log/postgres/migrations/0001_node.sql",
+    } <= inside
     assert "offbook/models/data/wordpiece-uncased.txt.gz" in inside
 
 

@@ -21,6 +21,7 @@ class Example(NamedTuple):
     relation: int
     """Its place in `RELATIONS`."""
     weight: float = 1.0
+    language: str = ""
 
 
 class Examples(NamedTuple):
@@ -45,4 +46,4 @@ def load_examples(path: Path) -> Examples:
 def strangers(examples: Sequence[Example], share: float) -> list[Example]:
     """Messages that have nothing to do with each other."""
     some = random.sample(examples, int(share * len(examples)))
-    return [Example(random.choice(examples).earlier, one.later, OTHER) for one in some]
+    return [Example(random.choice(examples).earlier, one.later, OTHER, language=one.language) for one in some]

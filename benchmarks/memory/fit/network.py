@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from offbook.models.bert import EPSILON
-from offbook.models.bert_weights import HEADS, MATRICES, BertWeights
+from offbook.models.bert import EPSILON, HEADS, MATRICES, BertWeights
 
 LENGTHS = (12, 16, 24, 32, 48, 64, 80, 96, 132, 192, 288)
 """Texts are padded to one of these, so that few shapes have to be compiled."""

@@ -1,17 +1,18 @@
 """Fits the model that tells whether what was said later replaces what was said earlier (`offbook.models.relation`).
 
-    python -m benchmarks.memory.fit.relation MODEL.onnx PAIRS OUT [--from relation.npz]      needs jax and optax
+    python -m benchmarks.memory.fit.relation MODEL.onnx PAIRS OUT [--from relation.npz]      needs torch and a GPU
 
-PAIRS is what `relation_data` writes. Starts from the installed embedding model: first pairs that are made from frames,
-which teach the shapes; then the pairs that were written one by one, with unrelated messages and ordinary conversations
-beside them. That takes minutes on a GPU and hours on two cores; `--from` goes on from weights that were fitted before,
-for one epoch over what was written last and a share of the rest. Of what then differs from the embedding model, a
-product of two thin matrices is kept for each of its matrices. Writes OUT/relation.npz.
+PAIRS is what `relation_data` writes. Starts from the installed embedding model, first with pairs that are made from
+frames, which teach the shapes; or with `--from` from weights that were fitted before. Then, in each epoch: the pairs
+that were written, unrelated messages and ordinary conversations beside them, each written otherwise (`otherwise`) and
+read twice with different parts of the network left out; the two readings must agree (R-Drop). Of what then differs from
+the embedding model, a product of two thin matrices is kept for each of its matrices. Writes OUT/relation.npz.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,142 +22,201 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.memory.fit.examples import RELATIONS, REPLACES, Example, Examples, load_examples, strangers
-from benchmarks.memory.fit.network import Training, Weights, auc, hidden, length_of, mean, trained, values_of
-from offbook.models.bert_weights import read_weights
+from benchmarks.memory.fit.network import auc, values_of
+from benchmarks.memory.fit.relation_data import otherwise
+from offbook.models.bert import EPSILON, HEADS, MATRICES, read_weights
 
 START, END = 101, 102
 """The pieces around a text."""
-LABEL_SMOOTHING = 0.05
 RANK = 96
 """Of the products that are kept."""
-PIECES_A_BATCH = 4_096
-FRAME_STRANGERS, STRANGERS = 0.25, 0.7
+PIECES_A_BATCH, PIECES_READ_AT_ONCE = 8_192, 32_768
+LABEL_SMOOTHING, DROPOUT, AGREEMENT = 0.05, 0.12, 2.0
+WARM_UP, WEIGHT_DECAY = 0.06, 0.01
+STRANGERS = 0.5
 """Pairs of unrelated messages, as a share of those that were written."""
 OF_ORDINARY = 0.6
 """Weight of a pair of an ordinary conversation: a few of them do replace."""
-FRAMES_MIXED_IN = 3_000
-ON_FRAMES, ON_PAIRS, GOING_ON = Training(1, 1.5e-4), Training(5, 1.5e-4), Training(1, 4e-5)
-NEWEST_CASES, OF_THE_REST = 4_100, 0.12
-"""What one epoch of `--from` reads: the pairs of the newest cases, and a share of all that was read before."""
+FRAMES_MIXED_IN, FRAME_STRANGERS = 4_000, 0.25
 FIXED = ("words", "positions")
 NAMES = {"head.weight": "relation.weight", "head.bias": "relation.bias"}
 """As the package calls them."""
+Weights = dict[str, Any]
 
 
-class Batch(NamedTuple):
-    pieces: NDArray[np.int32]
-    types: NDArray[np.int32]
-    relations: NDArray[np.float32]
-    weights: NDArray[np.float32]
-    """0 where there is no pair."""
+class Training(NamedTuple):
+    epochs: int
+    rate: float
+
+
+ON_FRAMES, ON_PAIRS, GOING_ON = Training(1, 1.5e-4), Training(5, 1.5e-4), Training(4, 8e-5)
 
 
 def main() -> None:
+    import torch
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, help="the installed embedding model, an ONNX file")
     parser.add_argument("pairs", type=Path, help="what relation_data wrote")
     parser.add_argument("out", type=Path, help="the folder to write to")
     parser.add_argument("--from", dest="before", type=Path, help="weights to go on from")
+    parser.add_argument("--seed", type=int, default=21)
     given = parser.parse_args()
     examples = load_examples(given.pairs)
     base = values_of(read_weights(given.model))
     given.out.mkdir(parents=True, exist_ok=True)
-    random.seed(1)
+    torch.manual_seed(given.seed)
+    rng = random.Random(given.seed)
 
     if given.before:
-        weights = with_additions(base, given.before)
-        judge("before", weights, examples)
-        weights = trained(weights, batches(going_on(examples), GOING_ON), GOING_ON, loss, fixed=FIXED)
+        weights = _on_device(with_additions(base, given.before))
+        judge("before", weights, examples.held_out)
+        how = GOING_ON
     else:
-        head = np.random.default_rng(1).normal(0, 0.04, (2 * base["words"].shape[1], len(RELATIONS)))
-        weights = base | {"head.weight": head.astype(np.float32), "head.bias": np.zeros(len(RELATIONS), np.float32)}
-        frames = examples.frames + strangers(examples.frames, FRAME_STRANGERS)
-        weights = trained(weights, batches(frames, ON_FRAMES), ON_FRAMES, loss, fixed=FIXED)
-        weights = trained(weights, batches(all_of(examples), ON_PAIRS), ON_PAIRS, loss, fixed=FIXED)
-    np.savez_compressed(given.out / "relation.npz", **additions(weights, base))
-    judge("after", weights, examples)
+        head = np.random.default_rng(given.seed).normal(0, 0.04, (2 * base["words"].shape[1], len(RELATIONS)))
+        weights = _on_device(base | {"head.weight": head, "head.bias": np.zeros(len(RELATIONS))})
+        fit(weights, [examples.frames + strangers(examples.frames, FRAME_STRANGERS)], ON_FRAMES, rng)
+        how = ON_PAIRS
+    fit(weights, [all_of(examples, rng) for _ in range(how.epochs)], how, rng)
+    judge("after", weights, examples.held_out)
+    kept = additions({name: value.detach().cpu().numpy() for name, value in weights.items()}, base)
+    np.savez_compressed(given.out / "relation.npz", **kept)
+    judge("as it is kept", _on_device(with_additions(base, given.out / "relation.npz")), examples.held_out)
 
 
-def all_of(examples: Examples) -> list[Example]:
+def all_of(examples: Examples, rng: random.Random) -> list[Example]:
+    """What one epoch reads: each time written otherwise."""
     written = examples.pairs + examples.cases
     ordinary = [one._replace(weight=OF_ORDINARY) for one in examples.ordinary]
-    return written + strangers(written, STRANGERS) + ordinary + random.sample(examples.frames, FRAMES_MIXED_IN)
+    frames = rng.sample(examples.frames, min(FRAMES_MIXED_IN, len(examples.frames)))
+    return otherwise(written + strangers(written, STRANGERS), rng) + ordinary + frames
 
 
-def going_on(examples: Examples) -> list[Example]:
-    newest = examples.cases[-NEWEST_CASES:]
-    rest = all_of(examples._replace(cases=examples.cases[:-NEWEST_CASES]))
-    return newest + strangers(newest, STRANGERS) + random.sample(rest, int(OF_THE_REST * len(rest)))
+def fit(weights: Weights, epochs: Sequence[Sequence[Example]], how: Training, rng: random.Random) -> None:
+    """In place, by all the examples of each epoch."""
+    import torch
+    from torch.nn import functional
+
+    batches = [(examples, places) for examples in epochs for places in _batches(examples, rng)]
+    tuned = [value.requires_grad_() for name, value in weights.items() if name not in FIXED]
+    optimiser = torch.optim.AdamW(tuned, lr=how.rate, weight_decay=WEIGHT_DECAY, betas=(0.9, 0.98))
+    warm_up = max(1, int(WARM_UP * len(batches)))
+    for number, (examples, places) in enumerate(batches):
+        some = [examples[place] for place in places]
+        cooling = 0.5 * (1 + math.cos(math.pi * max(0, number - warm_up) / max(1, len(batches) - warm_up)))
+        for group in optimiser.param_groups:
+            group["lr"] = how.rate * min(1.0, (number + 1) / warm_up) * cooling
+        first, second = (functional.log_softmax(told(weights, some, DROPOUT), -1) for _ in range(2))
+        wanted = torch.full_like(first, LABEL_SMOOTHING / len(RELATIONS))
+        wanted[range(len(some)), [one.relation for one in some]] += 1 - LABEL_SMOOTHING
+        share = torch.tensor([one.weight for one in some], device=first.device)
+        share = share / share.sum()
+        misses = -(wanted * (first + second)).sum(-1) / 2
+        apart = ((first.exp() - second.exp()) * (first - second)).sum(-1) / 2
+        loss = ((misses + AGREEMENT * apart) * share).sum()
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(tuned, 1.0)
+        optimiser.step()
+        if (number + 1) % 400 == 0:
+            print(f"step {number + 1} of {len(batches)}: {float(loss):.4f}", flush=True)
+    for value in tuned:
+        value.requires_grad_(False)
 
 
-def told(weights: Weights, batch: Batch, key: Any) -> Any:
-    """A row for each pair, a column for each of `RELATIONS`."""
-    import jax.numpy as jnp
+def told(weights: Weights, examples: Sequence[Example], dropout: float = 0.0) -> Any:
+    """A row for each pair, a column for each of `RELATIONS`. As `offbook.models.bert` reads them."""
+    import torch
+    from torch.nn import functional
 
-    rows = hidden(weights, batch.pieces, batch.types, key)
-    ends = jnp.concatenate([rows[:, 0], mean(rows, batch.pieces)], 1)
+    def norm(rows: Any, name: str) -> Any:
+        return functional.layer_norm(rows, rows.shape[-1:], weights[f"{name}.weight"], weights[f"{name}.bias"], EPSILON)
+
+    def dropped(rows: Any) -> Any:
+        return functional.dropout(rows, dropout) if dropout else rows
+
+    words = weights["words"]
+    pieces, types = (torch.from_numpy(part).to(words.device) for part in _padded(examples))
+    count, length = pieces.shape
+    width = words.shape[1]
+    is_there = pieces > 0
+    rows = words[pieces] + weights["positions"][:length] + weights["types"][types]
+    rows = dropped(norm(rows, "embeddings.LayerNorm"))
+    for at in range(sum(name.endswith(".query") for name in weights)):
+        name = f"encoder.layer.{at}"
+        heads = [
+            (rows @ weights[f"{at}.{which}"] + weights[f"{name}.attention.self.{which}.bias"])
+            .view(count, length, HEADS, width // HEADS)
+            .transpose(1, 2)
+            for which in MATRICES[:3]
+        ]
+        mixed = functional.scaled_dot_product_attention(*heads, attn_mask=is_there[:, None, None, :])
+        mixed = mixed.transpose(1, 2).reshape(count, length, width)
+        made = mixed @ weights[f"{at}.output"] + weights[f"{name}.attention.output.dense.bias"]
+        rows = norm(rows + dropped(made), f"{name}.attention.output.LayerNorm")
+        wide = functional.gelu(rows @ weights[f"{at}.widen"] + weights[f"{name}.intermediate.dense.bias"])
+        made = wide @ weights[f"{at}.narrow"] + weights[f"{name}.output.dense.bias"]
+        rows = norm(rows + dropped(made), f"{name}.output.LayerNorm")
+    read = is_there[..., None].float()
+    ends = torch.cat([rows[:, 0], (rows * read).sum(1) / read.sum(1)], 1)
     return ends @ weights["head.weight"] + weights["head.bias"]
 
 
-def loss(weights: Weights, batch: Batch, key: Any) -> Any:
-    import jax
+def judge(name: str, weights: Weights, held_out: Sequence[Example]) -> None:
+    """How well it tells what replaces from what does not."""
+    import torch
 
-    wanted = batch.relations * (1 - LABEL_SMOOTHING) + LABEL_SMOOTHING / len(RELATIONS)
-    losses = -(wanted * jax.nn.log_softmax(told(weights, batch, key))).sum(-1)
-    return (losses * batch.weights).sum() / batch.weights.sum()
-
-
-def judge(name: str, weights: Weights, examples: Examples) -> None:
-    """By what was held out: how well it tells what replaces from what does not."""
-    import jax
-
-    if not examples.held_out:
+    if not held_out:
         return
-    run = jax.jit(lambda weights, batch: jax.nn.softmax(told(weights, batch, None)))
-    scores, is_so = [], []
-    for batch in batches(examples.held_out, Training(1, 0)):
-        there = batch.weights > 0
-        scores += np.asarray(run(weights, batch))[there, REPLACES].tolist()
-        is_so += (batch.relations[there, REPLACES] > 0).tolist()
-    kept = np.array(is_so)
-    least = np.quantile(np.array(scores)[~kept], 0.97)
-    print(
-        f"{name}: AUC {auc(scores, kept):.4f}, found at 3 % false {(np.array(scores)[kept] > least).mean():.3f}",
-        flush=True,
-    )
+    scores = np.zeros(len(held_out), np.float32)
+    with torch.no_grad():
+        for places in _batches(held_out, None):
+            found = told(weights, [held_out[place] for place in places]).softmax(-1)
+            scores[places] = found[:, REPLACES].cpu().numpy()
+    is_so = np.array([one.relation == REPLACES for one in held_out])
+    least = np.quantile(scores[~is_so], 0.98)
+    print(f"{name}: AUC {auc(scores, is_so):.4f}, found at 2 % false {(scores[is_so] > least).mean():.3f}", flush=True)
 
 
-def batches(examples: Sequence[Example], how: Training) -> list[Batch]:
-    """Each epoch in another order, pairs of about the same length together."""
-    rng = np.random.default_rng(how.seed)
-    found = []
-    for _ in range(how.epochs):
-        by_length: dict[int, list[Example]] = {}
-        for one in examples:
-            by_length.setdefault(length_of(len(one.earlier) + len(one.later) + 3), []).append(one)
-        made = []
-        for length, some in by_length.items():
-            order, size = rng.permutation(len(some)), PIECES_A_BATCH // length
-            for start in range(0, len(some), size):
-                made.append(_batch([some[at] for at in order[start : start + size]], length, size))
-        found += [made[at] for at in rng.permutation(len(made))]
+def _batches(examples: Sequence[Example], rng: random.Random | None) -> list[list[int]]:
+    """Places of pairs of about the same length, in another order each time; without `rng` as many as can be read."""
+    most = PIECES_A_BATCH if rng else PIECES_READ_AT_ONCE
+    order = list(range(len(examples)))
+    if rng:
+        rng.shuffle(order)
+    found: list[list[int]] = []
+    for start in range(0, len(order), 6_000):
+        batch: list[int] = []
+        for place in sorted(order[start : start + 6_000], key=lambda place: _length(examples[place])):
+            if batch and _length(examples[place]) * (len(batch) + 1) > most:
+                found.append(batch)
+                batch = []
+            batch.append(place)
+        found.append(batch)
+    if rng:
+        rng.shuffle(found)
     return found
 
 
-def _batch(examples: Sequence[Example], length: int, size: int) -> Batch:
-    batch = Batch(
-        np.zeros((size, length), np.int32),
-        np.zeros((size, length), np.int32),
-        np.zeros((size, len(RELATIONS)), np.float32),
-        np.zeros(size, np.float32),
-    )
+def _length(example: Example) -> int:
+    return len(example.earlier) + len(example.later) + 3
+
+
+def _padded(examples: Sequence[Example]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    pieces = np.zeros((len(examples), max(map(_length, examples))), np.int64)
+    types = np.zeros_like(pieces)
     for at, one in enumerate(examples):
         first, second = [START, *one.earlier, END], [*one.later, END]
-        batch.pieces[at, : len(first) + len(second)] = first + second
-        batch.types[at, len(first) : len(first) + len(second)] = 1
-        batch.relations[at, one.relation] = 1
-        batch.weights[at] = one.weight
-    return batch
+        pieces[at, : len(first) + len(second)] = first + second
+        types[at, len(first) : len(first) + len(second)] = 1
+    return pieces, types
+
+
+def _on_device(weights: Weights) -> Weights:
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return {name: torch.tensor(np.array(value, np.float32), device=device) for name, value in weights.items()}
 
 
 def with_additions(base: Weights, path: Path) -> Weights:

@@ -42,10 +42,25 @@ FIRST_LATER, FIRST_WITH_STRANGER = 3, 6
 """A message is compared once so many were said before it; and with one of them, whichever it is, once so many were."""
 
 
+OPENINGS = {
+    "en": "Yes,|Yeah,|Well,|Ok,|Oh,|So,|Anyway,|By the way,|FYI:|Just so you know,|Hi!|Hm,|Thanks!|No,|Look,|Sure,",
+    "de": "Ja,|Also|Ach,|Übrigens,|Na ja,|Ok,|Hallo!|Danke!|Hm,|Nein,",
+    "es": "Sí,|Bueno,|Por cierto,|Pues|Vale,|Hola!|Gracias!|No,",
+    "fr": "Oui,|Bon,|Au fait,|Alors|D'accord,|Bonjour!|Merci!|Non,",
+    "it": "Sì,|Allora|Comunque|Ok,|Ciao!|Grazie!|No,|A proposito,",
+}
+"""What may stand before anything that is said: the model is to pass over it."""
+UNMARKED, MARKED, OPENED, WITH_ANOTHER = 0.35, 0.45, 0.25, 0.12
+"""How often the mark at the end is left out, or (up to there) put where there is none; how often a text has an opening;
+how often another sentence stands beside it."""
+LONGEST_WITH_ANOTHER = 60
+
+
 class Pair(NamedTuple):
     earlier: str
     later: str
     relation: Relation
+    language: str = ""
 
 
 class Said(NamedTuple):
@@ -88,8 +103,8 @@ def read_examples(data: Path, *, hold_out: bool) -> Examples:
         return [_example(wordpiece, pair) for pair in pairs]
 
     return Examples(
-        pairs=examples([Pair(row["earlier"], row["later"], row["relation"]) for row in rows_of("pairs")]),
-        cases=examples(case_pairs(kept)),
+        pairs=examples([Pair(row["earlier"], row["later"], row["relation"], row["lang"]) for row in rows_of("pairs")]),
+        cases=examples(case_pairs(kept) + reworded_pairs(kept)),
         frames=examples(frame_pairs(rows_of("frames"), random.Random(1))),
         ordinary=examples(ordinary_pairs(data, random.Random(1))),
         held_out=examples(case_pairs(held_out)),
@@ -98,10 +113,51 @@ def read_examples(data: Path, *, hold_out: bool) -> Examples:
 
 def case_pairs(cases: Sequence[dict[str, Any]]) -> list[Pair]:
     return [
-        Pair(case["earlier"], later, relation)
+        Pair(case["earlier"], later, relation, case.get("lang", ""))
         for case in cases
         for relation in RELATIONS
         for later in case.get(relation, ())
+    ]
+
+
+def reworded_pairs(cases: Sequence[dict[str, Any]]) -> list[Pair]:
+    """Another wording of the statement in its place: what replaces the one replaces the other."""
+    return [
+        pair
+        for case in cases
+        for earlier in case.get("repeats", ())
+        for pair in case_pairs([case | {"earlier": earlier, "repeats": ()}])
+    ]
+
+
+def otherwise(examples: Sequence[Example], rng: random.Random) -> list[Example]:
+    """The same pairs as somebody else might have typed them: what they say stays."""
+    wordpiece = WordPiece(MAX_PIECES)
+    openings = {name: [wordpiece.pieces(one)[1:-1] for one in some.split("|")] for name, some in OPENINGS.items()}
+    marks = {wordpiece.pieces(mark)[1] for mark in ".!?,;:。！？"}
+    full_stop = wordpiece.pieces(".")[1]
+    others: dict[str, list[list[int]]] = {}
+    for one in examples:
+        others.setdefault(one.language, []).append(one.earlier)
+
+    def written(pieces: list[int], language: str) -> list[int]:
+        found, chance = list(pieces), rng.random()
+        if chance < UNMARKED:
+            while found and found[-1] in marks:
+                found.pop()
+        elif chance < MARKED and found and found[-1] not in marks:
+            found.append(full_stop)
+        if language in openings and rng.random() < OPENED:
+            found = [*rng.choice(openings[language]), *found]
+        if language and rng.random() < WITH_ANOTHER:
+            another = rng.choice(others[language])
+            if len(found) + len(another) < LONGEST_WITH_ANOTHER:
+                found = [*found, *another] if rng.random() < 0.5 else [*another, *found]
+        return found[:MOST_PIECES]
+
+    return [
+        one._replace(earlier=written(one.earlier, one.language), later=written(one.later, one.language))
+        for one in examples
     ]
 
 
@@ -164,7 +220,7 @@ def _compared_pairs(turns: Sequence[Turn], rng: random.Random) -> Iterator[Pair]
 
 def _example(wordpiece: WordPiece, pair: Pair) -> Example:
     earlier, later = (wordpiece.pieces(text)[1:-1][:MOST_PIECES] for text in (pair.earlier, pair.later))
-    return Example(earlier, later, RELATIONS.index(pair.relation))
+    return Example(earlier, later, RELATIONS.index(pair.relation), language=pair.language)
 
 
 def _turns(conversation: Conversation | OwnConversation) -> list[Turn]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from benchmarks.memory.fit.examples import REPLACES, load_examples
 from benchmarks.memory.fit.network import Training, Weights, auc, hidden, length_of, mean, trained, values_of
 from offbook.models import relation_gate
-from offbook.models.bert_weights import read_weights
+from offbook.models.bert import read_weights
 
 START, END = 101, 102
 VECTOR, HIDDEN, DROPOUT = 384, 48, 0.3

@@ -37,6 +37,9 @@ export type Verb =
   | "hooks/session-end"
   | "log"
   | "missing"
+  | "sessions"
+  | "activity"
+  | "entries"
   | "status"
   | "audit";
 
@@ -78,6 +81,9 @@ export interface Requests {
   "hooks/session-end": SessionEnd;
   log: GetLog;
   missing: GetMissing;
+  sessions: GetSessions;
+  activity: GetActivity;
+  entries: GetEntries;
   status: GetStatus;
   audit: GetAudit;
 }
@@ -120,6 +126,9 @@ export interface Answers {
   "hooks/session-end": Done;
   log: LogPage;
   missing: Missing;
+  sessions: SessionPage;
+  activity: Activity;
+  entries: EntryList;
   status: Status;
   audit: AuditReport;
 }
@@ -362,6 +371,8 @@ export interface Summaries {
   before?: string | null;
   /** Default: 20. */
   limit?: number;
+  /** Only these. */
+  ids?: string[] | null;
 }
 
 export interface SummaryPage {
@@ -388,7 +399,9 @@ export interface SummaryView {
   madeAt: string;
   lost: number;
   losses: Loss[];
+  kept?: Loss[];
   parent?: string | null;
+  instructions?: string | null;
 }
 
 /** What a model read and wrote for one answer, and what that cost. `cached_tokens` are part of `input_tokens`. */
@@ -449,6 +462,8 @@ export interface GetReplay {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
   at: string;
+  /** Of the messages that came since the last swap, only the newest. */
+  newest?: number | null;
 }
 
 /**
@@ -469,6 +484,20 @@ export interface Replay {
   isExact: boolean;
   why: ReplayEvent[];
   turnMemory?: string;
+  turnParts?: TurnPart[];
+  parts?: Part[];
+  /** Default: 0. */
+  handedMessages?: number;
+  /** Default: 0. */
+  leftOut?: number;
+  /** Default: 0. */
+  usedTokens?: number;
+  /** Default: 0. */
+  contextWindow?: number;
+  /** Default: 0. */
+  tokensAfter?: number;
+  /** Default: {"verbatim": [], "summaries": [], "dropped": [], "droppedCount": 0, "state": []}. */
+  ledger?: Ledger;
 }
 
 /** Why a context was what it was. */
@@ -477,6 +506,16 @@ export interface ReplayEvent {
   verb: string;
   actor: string;
   details: Record<string, unknown>;
+}
+
+/** One part of a section of a turn: how many things it tells of, what it takes, and why it is there. */
+export interface TurnPart {
+  section: "memory" | "recall";
+  kind: "anchors" | "handover" | "lessons" | "newest" | "pinned" | "recalled" | "session" | "summaries" | "topics" | "working state";
+  tokens: number;
+  items: number;
+  why: string;
+  text: string;
 }
 
 /** The next summary for the host's own model to write, or none; waits up to `waitMs` for one. */
@@ -542,7 +581,8 @@ export interface FailJob {
  * What was said that answers `query`, best first.
  *
  * `scope`: this `session`, all sessions of this `agent`, or `all` agents that share their memory with each other.
- * `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`.
+ * `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`. With `depth` `deep` the
+ * first of them are read once more by the model that the setting `rerank.reader` names, which takes seconds.
  */
 export interface Recall {
   /** The host's stable session key, at most 512 bytes. */
@@ -561,6 +601,10 @@ export interface Recall {
   includeSuperseded?: boolean;
   /** Say why each was found, and what was left out. Default: false. */
   explain?: boolean;
+  /** Only look: no retrieval is counted. Default: false. */
+  preview?: boolean;
+  /** `deep`: a model reads the first ones again, for a better order. Slower; use it if needed. */
+  depth?: "deep" | "normal" | null;
 }
 
 /** What `recall` answers, best first. `degraded` names what was unavailable, and why. */
@@ -674,16 +718,6 @@ export interface TurnTokens {
   memory: number;
   recall: number;
   budget: number;
-}
-
-/** One part of a section: how many things it tells of, what it takes, and why it is there. */
-export interface TurnPart {
-  section: "memory" | "recall";
-  kind: "anchors" | "handover" | "lessons" | "newest" | "pinned" | "recalled" | "session" | "summaries" | "topics" | "working state";
-  tokens: number;
-  items: number;
-  why: string;
-  text: string;
 }
 
 /** Memories to add to the result of the host's own memory search if that is sparse. Ask before the search runs. */
@@ -807,6 +841,7 @@ export interface GetConfig {
 export interface SettingsView {
   agentId: string;
   settings: Record<string, unknown>;
+  origins?: Record<string, string>;
 }
 
 /**
@@ -936,8 +971,9 @@ export interface Unlinked {
 
 /**
  * Erase messages for good, with everything derived from them: those in `entryIds`, all of a session, those
- * `matching` a text, regardless of case and spacing, or those that hold `secrets`. Give exactly one of the four.
- * `reason` is kept (it may be empty). With `dryRun` nothing is erased, and the receipt says what would be.
+ * `matching` a text, regardless of case and spacing, those that hold `secrets`, or `everything`. Give exactly one of
+ * the five. `reason` is kept (it may be empty). With `dryRun` nothing is erased, and the receipt says what would
+ * be.
  */
 export interface Forget {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -952,6 +988,8 @@ export interface Forget {
   matching?: string | null;
   /** All that hold a secret that the redaction of today would take out. Default: false. */
   secrets?: boolean;
+  /** All that the agent was ever told: it begins anew. Default: false. */
+  everything?: boolean;
   /** Erase nothing; only say what would be erased. Default: false. */
   dryRun?: boolean;
 }
@@ -1111,6 +1149,8 @@ export interface IndexStatus {
   waiting: number;
   model?: string | null;
   trouble?: string | null;
+  reader?: string | null;
+  readerTrouble?: string | null;
 }
 
 /**
@@ -1408,6 +1448,87 @@ export interface Missing {
   missing: string[];
 }
 
+/**
+ * The agent's sessions, the one last written to first, and how full the context of each is. To continue, pass
+ * `next` as `after`. `matching` narrows them to those whose id contains a text; `sessionId` asks for one.
+ */
+export interface GetSessions {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** How many to leave out. Default: 0. */
+  after?: number;
+  /** Most sessions. Default: 50. */
+  limit?: number;
+  /** A part of their ids, regardless of case. */
+  matching?: string;
+  /** This session only. */
+  sessionId?: string | null;
+}
+
+export interface SessionPage {
+  sessions: SessionView[];
+  total: number;
+  next?: number | null;
+}
+
+/** A session, and about what its context takes now: what was handed over last, and all that came since. */
+export interface SessionView {
+  sessionId: string;
+  agentId: string;
+  lastSeq: number;
+  chars: number;
+  generation: number;
+  startedAt: string;
+  lastAt: string;
+  endedAt?: string | null;
+  endReason?: string | null;
+  parentSessionId?: string | null;
+  /** Default: 0. */
+  contextTokens?: number;
+  /** Default: 0. */
+  contextWindow?: number;
+  /** Default: 0. */
+  swapAtTokens?: number;
+}
+
+/** How much was said on each day, and what models were used for it. */
+export interface GetActivity {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** How many days back, today included. Default: 366. */
+  days?: number;
+}
+
+export interface Activity {
+  agentId: string;
+  days: Day[];
+}
+
+/** What was said on one day (UTC), and what models were used for it. */
+export interface Day {
+  day: string;
+  messages: number;
+  chars: number;
+  /** Default: 0. */
+  modelCalls?: number;
+  /** Default: {"inputTokens": 0, "cachedTokens": 0, "outputTokens": 0, "dollars": 0.0}. */
+  usage?: Usage;
+}
+
+/** The memory entries of these ids; without `entryIds`, those that are pinned, the one pinned last first. */
+export interface GetEntries {
+  /** The owner, at most 128 bytes; left out, taken from the session key. */
+  agentId?: string | null;
+  /** Ids that `recall` gave. */
+  entryIds?: string[] | null;
+  /** Most entries. Default: 100. */
+  limit?: number;
+}
+
+export interface EntryList {
+  entries: MemoryEntry[];
+}
+
 /** Counts, tiers, backlog, costs and capture reconciliation of one agent. */
 export interface GetStatus {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
@@ -1435,6 +1556,8 @@ export interface Status {
   lessons?: Record<string, number>;
   /** Default: 0. */
   forgets?: number;
+  /** Default: false. */
+  encrypted?: boolean;
 }
 
 export interface Counts {
@@ -1526,7 +1649,10 @@ export interface TierHours {
   most: number;
 }
 
-/** The newest audit events, after `since` (a time, or the sequence number of an event). */
+/**
+ * The newest audit events, after `since` (a time, or the sequence number of an event), `before` an event, of these
+ * `verbs`.
+ */
 export interface GetAudit {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
@@ -1535,6 +1661,10 @@ export interface GetAudit {
   since?: string | number | null;
   /** Default: 100. */
   limit?: number;
+  /** Only events before the one of this number. */
+  before?: number | null;
+  /** Only events of these. */
+  verbs?: string[] | null;
 }
 
 /** `verified`: the end of the chain is unbroken and ends in `head`. */

@@ -80,6 +80,7 @@ class Summaries(OfAgent, frozen=True):
     session_id: SessionId | None = None
     before: SummaryId | None = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    ids: Annotated[list[SummaryId], Meta(min_length=1, max_length=100, description="Only these.")] | None = None
 
 
 class Compress(OfAgent, frozen=True):
@@ -214,8 +215,9 @@ class Unlink(OfAgent, frozen=True, kw_only=True):
 
 class Forget(OfAgent, frozen=True, kw_only=True):
     """Erase messages for good, with everything derived from them: those in `entryIds`, all of a session, those
-    `matching` a text, regardless of case and spacing, or those that hold `secrets`. Give exactly one of the four.
-    `reason` is kept (it may be empty). With `dryRun` nothing is erased, and the receipt says what would be."""
+    `matching` a text, regardless of case and spacing, those that hold `secrets`, or `everything`. Give exactly one of
+    the five. `reason` is kept (it may be empty). With `dryRun` nothing is erased, and the receipt says what would
+    be."""
 
     reason: Annotated[Reason, described("Why; kept in the record.")]
     entry_ids: (
@@ -224,6 +226,7 @@ class Forget(OfAgent, frozen=True, kw_only=True):
     session_id: Annotated[SessionId | None, described("All of this session.")] = None
     matching: Annotated[Matching | None, described("All that contain this text, regardless of case.")] = None
     secrets: Annotated[bool, described("All that hold a secret that the redaction of today would take out.")] = False
+    everything: Annotated[bool, described("All that the agent was ever told: it begins anew.")] = False
     dry_run: Annotated[bool, described("Erase nothing; only say what would be erased.")] = False
 
 
@@ -282,9 +285,37 @@ class GetStatus(OfAgent, frozen=True):
     """Counts, tiers, backlog, costs and capture reconciliation of one agent."""
 
 
+class GetSessions(OfAgent, frozen=True):
+    """The agent's sessions, the one last written to first, and how full the context of each is. To continue, pass
+    `next` as `after`. `matching` narrows them to those whose id contains a text; `sessionId` asks for one."""
+
+    after: Annotated[int, Meta(ge=0, le=1_000_000, description="How many to leave out.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=200, description="Most sessions.")] = 50
+    matching: Annotated[str, Meta(max_length=200, description="A part of their ids, regardless of case.")] = ""
+    session_id: Annotated[SessionId, Meta(description="This session only.")] | None = None
+
+
+class GetActivity(OfAgent, frozen=True):
+    """How much was said on each day, and what models were used for it."""
+
+    days: Annotated[int, Meta(ge=1, le=3_660, description="How many days back, today included.")] = 366
+
+
+class GetEntries(OfAgent, frozen=True):
+    """The memory entries of these ids; without `entryIds`, those that are pinned, the one pinned last first."""
+
+    entry_ids: (
+        Annotated[list[EntryId], Meta(min_length=1, max_length=100, description="Ids that `recall` gave.")] | None
+    ) = None
+    limit: Annotated[int, Meta(ge=1, le=100, description="Most entries.")] = 100
+
+
 class GetAudit(OfAgent, frozen=True):
-    """The newest audit events, after `since` (a time, or the sequence number of an event)."""
+    """The newest audit events, after `since` (a time, or the sequence number of an event), `before` an event, of these
+    `verbs`."""
 
     session_id: SessionId | None = None
     since: Moment | Count | None = None
     limit: Limit = 100
+    before: Annotated[Positive | None, described("Only events before the one of this number.")] = None
+    verbs: Annotated[list[Name], Meta(min_length=1, max_length=100, description="Only events of these.")] | None = None

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import structlog
 
+from offbook.api.second_reader import DeepRecall, SecondReader
 from offbook.context.context_cache import ContextCache
 from offbook.context.pending_messages import PendingMessages
 from offbook.context.reader import SessionReader
@@ -23,6 +24,7 @@ from offbook.forget.residue import ResidueSearch
 from offbook.forget.retention import RETENTION_EVERY, Retention
 from offbook.log.store import Blobs, Store
 from offbook.model.errors import NotFound, StoreError
+from offbook.model.keys import is_encrypted
 from offbook.model.lesson import Verdict
 from offbook.model.settings import Settings
 from offbook.model.status import IndexStatus, SummaryStatus, Tiers
@@ -31,8 +33,9 @@ from offbook.model.types import Scope
 from offbook.models.embedder import NO_MODEL
 from offbook.models.relation import RelationModel
 from offbook.models.summarizers.host import HostSummarizer
+from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections import tiers
-from offbook.projections.base import Batch, Finding, Progress, Projection
+from offbook.projections.base import Batch, Finding, KeepsState, Progress, Projection
 from offbook.projections.contexts import ContextProjection
 from offbook.projections.embedders import Embedders
 from offbook.projections.embeddings import Embeddings, embedded_in
@@ -69,6 +72,17 @@ class Row(NamedTuple):
     job: Job | None
 
 
+class _OwnAgents:
+    """Those that this node has."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def agents(self) -> list[str]:
+        found, owners = await self._store.agents(), self._store.owners
+        return found if owners is None else [each for each in found if owners.epoch(each) is not None]
+
+
 class Background:
     """Verbs ask each part directly; what is said here concerns several of them."""
 
@@ -84,18 +98,22 @@ class Background:
         frame_key: bytes,
         tasks: Sequence[Job] = (),
         folder: Path | None = None,
+        worker: Worker = IN_PROCESS,
     ) -> None:
-        """`tasks`: those of maintenance that are done from outside. `folder`: the data folder."""
+        """`tasks`: those of maintenance that are done from outside. `folder`: the data folder. `worker`: who reads and
+        embeds."""
         folder = folder or indexes.parent
         self._store = store
         self._settings = settings
+        self._worker = worker
+        self.is_encrypted = is_encrypted(folder)
         self.judge: Judge = _nobody_judges
         """Ends in the verb: a lesson that was edited by hand in the wiki is news."""
         self.import_pause = ImportPause(store)
-        self.runner = Runner(store, settings.maintenance.interval, import_pause=self.import_pause)
+        self.runner = Runner(_OwnAgents(store), settings.maintenance.interval, import_pause=self.import_pause)
 
         # ── search ──
-        self.embedders = Embedders(settings.embedding, models)
+        self.embedders = Embedders(settings.embedding, models, self._worker)
         self._relations = RelationModel(models, is_wanted=settings.embedding.model != NO_MODEL)
         self.indexes = Indexes(
             store, blobs, indexes, silence=lambda agent_id: settings.for_agent(agent_id).session.interrupted_gap
@@ -105,7 +123,7 @@ class Background:
         self.search_index = SearchIndex(store, self.indexes, unembedded=self._embeddings.unembedded)
 
         # ── contexts ──
-        pending_messages = PendingMessages(store, blobs, settings)
+        pending_messages = PendingMessages(store, blobs, settings, self._worker)
         pending_messages.when_behind = self.runner.notify
         self.reader = SessionReader(store, blobs, settings, pending_messages, frame_key)
         self.contexts = ContextCache(store, self.reader)
@@ -116,8 +134,10 @@ class Background:
         # ── summaries ──
         self.host = HostSummarizer(timeout_seconds=settings.summarizer.timeout.total_seconds())
         self._writer = Writer(store, settings, models=models, host=self.host)
+        self.second_reader = SecondReader(store, settings, models=models, host=self.host, worker=self._worker)
+        self.deep_recall = DeepRecall(store, self.recall, self.second_reader)
         self._summary_files = SummaryFiles(store, settings, summaries)
-        drafting = SummaryDrafter(store, settings, pending_messages, self._writer, self._summary_files)
+        drafting = SummaryDrafter(store, settings, pending_messages, self._writer, self._summary_files, self._worker)
         self._summaries = Summaries(store, settings, pending_messages, self._writer, drafting)
 
         self._wiki = Wiki(store, blobs, settings, folder / "wiki", folder / "wiki-state", self._judged)
@@ -146,13 +166,13 @@ class Background:
         """Every projection, in the order in which they follow each other."""
         store, settings = self._store, self._settings
         index, embeddings, summaries = self.search_index, self._embeddings, self._summaries
-        session_state = SessionState(store, settings)
+        session_state = SessionState(store, settings, self._worker)
         contexts = ContextProjection(store, self.reader, self.contexts, self.slots)
         offload = tiers.TierOffload(store, self.indexes, settings)
-        links = Links(store, self.indexes, self.embedders, self._relations)
+        links = Links(store, self.indexes, self.embedders, self._relations, self._worker)
         # What means the same is known by its vectors; where there are to be none, what is in the index is compared.
         compared_after = "index" if settings.embedding.model == NO_MODEL else "embeddings"
-        lessons = LessonProjection(store, settings)
+        lessons = LessonProjection(store, settings, self._worker)
         # Follows the log or another of them, never while something of the agent's is forgotten or imported.
         follower = partial(Job, is_task=False, is_apart=True, retry_seconds=RETRY_SECONDS, patience_seconds=None)
         return [
@@ -257,11 +277,22 @@ class Background:
         await self.runner.close()
         await self.forgetting.close()
         await self._writer.close()
+        await self.second_reader.close()
+        await self._worker.close()
         await self.embedders.close()  # first: who waits for an endpoint's answer would wait for minutes
         await self._embeddings.close()
         await self.indexes.close()
 
     # ── what concerns several of them ──
+
+    async def let_go(self, agent_id: str) -> None:
+        """Another node has the agent now: nothing is done for it here, and nothing kept."""
+        await self.runner.let_go(agent_id)
+        for projection in self.projections:
+            if isinstance(projection, KeepsState):
+                projection.let_go(agent_id)
+        self.forgetting.let_go(agent_id)
+        await self.indexes.discard(agent_id)
 
     async def rebuild(self, agent_id: str, *, embeddings: bool) -> IndexStatus:
         """Make the agent's index anew from the log. Vectors are in the store and are taken from there, or (with
@@ -330,6 +361,8 @@ class Background:
                 waiting=self._embeddings.unembedded(agent_id),
                 model=self.embedders.name,
                 trouble=self.indexes.trouble(agent_id) or self.embedders.trouble,
+                reader=self._settings.rerank.reader,
+                reader_trouble=self.second_reader.trouble,
             ), counts
 
     async def _without_index(self, agent_id: str, entries: int, trouble: str | None) -> IndexStatus:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from offbook.api.background import Background
+from offbook.context.summary_prompts import instructions_of
 from offbook.context.swaps import text_digest, what_was_shown
 from offbook.ingest.entries import in_utc
 from offbook.ingest.scope import checked_session
@@ -17,6 +18,7 @@ from offbook.model.summary import (
     CompressionEstimate,
     Expansion,
     HandedContext,
+    Ledger,
     Replay,
     ReplayEvent,
     SourceLine,
@@ -151,31 +153,39 @@ class ContextService:
         session_id: str | None = None,
         before: str | None = None,
         limit: int = 20,
+        ids: Sequence[str] | None = None,
         by: Caller = EMBEDDED,
     ) -> SummaryPage:
-        """The agent's summaries, the newest first."""
+        """The agent's summaries, the newest first, or those of these ids, in their order."""
         checked_session(session_id)
-        found = await self._store.summaries(
-            agent_id, level=level, session_id=session_id, before=before, limit=limit + 1
-        )
+        if ids is not None:
+            named = [await self._store.summary(agent_id, id_) for id_ in ids]
+            found = [each for each in named if each is not None]
+            limit = len(found)
+        else:
+            found = await self._store.summaries(
+                agent_id, level=level, session_id=session_id, before=before, limit=limit + 1
+            )
         details = {"level": level, "summaries": min(len(found), limit)}
         await self._store.record(
             agent_id, AuditDraft(verb="summaries", actor=by.name, session_id=session_id, details=details)
         )
         shown = found[:limit]
         return SummaryPage(
-            summaries=[view_of(summary) for summary in shown], next=shown[-1].id if len(found) > limit else None
+            summaries=[view_of(summary, instructions=instructions_of(summary.draft)) for summary in shown],
+            next=shown[-1].id if len(found) > limit else None,
         )
 
     # ── what was in the context then ──
 
-    async def replay(self, scope: Scope, at: datetime, *, by: Caller = EMBEDDED) -> Replay:
-        """What was in the agent's context then, and why."""
+    async def replay(self, scope: Scope, at: datetime, *, newest: int | None = None, by: Caller = EMBEDDED) -> Replay:
+        """What was in the agent's context then, and why; of its messages all, or the `newest` so many."""
         at = in_utc(at, "at")
         handed = await self._store.handed(scope, at=at)
         after_seq = handed.last_seq if handed else 0
         since, is_all = await self._since(scope, after_seq, at)
-        read = [await self._reader.read(scope, logged) for logged in since]
+        left_out = 0 if newest is None else max(0, len(since) - newest)
+        read = [await self._reader.read(scope, logged) for logged in since[left_out:]]
         has_all_parts = not any(missing for _, missing in read)
         events = await self._events_of(scope, REPLAYED_VERBS, at, EVENTS_SHOWN)
         made = await self._events_of(scope, ("compress",), at, SUMMARIES_SHOWN)
@@ -192,7 +202,7 @@ class ContextService:
             kind=handed.kind if handed else "log",
             handed_at=handed.at if handed else None,
             memory=handed.memory if handed else "",
-            messages=[*(handed.messages if handed else []), *(message for message, _ in read)],
+            messages=[*(handed.messages if handed and not left_out else []), *(message for message, _ in read)],
             last_seq=since[-1].seq if since else after_seq,
             is_exact=is_all and has_all_parts and not has_compacted and await self._is_as_handed(scope, handed),
             why=sorted(
@@ -203,6 +213,14 @@ class ContextService:
                 key=lambda event: event.at,
             ),
             turn_memory=prepared.text if prepared else "",
+            turn_parts=prepared.parts if prepared else [],
+            parts=handed.parts if handed else [],
+            handed_messages=len(handed.messages) if handed and not left_out else 0,
+            left_out=left_out + (len(handed.messages) if handed and left_out else 0),
+            used_tokens=handed.used_tokens if handed else 0,
+            context_window=handed.context_window if handed else 0,
+            tokens_after=handed.tokens_after if handed else 0,
+            ledger=handed.ledger if handed else Ledger(),
         )
 
     async def _events_of(self, scope: Scope, verbs: Sequence[str], at: datetime, limit: int) -> list[AuditEvent]:

@@ -11,7 +11,7 @@ import socket
 import ssl
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,14 +22,19 @@ from offbook.api.http import HttpSurface
 from offbook.api.listener import BodyBudget, Listener
 from offbook.api.memory import Memory
 from offbook.api.metrics import Metrics
+from offbook.api.node_routing import NodeRouter, check_node_url
 from offbook.api.refusals import RefusalLog
-from offbook.log.sqlite.store import SqliteStore
+from offbook.api.web.sign_in import SignIn
+from offbook.api.web.surface import WebSurface
+from offbook.log.opening import refuse_database
+from offbook.log.store import Store
 from offbook.model.errors import SettingsError, StoreReadOnly
 from offbook.model.home import Home, TokenBook
 from offbook.model.origins import LOOPBACK_NAMES, is_loopback
 from offbook.model.settings import Settings
 from offbook.model.types import Value
 from offbook.model.version import VERSION
+from offbook.models.worker import IN_PROCESS, OwnProcess
 from offbook.projections.base import Batch, Progress
 from offbook.projections.lanes import Job
 
@@ -50,14 +55,25 @@ class Address(Value, frozen=True):
     home: str
 
 
-async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address], None] = lambda address: None) -> None:
-    """Run until SIGTERM or SIGINT."""
+async def serve(
+    home: Home,
+    settings: Settings,
+    *,
+    origins: Mapping[str, str] | None = None,
+    on_ready: Callable[[Address], None] = lambda address: None,
+) -> None:
+    """Run until SIGTERM or SIGINT. `origins`: who gave each setting that is not a default."""
     check_binding(settings)
+    check_node_url(settings)
     _leave_room_for_answers()
     home.check_socket_path()
-    async with open_parts(home, settings, tasks=[_backups(home, settings)]) as (memory, store):
+    worker = OwnProcess() if settings.maintenance.own_process else IN_PROCESS
+    parts = open_parts(home, settings, tasks=[_backups(home, settings)], origins=origins, worker=worker)
+    async with parts as (memory, store):
         home.owner_token()
-        listeners = _Listeners(home, settings, memory, store)
+        key = await store.installation_key()
+        router = None if store.owners is None else NodeRouter(store.owners, key)
+        listeners = _Listeners(home, settings, memory, store, SignIn(key), router)
         stop = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
@@ -73,11 +89,15 @@ async def serve(home: Home, settings: Settings, *, on_ready: Callable[[Address],
             log.info("stopping", action="daemon.stop")
             memory.stop_waiting()
             await listeners.close()
+            if router is not None:
+                router.close()
     log.info("stopped", action="daemon.stopped")
 
 
 def _backups(home: Home, settings: Settings) -> Job:
     hours, keep = settings.backup.every_hours, settings.backup.keep
+    if hours is not None:
+        refuse_database(settings.store, "back up the database with its own tools, and leave backup.everyHours at null")
     every = None if hours is None else timedelta(hours=hours)
 
     async def run(_batch: Batch) -> Progress:
@@ -107,7 +127,16 @@ def check_binding(settings: Settings) -> None:
 
 
 class _Listeners:
-    def __init__(self, home: Home, settings: Settings, memory: Memory, store: SqliteStore) -> None:
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        memory: Memory,
+        store: Store,
+        sign_in: SignIn,
+        router: NodeRouter | None,
+    ) -> None:
+        self._router = router
         self._home = home
         self._settings = settings
         self._memory = memory
@@ -119,6 +148,7 @@ class _Listeners:
             failures=lambda: runner.failures,
         )
         self._tokens = TokenBook(home)
+        self._web = WebSurface(memory, self._tokens.callers, sign_in, router)
         self._refusals = RefusalLog()
         self._bodies = BodyBudget(settings.server.max_buffered_bytes)
         self._listeners: list[Listener] = []
@@ -133,6 +163,7 @@ class _Listeners:
             host, port = tcp.getsockname()[:2]
             scheme = "https" if self._settings.server.tls_cert else "http"
             url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+            self._web.url = url
         return Address(socket=str(self._home.socket), url=url, home=str(self._home.folder))
 
     async def close(self) -> None:
@@ -149,6 +180,8 @@ class _Listeners:
             is_socket=is_socket,
             allowed_hosts=self._allowed_hosts(),
             refusals=self._refusals,
+            web=self._web,
+            router=self._router,
         )
         listener = Listener(
             surface,

@@ -9,8 +9,8 @@ import msgspec
 from offbook.api.recall_service import place_of_entry
 from offbook.forget.forgetting import Forgetting
 from offbook.forget.receipts import in_a_line
-from offbook.ingest.redaction import redact_text
 from offbook.ingest.scope import checked_session, checked_text
+from offbook.ingest.secret_scan import redact_text
 from offbook.log.erasure import SHORTEST_MATCHING_CHARS, folded
 from offbook.log.store import Store
 from offbook.model.errors import NotFound, WrongShape
@@ -36,13 +36,21 @@ class ForgetService:
         session_id: str | None = None,
         matching: str | Sequence[str] | None = None,
         secrets: bool = False,
+        everything: bool = False,
         reason: str = "",
         dry_run: bool = False,
         by: Caller = EMBEDDED,
     ) -> ForgetReceipt:
         """Forget messages for good, with everything that came of them, and prove it: those named, those of a session,
-        those that say something, or those that hold secrets. With `dry_run`: what that would touch."""
-        given = {"entryIds": entry_ids, "sessionId": session_id, "matching": matching, "secrets": secrets or None}
+        those that say something, those that hold secrets, or all of the agent's. With `dry_run`: what that would
+        touch."""
+        given = {
+            "entryIds": entry_ids,
+            "sessionId": session_id,
+            "matching": matching,
+            "secrets": secrets or None,
+            "everything": everything or None,
+        }
         named = [name for name, value in given.items() if value is not None]
         if len(named) != 1:
             names = ", ".join(f"`{name}`" for name in given)
@@ -62,6 +70,7 @@ class ForgetService:
             session_id=checked_session(session_id),
             matching=said,
             with_secrets=secrets,
+            everything=everything,
             with_personal_numbers=self._settings.for_agent(agent_id).redaction.personal_numbers,
         )
         return await self._forgetting.forget(agent_id, selection, reason=reason, by=by, dry_run=dry_run)

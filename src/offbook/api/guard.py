@@ -17,17 +17,28 @@ LOCAL_OWNER = Caller(name="local")
 """Whoever can open the socket file: the owner of the data folder."""
 
 
-def identify(authorization: str | None, callers: Callable[[], Mapping[str, Caller]], *, is_socket: bool) -> Caller:
-    """The caller a request comes from. `callers` gives the callers known now, by token digest."""
+def identify(
+    authorization: str | None,
+    callers: Callable[[], Mapping[str, Caller]],
+    *,
+    is_socket: bool,
+    session_of: Callable[[str], str | None] = lambda token: None,
+) -> Caller:
+    """The caller a request comes from. `callers` gives the callers known now, by token digest; `session_of` the digest
+    of the token that a session of the web page was opened with."""
     if authorization is None:
         if is_socket:
             return LOCAL_OWNER
         raise Unauthorized("send `Authorization: Bearer <token>`; the token is in the file `token` of the data folder")
     scheme, _, token = authorization.partition(" ")
     token = token.strip()
-    caller = callers().get(token_digest(token)) if token and scheme.lower() == "bearer" else None
+    is_bearer = bool(token) and scheme.lower() == "bearer"
+    caller = callers().get(session_of(token) or token_digest(token)) if is_bearer else None
     if caller is None:
-        raise Unauthorized("this token is not known: read it again from the file `token` of the data folder")
+        raise Unauthorized(
+            "this token is not known or its time is over: read it again from the file `token` of the data folder, or "
+            "for the web page run `offbook ui` again"
+        )
     return caller
 
 

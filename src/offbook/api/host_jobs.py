@@ -9,7 +9,7 @@ from typing import Any
 from offbook.api.fields import LONGEST_WAIT_SECONDS
 from offbook.api.followers import Followers
 from offbook.ingest.fair_threads import LARGE_BYTES
-from offbook.ingest.redaction import redact_text
+from offbook.ingest.secret_scan import redact_text
 from offbook.log.store import Store
 from offbook.model.errors import NotFound
 from offbook.model.summary import ClaimedJob, Usage

@@ -19,9 +19,12 @@ from offbook.api.mcp import asking as mcp
 from offbook.api.memory import Memory
 from offbook.api.messages import Answer, Request, problem_answer
 from offbook.api.metrics import CONTENT_TYPE, Metrics
+from offbook.api.node_routing import NodeRouter
 from offbook.api.openapi import openapi_document
 from offbook.api.refusals import RefusalLog
 from offbook.api.verbs import VERBS, Verb
+from offbook.api.web.sign_in import SignIn
+from offbook.api.web.surface import WebSurface
 from offbook.ingest.fair_threads import LARGE_BYTES, FairThreads
 from offbook.model import origins
 from offbook.model.errors import Forbidden, OffbookError, UnknownVerb, WrongMethod
@@ -49,13 +52,18 @@ class HttpSurface:
         is_socket: bool,
         allowed_hosts: frozenset[str] | None,
         refusals: RefusalLog | None = None,
+        web: WebSurface | None = None,
+        router: NodeRouter | None = None,
     ) -> None:
+        """`router`: where several nodes share the database."""
         self._memory = memory
         self._metrics = metrics
         self._callers = callers
         self._is_socket = is_socket
         self._allowed_hosts = allowed_hosts
         self._refusals = refusals or RefusalLog()
+        self._web = web or WebSurface(memory, callers, SignIn(b""))
+        self._router = router
         self._threads = FairThreads("offbook-decode")
 
     async def __call__(self, request: Request) -> Answer:
@@ -81,6 +89,9 @@ class HttpSurface:
         self._metrics.refused(error.status)
 
     async def _answer(self, request: Request, verb: str) -> Answer:
+        if self._web.is_meant(request):
+            self._check_origin(request)
+            return await self._web.answer(request, self.admit)
         call = Call(self.admit(request), request)
         method, path = request.method, request.path
         if path == "/metrics" and method == "GET":
@@ -112,17 +123,29 @@ class HttpSurface:
 
         async def ask(verb: str, body: dict[str, Any]) -> Any:
             request = wire.decode_request(verb, wire.encode_answer(body))
-            return msgspec.to_builtins(await self._perform(VERBS[verb], request, call))
+            answer = await self._perform(VERBS[verb], request, call)
+            return msgspec.json.decode(answer) if isinstance(answer, msgspec.Raw) else msgspec.to_builtins(answer)
 
         agents = call.caller.agents
         return await answered(call.request, ask, agent_id=next(iter(agents)) if agents and len(agents) == 1 else None)
 
     def admit(self, request: Request) -> Caller:
         """Who asks, from the head alone."""
+        self._check_origin(request)
+        if self._router is not None and (passed := self._router.caller(request)) is not None:
+            return passed
+        return guard.identify(
+            request.header(b"authorization"),
+            self._callers,
+            is_socket=self._is_socket,
+            session_of=self._web.sign_in.session_of,
+        )
+
+    def _check_origin(self, request: Request) -> None:
+        host = request.header(b"host")
         if not self._is_socket:
-            origins.check_host(request.header(b"host"), self._allowed_hosts)
-        origins.check_origin(request.header(b"origin"), self._allowed_hosts)
-        return guard.identify(request.header(b"authorization"), self._callers, is_socket=self._is_socket)
+            origins.check_host(host, self._allowed_hosts)
+        origins.check_origin(request.header(b"origin"), self._allowed_hosts, host)
 
     # ── the verbs ──
 
@@ -135,10 +158,17 @@ class HttpSurface:
         owner = request.owner(self._memory.default_agent)
         if owner is None:
             return await handler(**arguments, by=call.caller)
-        guard.check_agent(call.caller, owner if isinstance(owner, str) else owner.agent_id)
+        agent_id = owner if isinstance(owner, str) else owner.agent_id
+        guard.check_agent(call.caller, agent_id)
+        epoch = 0 if self._router is None else self._router.epoch(agent_id)
+        if self._router is not None and epoch is None:
+            body = call.request.body if call.request.path == f"/v1/{verb.name}" else wire.encode_answer(request)
+            return await self._router.passed_on(agent_id, verb.name, body, call.caller, call.request)
         answer = verb.answered(await handler(owner, **arguments, by=call.caller))
         if isinstance(answer, Receipt):
             self._count(answer)
+        elif self._router is not None and epoch is not None:  # what was stored is, whoever has the agent by now
+            self._router.check(agent_id, epoch)
         return answer
 
     def _count(self, receipt: Receipt) -> None:

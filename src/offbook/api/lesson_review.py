@@ -15,8 +15,8 @@ from hashlib import sha256
 import msgspec
 
 from offbook.api.background import Background
-from offbook.ingest.redaction import redact_text
 from offbook.ingest.scope import checked_text
+from offbook.ingest.secret_scan import redact_text
 from offbook.log.store import ANY_SEQ, Store
 from offbook.model.errors import NotFound, WrongShape
 from offbook.model.lesson import LESSON_ORIGIN, LESSONS_SESSION, Lesson, LessonKind, LessonPage, LessonStatus, Verdict

@@ -10,7 +10,8 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import cast
 
 from offbook.api.messages import Answer, Request, problem_answer
@@ -134,6 +135,7 @@ class Connection(asyncio.Protocol):
         self._waiting_bytes = 0
         self._coming_bytes = self._held_bytes = 0
         self._task: asyncio.Task[None] | None = None
+        self._unclogged: asyncio.Future[None] | None = None
         self._idle_since = self._loop.time()
         self._begun_at: float | None = None
         self._stuck_until: float | None = None
@@ -168,6 +170,8 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_clogged, self._stuck_until = False, None
+        if self._unclogged is not None and not self._unclogged.done():
+            self._unclogged.set_result(None)
         self._go_on()
 
     # ── reading, as long as there is room ──
@@ -236,6 +240,9 @@ class Connection(asyncio.Protocol):
                 self._loop.call_later(LINGER_SECONDS, self.close_when_idle)
             else:
                 answer = await self._listener.handler(request)
+                if answer.pieces is not None:
+                    await self._stream(answer, answer.pieces)
+                    return
                 stays = keeps_alive and not self._is_last and not self._listener.is_closing
                 self._send(answer, is_head=request.method == "HEAD", keeps_alive=stays or bool(self._waiting))
         except BaseException:
@@ -265,6 +272,25 @@ class Connection(asyncio.Protocol):
         )
         if not keeps_alive and not self._is_over:
             self._is_over = True
+            self._transport.close()
+
+    async def _stream(self, answer: Answer, pieces: AsyncGenerator[bytes, None]) -> None:
+        """An answer that goes on: its end is the end of the connection, so that it needs no length."""
+        self._is_over = True
+        if self._transport is not None:
+            self._transport.write(
+                b"%b\r\ncontent-type: %b\r\n%bconnection: close\r\n\r\n%b"
+                % (status_line(answer.status), answer.content_type, answer.extra_headers, answer.body)
+            )
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if self._is_clogged:  # who does not read for a minute is cut off by the sweep
+                    self._unclogged = self._loop.create_future()
+                    await self._unclogged
+                if self._transport is None:
+                    return
+                self._transport.write(piece)
+        if self._transport is not None:
             self._transport.close()
 
     def _refuse(self, error: OffbookError) -> None:

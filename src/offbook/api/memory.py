@@ -7,19 +7,23 @@ answer: nothing is read or written unrecorded. Only a turn, which has a deadline
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from offbook.api.background import Background
 from offbook.api.context_service import ContextService
+from offbook.api.event_follower import EventFollower
 from offbook.api.followers import Followers
 from offbook.api.forgetting import ForgetService
 from offbook.api.host_jobs import HostJobs
 from offbook.api.lesson_review import LessonReview
+from offbook.api.overview import OverviewService
 from offbook.api.recall_service import RecallService
 from offbook.api.records import RecordTransfer
 from offbook.api.session_state import SessionStateService
 from offbook.api.sessions import SessionService
 from offbook.api.status import StatusService
 from offbook.api.turn_builder import TurnBuilder
-from offbook.ingest.intake import Intake
+from offbook.ingest.entries import Intake
 from offbook.ingest.scope import resolve_agent, resolve_scope
 from offbook.log.reading import LogReader
 from offbook.log.store import Blobs, Store
@@ -30,8 +34,16 @@ from offbook.projections.runner import Runner
 
 class Memory:
     def __init__(  # noqa: PLR0915  a line a verb
-        self, store: Store, blobs: Blobs, settings: Settings, *, frame_key: bytes, background: Background
+        self,
+        store: Store,
+        blobs: Blobs,
+        settings: Settings,
+        *,
+        frame_key: bytes,
+        background: Background,
+        origins: Mapping[str, str] | None = None,
     ) -> None:
+        """`origins`: who gave each setting that is not a default."""
         self._store = store
         self._background = background
         self._reader = background.reader
@@ -91,7 +103,13 @@ class Memory:
         self.export = transfer.export
         self.import_records = transfer.import_records
 
-        status = StatusService(store, settings, background)
+        overview = OverviewService(store, settings, background)
+        self.sessions = overview.sessions
+        self.activity = overview.activity
+        self.entries = overview.entries
+
+        status = StatusService(store, settings, background, origins or {})
+        self.follow = EventFollower(store, background.runner, self._followers).follow
         self.ping = status.ping
         self.status = status.status
         self.config = status.config

@@ -129,10 +129,9 @@ class MemorySectionCache:
         note = await self._store.agent_note(scope.agent_id, IMPORTED)
         if note is not None and known.at < _moment(note):
             return True
-        for lesson_id in lessons_named(known):
-            lesson = await self._store.lesson(scope.agent_id, lesson_id)
-            if lesson is None or lesson.replaced_by is not None or lesson.status in REJECTED:
-                return True
+        named = lessons_named(known)
+        if named and not await self._store.standing_lessons(scope.agent_id, named) >= set(named):
+            return True
         keep(self._checked, scope, (known.at, version), SECTIONS_KEPT)
         return False
 

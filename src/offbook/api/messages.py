@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import NamedTuple
 
 from offbook.api.wire import encode_answer
-from offbook.model.errors import OffbookError, StoreBusy, Unauthorized
+from offbook.model.errors import AgentMoved, OffbookError, StoreBusy, Unauthorized
 
 JSON = b"application/json"
 PROBLEM_JSON = b"application/problem+json"
@@ -31,11 +31,14 @@ class Answer(NamedTuple):
     content_type: bytes = JSON
     extra_headers: bytes = b""
     """Whole header lines, each with its line end."""
+    pieces: AsyncGenerator[bytes, None] | None = None
+    """What comes after the body, as it comes; the connection ends with it."""
 
 
 def problem_answer(error: OffbookError, extra_headers: bytes = b"") -> Answer:
     if isinstance(error, Unauthorized):  # RFC 9110 asks for it
         extra_headers += b"www-authenticate: Bearer\r\n"
-    if isinstance(error, StoreBusy):
+    problem = error.problem()
+    if isinstance(error, StoreBusy | AgentMoved):
         extra_headers += b"retry-after: %d\r\n" % RETRY_AFTER_SECONDS
-    return Answer(error.status, encode_answer(error.problem()), PROBLEM_JSON, extra_headers)
+    return Answer(problem["status"], encode_answer(problem), PROBLEM_JSON, extra_headers)

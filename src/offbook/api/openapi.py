@@ -50,7 +50,7 @@ def openapi_document() -> dict[str, Any]:
     components["Expand"]["oneOf"] = _given(summaryId="string", span="object")
     components["JudgeLesson"]["oneOf"] = _judged()
     for name in ("Pin", "Unpin"):
-        components[name]["anyOf"] = _given(keyword="string", sessionId="string", entryIds="array")
+        components[name]["anyOf"] = _pinned()
     return {
         "openapi": "3.1.0",
         "info": {
@@ -83,6 +83,15 @@ def _judged() -> list[dict[str, Any]]:
         {"required": ["text"], "properties": edited},
         {"properties": {"verdict": {"enum": ["accept", "reject"]}, "text": {"type": "null"}}},
     ]
+
+
+def _pinned() -> list[dict[str, Any]]:
+    """Message ids are those of a session, and not named beside entries."""
+    by_keyword, of_session, by_entries = _given(keyword="string", sessionId="string", entryIds="array")
+    of_session["properties"]["entryIds"] = {"type": "null"}
+    for way in (by_keyword, by_entries):
+        way["properties"]["messageIds"] = {"type": "null"}
+    return [by_keyword, of_session, by_entries]
 
 
 def _cleaned(value: Any) -> Any:

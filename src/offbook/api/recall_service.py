@@ -13,14 +13,15 @@ import msgspec
 from offbook.api.background import Background
 from offbook.context.intent import RetrievalBudget
 from offbook.ingest.entries import in_utc
-from offbook.ingest.redaction import redact_text
 from offbook.ingest.scope import checked_session, checked_text
+from offbook.ingest.secret_scan import redact_text
 from offbook.log.store import ANY_SEQ, CROSS, Store
 from offbook.model.content import own_text, render, without_stand_ins
 from offbook.model.errors import WrongShape
 from offbook.model.memory_entry import (
     TAKEN_BACK,
     CrossSearch,
+    Depth,
     MemoryEntry,
     Pinned,
     PlacedMessage,
@@ -76,11 +77,14 @@ class RecallService:
         at: datetime | None = None,
         include_superseded: bool = False,
         explain: bool = False,
+        preview: bool = False,
+        depth: Depth | None = None,
         by: Caller = EMBEDDED,
     ) -> Recollection:
         """What was said that answers the query, best first, from this session, this agent, or all that may be read.
 
-        `at`: as it was known then. What was corrected since gives way to the correction, and says so.
+        `at`: as it was known then. What was corrected since gives way to the correction, and says so. With `preview` no
+        retrieval is counted. With `depth` deep the first ones are read once more by a model.
         """
         if not query.strip():
             raise WrongShape("`query` is empty: say what is to be recalled")
@@ -102,8 +106,9 @@ class RecallService:
             explain=explain,
             others=tuple(others[:MOST_CROSSED]),
         )
+        search = self._background.deep_recall if depth == "deep" else self._background.recall
         with self._background.runner.answering():
-            found, shown = await self._background.recall(ask)
+            found, shown = await search(ask)
         details: dict[str, Any] = {
             "query": sha256(query.encode()).hexdigest(),
             "scope": reach,
@@ -111,15 +116,18 @@ class RecallService:
         }
         if at is not None:
             details["at"] = at.isoformat()
+        details |= ({"preview": True} if preview else {}) | ({"depth": depth} if depth == "deep" else {})
         for agent_id, places in shown.items():
             if agent_id != scope.agent_id and places:
                 # Whose memory was read can see by whom.
                 seen = {"by": scope.agent_id, "entries": [entry_id(place) for place in places]}
                 await self._store.recalled(
-                    agent_id, places, AuditDraft(verb="recall", actor=by.name, details={"scope": "all", **seen})
+                    agent_id,
+                    [] if preview else places,
+                    AuditDraft(verb="recall", actor=by.name, details={"scope": "all", **seen}),
                 )
         event = AuditDraft(verb="recall", actor=by.name, session_id=scope.session_id, details=details)
-        await self._store.recalled(scope.agent_id, shown.get(scope.agent_id, []), event)
+        await self._store.recalled(scope.agent_id, [] if preview else shown.get(scope.agent_id, []), event)
         notes = closed
         if reach == "session" and not found.entries:
             notes = ["scope: nothing in this session; `scope: agent` searches the agent's other sessions too"]
@@ -350,9 +358,13 @@ class RecallService:
         open_ones = [
             name
             for name in dict.fromkeys(named)
-            if name != agent_id and by.may_act_for(name) and await self._is_open(name)
+            if name != agent_id and by.may_act_for(name) and self._is_here(name) and await self._is_open(name)
         ]
         return open_ones, [] if open_ones else ["cross-agent: no other agent has opened its memory"]
+
+    def _is_here(self, agent_id: str) -> bool:
+        """Of several nodes this one has it: of others' agents it keeps no index."""
+        return self._store.owners is None or self._store.owners.epoch(agent_id) is not None
 
     async def _is_open(self, agent_id: str) -> bool:
         note = await self._store.agent_note(agent_id, CROSS)

@@ -16,10 +16,9 @@ import msgspec
 
 from offbook.api.background import Background
 from offbook.api.followers import Followers
-from offbook.ingest.entries import in_utc
-from offbook.ingest.intake import Intake
-from offbook.ingest.redaction import redact_text
+from offbook.ingest.entries import Intake, in_utc
 from offbook.ingest.scope import checked_key
+from offbook.ingest.secret_scan import redact_text
 from offbook.log.reading import LogReader
 from offbook.log.store import CROSS, Store
 from offbook.model.errors import StoreError

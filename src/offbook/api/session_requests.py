@@ -26,7 +26,7 @@ from offbook.api.fields import (
 )
 from offbook.context.session_notes import SwapSize
 from offbook.model.errors import WrongShape
-from offbook.model.memory_entry import Reach
+from offbook.model.memory_entry import Depth, Reach
 from offbook.model.types import Message, MessageId, Moment, SessionId
 from offbook.models.calibration import LEAST_RATIO, MOST_RATIO
 
@@ -112,6 +112,7 @@ class GetReplay(OfSession, frozen=True, kw_only=True):
     """What the agent's context held at a given time, and why."""
 
     at: Moment
+    newest: Annotated[Limit | None, described("Of the messages that came since the last swap, only the newest.")] = None
 
 
 # ── recall and turns ──
@@ -121,7 +122,8 @@ class Recall(OfSession, frozen=True, kw_only=True):
     """What was said that answers `query`, best first.
 
     `scope`: this `session`, all sessions of this `agent`, or `all` agents that share their memory with each other.
-    `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`.
+    `at`: as it was known then. What was corrected since is left out unless `includeSuperseded`. With `depth` `deep` the
+    first of them are read once more by the model that the setting `rerank.reader` names, which takes seconds.
     """
 
     query: Annotated[
@@ -134,6 +136,11 @@ class Recall(OfSession, frozen=True, kw_only=True):
     at: Annotated[Moment | None, described("Answer as it was known then: an ISO 8601 time with its zone.")] = None
     include_superseded: Annotated[bool, described("Also what was corrected since.")] = False
     explain: Annotated[bool, described("Say why each was found, and what was left out.")] = False
+    preview: Annotated[bool, described("Only look: no retrieval is counted.")] = False
+    depth: Annotated[
+        Depth | None,
+        described("`deep`: a model reads the first ones again, for a better order. Slower; use it if needed."),
+    ] = None
 
 
 class PrepareTurn(OfSession, frozen=True, kw_only=True):

@@ -12,9 +12,9 @@ import msgspec
 from offbook.api.background import Background
 from offbook.api.fields import LONGEST_WAIT_SECONDS
 from offbook.api.followers import Followers
-from offbook.ingest.intake import Intake
-from offbook.ingest.redaction import redact_text
+from offbook.ingest.entries import Intake
 from offbook.ingest.scope import checked_key
+from offbook.ingest.secret_scan import redact_text
 from offbook.log.reading import LogReader
 from offbook.log.store import PARENT_NOTE, Store
 from offbook.model.errors import WrongShape

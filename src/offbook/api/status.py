@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 
 import msgspec
 
@@ -16,7 +17,7 @@ from offbook.log.audit_chain import GENESIS, end_is_whole
 from offbook.log.store import CROSS, Store
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.maintenance import MaintenanceReport
-from offbook.model.settings import Settings, as_document
+from offbook.model.settings import Settings, as_document, told_origins
 from offbook.model.status import (
     AuditReport,
     CaptureReport,
@@ -35,13 +36,17 @@ from offbook.model.version import VERSION
 EVENTS_VERIFIED = 1_000
 """How much of the chain the `audit` verb verifies: as much as it can show. All of it: `offbook audit --verify`."""
 SESSIONS_IN_STATUS = 20
+NO_ORIGINS: Mapping[str, str] = MappingProxyType({})
 
 
 class StatusService:
-    def __init__(self, store: Store, settings: Settings, background: Background) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, background: Background, origins: Mapping[str, str] = NO_ORIGINS
+    ) -> None:
         self._store = store
         self._settings = settings
         self._background = background
+        self._origins = origins
         self._started_at = now()
 
     # ── what is known ──
@@ -97,12 +102,17 @@ class StatusService:
             maintenance=self._task_health(agent_id, by),
             lessons=await self._store.lesson_counts(agent_id),
             forgets=self._background.forgetting.count(agent_id) or 0,
+            encrypted=self._background.is_encrypted,
         )
 
     async def config(self, agent_id: str, *, by: Caller = EMBEDDED) -> SettingsView:
         """The settings that hold for the agent."""
         await self._store.record(agent_id, AuditDraft(verb="config", actor=by.name))
-        return SettingsView(agent_id=agent_id, settings=as_document(self._settings.for_agent(agent_id)))
+        return SettingsView(
+            agent_id=agent_id,
+            settings=as_document(self._settings.for_agent(agent_id)),
+            origins=told_origins(self._origins, agent_id),
+        )
 
     async def audit(
         self,
@@ -111,6 +121,8 @@ class StatusService:
         session_id: str | None = None,
         since: datetime | int | None = None,
         limit: int = 100,
+        before: int | None = None,
+        verbs: Sequence[str] | None = None,
         by: Caller = EMBEDDED,
     ) -> AuditReport:
         """The newest events (after `since`, a time or a sequence number), and whether the chain's end verifies."""
@@ -125,11 +137,14 @@ class StatusService:
         # None at all: of a stranger, on a full disk.
         head = AuditHead(seq=end[-1].seq, hash=end[-1].hash) if end else GENESIS
         is_whole = not end or await asyncio.to_thread(end_is_whole, end, noted)
-        if isinstance(since, int):
+        if isinstance(since, int) and before is None and verbs is None:
             events = await self._store.audit_events(agent_id, session_id=session_id, after_seq=since, limit=limit)
         else:
-            events = await self._store.newest_audit_events(agent_id, session_id=session_id, limit=limit)
-            events = [event for event in events if earliest is None or event.at >= earliest]
+            events = await self._store.newest_audit_events(
+                agent_id, session_id=session_id, limit=limit, before_seq=before, verbs=verbs
+            )
+            after_seq = since if isinstance(since, int) else 0
+            events = [each for each in events if each.seq > after_seq and (earliest is None or each.at >= earliest)]
         return AuditReport(events=events, head=head, verified=is_whole)
 
     # ── what keeps it ──

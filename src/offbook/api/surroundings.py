@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -12,9 +11,8 @@ from offbook.context.recall_section import Ranked
 from offbook.log.store import Blobs, Store
 from offbook.model.content import own_text, render
 from offbook.model.deadline import Deadline
-from offbook.model.errors import StoreError
 from offbook.model.memory_entry import TAKEN_BACK, MemoryEntry, PlacedMessage
-from offbook.model.types import LoggedMessage, Message, Scope
+from offbook.model.types import LoggedMessage, Message
 from offbook.search.injection import FALLBACK_SCORE
 from offbook.search.resolve import PARTLY, RETRACTED
 from offbook.search.substance import is_boilerplate, is_denial
@@ -66,8 +64,7 @@ class Surroundings:
         """
         own = [entry for entry in entries if entry.agent_id == agent_id]
         messages = await self._messages(agent_id, own)
-        found = await asyncio.gather(*(self._beside(agent_id, entry, messages.get(entry.id)) for entry in own))
-        beside = {entry.id: one for entry, one in zip(own, found, strict=True) if one is not None}
+        beside = await self._beside(agent_id, own, messages)
         replaced = await self._replaced(agent_id, own, beside)
         hits = {(entry.session_id, entry.span.first_seq): entry for entry in own}
         ranks = {entry.id: rank for rank, entry in enumerate(entries)}
@@ -116,19 +113,31 @@ class Surroundings:
     async def _whole(self, agent_id: str, placed: PlacedMessage) -> Message:
         return await whole_text(self._blobs, agent_id, placed) or placed.logged.message
 
-    async def _beside(self, agent_id: str, entry: MemoryEntry, message: Message | None) -> Neighbour | None:
+    async def _beside(
+        self, agent_id: str, entries: Sequence[MemoryEntry], messages: Mapping[str, Message]
+    ) -> dict[str, Neighbour]:
         """What they had said before an answer of the agent's, or what it answered to theirs."""
-        if message is None or message.role not in ("user", "assistant") or entry.score == FALLBACK_SCORE:
-            return None
-        seq = entry.span.first_seq
-        scope = Scope(agent_id=agent_id, session_id=entry.session_id)
-        after_seq = seq if message.role == "user" else max(0, seq - NEARBY - 1)
-        try:
-            page = await self._store.messages(scope, after_seq=after_seq, limit=NEARBY)
-        except StoreError:
-            return None
-        page = [one for one in page if abs((one.message.ts or one.received_at) - entry.ts) <= SAME_EXCHANGE]
-        return _answer(page) if message.role == "user" else _question([one for one in page if one.seq < seq])
+        places: dict[str, range] = {}
+        for entry in entries:
+            place, message = place_named(entry.id), messages.get(entry.id)
+            if place is None or message is None or entry.score == FALLBACK_SCORE:
+                continue
+            if message.role == "user":
+                places[entry.id] = range(place + 1, place + 1 + NEARBY)
+            elif message.role == "assistant":
+                places[entry.id] = range(place - min(NEARBY, entry.span.first_seq - 1), place)
+        wanted = list(dict.fromkeys(place for near in places.values() for place in near))
+        logged = {one.place: one.logged for one in await readable(self._store, agent_id, wanted)} if wanted else {}
+        found: dict[str, Neighbour] = {}
+        for entry in entries:
+            if entry.id not in places:
+                continue
+            page = [logged[place] for place in places[entry.id] if place in logged]
+            page = [one for one in page if abs((one.message.ts or one.received_at) - entry.ts) <= SAME_EXCHANGE]
+            beside = _answer(page) if messages[entry.id].role == "user" else _question(page) if page else None
+            if beside is not None:
+                found[entry.id] = beside
+        return found
 
     def _recalled(self, entry: MemoryEntry, message: Message | None, beside: Neighbour | None) -> Recalled:
         if message is None:

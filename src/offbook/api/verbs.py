@@ -17,6 +17,7 @@ from offbook.model import answers
 from offbook.model.lesson import Lesson, LessonPage
 from offbook.model.maintenance import MaintenanceReport
 from offbook.model.memory_entry import CrossSearch, Pinned, Recollection, Unlinked
+from offbook.model.overview import Activity, EntryList, SessionPage
 from offbook.model.receipt import ForgetCheck, Forgot
 from offbook.model.record import ExportPage, Imported
 from offbook.model.status import AuditReport, Health, IndexStatus, Status
@@ -111,6 +112,9 @@ _TABLE = (
     verb("hooks/session-end", of_session.SessionEnd, answers.Done, positional=("reason",)),
     verb("log", of_session.GetLog, LogPage, positional=("after_seq", "limit", "wait_ms")),
     verb("missing", of_session.GetMissing, answers.Missing, result="missing"),
+    verb("sessions", of_agent.GetSessions, SessionPage),
+    verb("activity", of_agent.GetActivity, Activity),
+    verb("entries", of_agent.GetEntries, EntryList, positional=("entry_ids",)),
     verb("status", of_agent.GetStatus, Status, positional=("agent_id",)),
     verb("audit", of_agent.GetAudit, AuditReport),
 )

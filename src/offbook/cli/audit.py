@@ -15,7 +15,7 @@ from offbook.cli.output import counted, local_time, print_json, printable, progr
 from offbook.model.plain_names import is_hex
 
 if TYPE_CHECKING:
-    from offbook.log.sqlite.store import SqliteStore
+    from offbook.log.store import Store
     from offbook.model.status import AuditReport
     from offbook.model.types import AuditEvent, AuditHead, Fault
 
@@ -164,21 +164,24 @@ async def _verify(invocation: Invocation, agent: str | None, noted: tuple[str, .
 
 
 @asynccontextmanager
-async def _opened(invocation: Invocation) -> AsyncIterator[SqliteStore]:
-    from offbook.log.sqlite.store import SqliteStore
+async def _opened(invocation: Invocation) -> AsyncIterator[Store]:
+    from offbook.log.opening import is_there, open_snapshot, refuse_partial
     from offbook.model.errors import InvalidInput
+    from offbook.model.settings import load
 
-    path = invocation.home.database
-    if not path.exists():
-        raise InvalidInput(f"there is nothing to verify: {path} does not exist")
-    store = SqliteStore(path, read_only=True, snapshot=True)
+    home = invocation.home
+    settings = load(home.folder, environ=invocation.environ).settings.store
+    if not is_there(home, settings):
+        raise InvalidInput(f"there is nothing to verify: {home.database} does not exist")
+    refuse_partial(home, settings)
+    store = open_snapshot(home, settings)
     try:
         yield store
     finally:
         await store.close()
 
 
-async def _head_of(store: SqliteStore, agent: str) -> AuditHead:
+async def _head_of(store: Store, agent: str) -> AuditHead:
     from offbook.model.errors import StoreCorrupt
     from offbook.model.types import AuditHead
 
@@ -188,7 +191,7 @@ async def _head_of(store: SqliteStore, agent: str) -> AuditHead:
         return AuditHead(seq=0, hash="cannot be read")
 
 
-async def _place_of(store: SqliteStore, agents: list[str], head: str) -> dict[str, Any] | None:
+async def _place_of(store: Store, agents: list[str], head: str) -> dict[str, Any] | None:
     """The event that a noted head is the hash of."""
     from offbook.log.verification import EVENTS_AT_A_TIME
     from offbook.model.types import AuditEvent
@@ -203,7 +206,7 @@ async def _place_of(store: SqliteStore, agents: list[str], head: str) -> dict[st
     return None
 
 
-async def _salvages(store: SqliteStore, agent: str) -> list[AuditEvent]:
+async def _salvages(store: Store, agent: str) -> list[AuditEvent]:
     from offbook.log.verification import salvages
     from offbook.model.errors import StoreCorrupt
 

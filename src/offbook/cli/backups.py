@@ -55,6 +55,7 @@ def backup_command(invocation: Invocation, file: str | None, rotate: bool, is_li
     if is_list:
         _list_backups(invocation)
         return
+    _refuse_database(invocation)
     removed: list[str] = []
     try:
         if rotate:
@@ -124,6 +125,14 @@ async def _rotate_backups(invocation: Invocation) -> tuple[Path, Manifest, list[
     keep = load(invocation.home.folder, environ=invocation.environ).settings.backup.keep
     rotated = await rotate(invocation.home, keep, progress=progress)
     return Path(rotated.file), rotated.manifest, rotated.removed
+
+
+def _refuse_database(invocation: Invocation) -> None:
+    from offbook.log.opening import refuse_database
+    from offbook.model.settings import load
+
+    store = load(invocation.home.folder, environ=invocation.environ).settings.store
+    refuse_database(store, "back it up and restore it with the database's own tools (pg_dump), or `offbook export` it")
 
 
 def _end_by_signal() -> None:
@@ -201,6 +210,7 @@ def restore_command(
     from offbook.transfer.backup import restore, resume
 
     home = invocation.home
+    _refuse_database(invocation)
     if is_resuming:
         if file is not None or force or at is not None:
             raise click.UsageError("--resume finishes what was begun: leave out FILE, --force and --at")

@@ -19,9 +19,8 @@ from offbook.model.errors import OffbookError
 
 if TYPE_CHECKING:
     from offbook.context.agents_md import Found
-    from offbook.contrib.mcp_clients.clients import Client, Platform
+    from offbook.contrib.mcp_clients.clients import Client, Platform, Server
     from offbook.contrib.mcp_clients.plan import Plan
-    from offbook.contrib.mcp_clients.server import Server
 
     State = Found | Literal["missing"]
 
@@ -88,8 +87,7 @@ def connect_command(
 ) -> None:
     """Put Offbook into CLIENT: its tools over MCP and, where the client has hooks, its memory."""
     from offbook.contrib.mcp_clients.clients import CLIENTS
-    from offbook.contrib.mcp_clients.plan import connected, disconnected
-    from offbook.contrib.mcp_clients.writing import write
+    from offbook.contrib.mcp_clients.plan import connected, disconnected, write
     from offbook.model.types import now
 
     known = CLIENTS[client]
@@ -131,7 +129,7 @@ def _server_meant(invocation: Invocation, given: str | None) -> Server:
     """With what was named, as the client starts it elsewhere, with another environment. What was not named may be in
     the client's configuration already."""
     from offbook.client.endpoint import Endpoint
-    from offbook.contrib.mcp_clients.server import Server
+    from offbook.contrib.mcp_clients.clients import Server
 
     environ = invocation.environ
     url = environ.get("OFFBOOK_URL") or None
@@ -146,7 +144,7 @@ def _server_meant(invocation: Invocation, given: str | None) -> Server:
 
 
 def _redacted(line: str) -> str:
-    from offbook.ingest.redaction import redact_text
+    from offbook.ingest.secret_scan import redact_text
 
     return redact_text(line)[0]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date
 from importlib import import_module
@@ -18,7 +18,7 @@ from offbook.cli.output import counted, left_out, print_json, printable, progres
 
 if TYPE_CHECKING:
     from offbook.cli.output import Advance
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.transfer.provider_export import Written
 
 TIMEOUT_SECONDS = 60.0
@@ -38,6 +38,7 @@ Examples:
   offbook export --agent main --json
   offbook export --format swap-jsonl         for the hot-swap plugin
   offbook export --format wiki pages         Markdown to read
+  offbook export --encrypt memory.sealed     one file, sealed with a passphrase
 
 \b
 Formats:
@@ -67,21 +68,28 @@ large parts of messages could not be read back.
     show_default=True,
     help="What is written.",
 )
+@click.option("--encrypt", "is_encrypted", is_flag=True, help="One encrypted file, in place of a folder.")
 @home_option
 @url_option
 @json_option
 @pass_invocation
-def export_command(invocation: Invocation, folder: Path | None, agents: Sequence[str], form: str) -> None:
+def export_command(
+    invocation: Invocation, folder: Path | None, agents: Sequence[str], form: str, is_encrypted: bool
+) -> None:
     """Write everything to a folder, as files that anybody can read."""
-    from offbook.transfer.whole_folder import check_is_free, whole_folder
+    from offbook.transfer.agent_folders import check_is_free
 
-    target = (folder or Path(f"offbook-export-{date.today().isoformat()}")).absolute()
-    check_is_free(target)
+    if is_encrypted and form != OWN:
+        raise click.UsageError(f"--encrypt goes with the format {OWN} only: nothing else could read the others")
+    name = f"offbook-export-{date.today().isoformat()}{'.sealed' if is_encrypted else ''}"
+    target = (folder or Path(name)).absolute()
+    if not is_encrypted:
+        check_is_free(target)
     with ExitStack() as stack:
         client = stack.enter_context(invocation.client(timeout_seconds=TIMEOUT_SECONDS))
         wanted = agents or ([invocation.agent_given] if invocation.agent_given else [])
         chosen = _chosen(client, wanted)
-        with whole_folder(target) as unfinished:
+        with _place(invocation, target, is_encrypted=is_encrypted) as unfinished:
             export = _Export(invocation, client, chosen, unfinished, form)
             written = _WRITE.get(form, _foreign)(export)
     report = {"folder": str(target), "format": form, "agents": written}
@@ -97,6 +105,29 @@ def export_command(invocation: Invocation, folder: Path | None, agents: Sequence
             )
     if any("missingParts" in one for one in written):
         raise click.exceptions.Exit(1)
+
+
+@contextmanager
+def _place(invocation: Invocation, target: Path, *, is_encrypted: bool) -> Iterator[Path]:
+    """A folder to write to: the target itself, or one in memory that is sealed into it. The keys are those of the data
+    folder, or made for this file and wrapped by the passphrase."""
+    from offbook.transfer.agent_folders import whole_folder
+
+    if not is_encrypted:
+        with whole_folder(target) as unfinished:
+            yield unfinished
+        return
+    from tempfile import TemporaryDirectory
+
+    from offbook.cli.encrypt import new_secret
+    from offbook.model.keys import PASSPHRASE, keys_of, new_keys
+    from offbook.transfer.sealed_export import sealed_folder
+
+    with TemporaryDirectory(prefix="offbook-keys-") as made:
+        own = keys_of(invocation.home.folder)
+        keys = own or new_keys(Path(made), new_secret(invocation, None, PASSPHRASE)())
+        with sealed_folder(target, keys) as unfinished:
+            yield unfinished
 
 
 @dataclass

@@ -25,7 +25,7 @@ from offbook.cli.receipts import (
 )
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.model.receipt import ForgetReceipt
 
 TIMEOUT_SECONDS = 600.0
@@ -38,6 +38,7 @@ Examples:
   offbook forget m100000001 m100000004     by the ids that `offbook recall` shows
   offbook forget --session old-chat --yes --receipt old-chat.json
   offbook forget --secrets --dry-run       what an older version let through
+  offbook forget --agent bob --everything  all that this agent was ever told
   offbook forget --verify old-chat.json --matching "12 Harbour Street"
   offbook forget --receipts                what was forgotten, also by rule
   offbook forget --verify forget-0123456789abcdef --receipt old-chat.json
@@ -65,6 +66,7 @@ class Undelivered(NamedTuple):
 @click.option("--matching", type=UTF8, metavar="TEXT", help="Messages that hold this text, in any case and spacing.")
 @click.option("--session", type=UTF8, metavar="KEY", help="All messages of this session.")
 @click.option("--secrets", is_flag=True, help="Messages that hold a secret which redaction knows today.")
+@click.option("--everything", is_flag=True, help="All messages of the agent.")
 @click.option("--reason", type=UTF8, default="", metavar="TEXT", help="Why. Kept, so do not repeat what is to go.")
 @click.option("--dry-run", is_flag=True, help="Show what would be touched, and touch nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -91,6 +93,7 @@ def forget_command(
     matching: str | None,
     session: str | None,
     secrets: bool,
+    everything: bool,
     reason: str,
     dry_run: bool,
     yes: bool,
@@ -102,12 +105,14 @@ def forget_command(
     pages, outboxes and backups. A signed receipt says what went, and can be verified later."""
     with plainly():
         if verified is None and not is_listing:
-            _forget(invocation, _selection(entries, matching, session, secrets), reason, dry_run, yes, kept_in)
+            what = _selection(entries, matching, session, secrets=secrets, everything=everything)
+            _forget(invocation, what, reason, dry_run, yes, kept_in)
             return
         if (
             entries
             or session is not None
             or secrets
+            or everything
             or reason
             or dry_run
             or yes
@@ -140,13 +145,21 @@ def _forget(
         raise click.exceptions.Exit(1)
 
 
-def _selection(entries: tuple[str, ...], matching: str | None, session: str | None, secrets: bool) -> dict[str, Any]:
-    given = {"entryIds": list(entries) or None, "matching": matching, "sessionId": session, "secrets": secrets or None}
+def _selection(
+    entries: tuple[str, ...], matching: str | None, session: str | None, *, secrets: bool, everything: bool
+) -> dict[str, Any]:
+    given = {
+        "entryIds": list(entries) or None,
+        "matching": matching,
+        "sessionId": session,
+        "secrets": secrets or None,
+        "everything": everything or None,
+    }
     named = {name: value for name, value in given.items() if value is not None}
     if len(named) != 1:
         raise click.UsageError(
-            "say what is meant, in one way: ID (as `offbook recall` shows it), --matching TEXT, --session KEY "
-            "or --secrets"
+            "say what is meant, in one way: ID (as `offbook recall` shows it), --matching TEXT, --session KEY, "
+            "--secrets or --everything"
         )
     return named
 

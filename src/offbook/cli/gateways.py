@@ -24,7 +24,7 @@ from offbook.cli.output import print_json
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from offbook.contrib.coding.agents import AgentName
+    from offbook.contrib.coding.capture import AgentName
 
 
 # ── offbook mcp ───────────────────────────────────────────────────────────────────────────────────
@@ -70,10 +70,13 @@ def mcp_command(invocation: Invocation, session: str | None) -> None:
     from offbook.api.mcp.asking import DEFAULT_SESSION, load
 
     load("server")
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # stdin is read in a thread that nothing else can wake
-    if _is_terminal():
-        click.echo(BY_HAND, err=True)
-    asyncio.run(_serve_mcp(invocation, session or DEFAULT_SESSION))
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # stdin is read in a thread that nothing else can wake
+    try:
+        if _is_terminal():
+            click.echo(BY_HAND, err=True)
+        asyncio.run(_serve_mcp(invocation, session or DEFAULT_SESSION))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _is_terminal() -> bool:
@@ -84,7 +87,7 @@ async def _serve_mcp(invocation: Invocation, session_id: str) -> None:
     from mcp.server.stdio import stdio_server
 
     from offbook.api.mcp.server import build_server
-    from offbook.client.clients import AsyncClient
+    from offbook.client.async_client import AsyncClient
 
     client = AsyncClient(
         invocation.endpoint,
@@ -161,10 +164,10 @@ def hook_command(invocation: Invocation, host: str, given: tuple[str, ...], dead
 
 
 def _answer_hook(invocation: Invocation, host: AgentName, given: str | None, deadline_ms: int) -> None:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.client.recorder import encoded
-    from offbook.contrib.coding.agents import LONGEST_DOCUMENT_BYTES, read_document
-    from offbook.contrib.coding.answers import answer, deliver
+    from offbook.contrib.coding.capture import LONGEST_DOCUMENT_BYTES, read_document
+    from offbook.contrib.coding.hooks import answer, deliver
 
     document = read_document(sys.stdin.buffer.read(LONGEST_DOCUMENT_BYTES + 1) if given is None else given)
     home = invocation.home.folder
@@ -247,7 +250,7 @@ def proxy_command(
 ) -> None:
     """Put memory into the conversations of any OpenAI-compatible client."""
     from offbook.cli.provider import run_loop
-    from offbook.client.clients import AsyncClient
+    from offbook.client.async_client import AsyncClient
     from offbook.contrib.proxy.server import read_listen, read_upstream, run
     from offbook.contrib.proxy.swaps import Limits
     from offbook.model.home import TokenBook

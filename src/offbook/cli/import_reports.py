@@ -14,7 +14,7 @@ from offbook.cli.options import Invocation
 from offbook.cli.output import counted, left_out, printable, progress, table, warn
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.client.history.conversations import Conversation, ImportReport
 
 TIMEOUT_SECONDS = 60.0
@@ -41,7 +41,7 @@ def tell_conversations(
     client: Client | None, report: ImportReport, conversations: Sequence[Conversation], since: datetime | None = None
 ) -> None:
     """Every message of every conversation, each once. The report counts as it goes, also where it breaks off."""
-    from offbook.client.history.importing import HistoryImport
+    from offbook.client.history.conversations import HistoryImport
 
     started = time.monotonic()
     total = sum(each.size_bytes for each in conversations)

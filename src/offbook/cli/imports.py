@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from offbook.client.history.conversations import Conversation, ImportReport
     from offbook.client.history.formats import Owner
-    from offbook.openclaw.history.catalogue import Catalogue, Session
+    from offbook.openclaw.catalogue import Catalogue, Session
     from offbook.transfer.record_files import Source
     from offbook.transfer.record_import import RecordsReport
 
@@ -77,8 +77,8 @@ def import_openclaw_command(
     dry_run: bool,
 ) -> None:
     """Store every message of every OpenClaw transcript, each once."""
-    from offbook.openclaw.history.catalogue import conversation_of
-    from offbook.openclaw.history.places import folder_with_agents
+    from offbook.openclaw.catalogue import conversation_of
+    from offbook.openclaw.places import folder_with_agents
 
     folder = folder_with_agents(state, os.environ)
     chosen = agents or ([invocation.agent_given] if invocation.agent_given else [])
@@ -99,8 +99,8 @@ def import_openclaw_command(
 def _openclaw_sessions(
     stack: ExitStack, folder: Path, chosen: Sequence[str], keys: Sequence[str]
 ) -> tuple[list[Catalogue], list[Session]]:
-    from offbook.openclaw.history.catalogue import Catalogue
-    from offbook.openclaw.history.places import agents
+    from offbook.openclaw.catalogue import Catalogue
+    from offbook.openclaw.places import agents
 
     there = agents(folder)
     unknown = sorted(set(chosen) - {agent.agent_id for agent in there})
@@ -130,8 +130,7 @@ def _openclaw_report(folder: Path, catalogues: Sequence[Catalogue], dry_run: boo
         for each in catalogues
     ]
     for damage in (damage for catalogue in catalogues for damage in catalogue.damages):
-        report.unreadable += 1
-        report.problem(damage.where, damage.reason)
+        report.cannot_read(damage.where, damage.reason)
     return report
 
 
@@ -143,6 +142,7 @@ Examples:
   offbook import offbook offbook-export-2026-05-10 --dry-run
   offbook import offbook offbook-export-2026-05-10
   offbook import offbook export/agents/main/memory.jsonl --agent main-before --json
+  offbook import offbook memory.sealed       of `offbook export --encrypt`
 
 \b
 Takes sessions with their messages, marks and pins, summaries and lessons, each to
@@ -164,14 +164,17 @@ that Offbook makes no summaries of half a session: it waits for ten minutes).
 def import_offbook_command(invocation: Invocation, path: Path, agent: str | None, dry_run: bool) -> None:
     """Store what `offbook export` wrote."""
     from offbook.transfer.record_files import sources
+    from offbook.transfer.sealed_export import unsealed_folder
 
-    found = sources(path)
-    name = agent or invocation.agent_given
-    if name is not None and len(found) != 1:
-        raise click.BadParameter(
-            f"{path} holds {len(found)} agents: name the memory.jsonl of the one that is meant", param_hint="--agent"
-        )
-    report = _import_records(invocation, found, name, path, dry_run)
+    with unsealed_folder(path) as folder:
+        found = sources(folder)
+        name = agent or invocation.agent_given
+        if name is not None and len(found) != 1:
+            raise click.BadParameter(
+                f"{path} holds {len(found)} agents: name the memory.jsonl of the one that is meant",
+                param_hint="--agent",
+            )
+        report = _import_records(invocation, found, name, path, dry_run)
     if invocation.is_json:
         print_json(report)
     else:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from offbook.cli.answers import asked, typed
+from offbook.cli.answers import Pages, asked, typed
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation, selected_agent
 from offbook.cli.output import ago, counted, local_minute, print_json, printable, table, wrapped
 from offbook.model.errors import NotFound
@@ -17,7 +17,7 @@ from offbook.model.lesson import Lesson, LessonKind, LessonPage, LessonStatus, l
 from offbook.model.plain_names import is_digits
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.model.lesson import Verdict
 
 
@@ -103,14 +103,15 @@ def list_lessons(
     whose = selected_agent(invocation, agent)
     named = {} if whose is None else {"agentId": whose}
     with invocation.client() as client:
-        found = FoundLessons(client, {**named, "kind": kind, "status": list(status) or None}, limit)
+        fields = {**named, "kind": kind, "status": list(status) or None}
+        found = Pages(client, "lessons", LessonPage, fields, limit=limit)
         documents = list(found)
     if invocation.is_json:
         more = {"next": found.next} if found.next else {}
-        print_json({"agentId": found.agent_id, "lessons": documents, "counts": found.counts, **more})
+        print_json({"agentId": found.last.agent_id, "lessons": documents, "counts": found.last.counts, **more})
         return
     _show_table(documents)
-    _tell_shown(documents, found, is_filtered=kind is not None or bool(status))
+    _tell_shown(documents, found.last, is_filtered=kind is not None or bool(status))
 
 
 # ── one of them ───────────────────────────────────────────────────────────────────────────────
@@ -204,36 +205,6 @@ def _judge(invocation: Invocation, lessons: Sequence[str], verdict: Verdict, tex
 
 # ── the lessons asked for, page by page, and how they are shown ───────────────────────────────────
 
-MOST_AT_A_TIME = 100
-"""The contract's."""
-
-
-class FoundLessons:
-    """The lessons asked for, page by page; `next` is where more would go on."""
-
-    def __init__(self, client: Client, what: dict[str, Any], limit: int, *, before: str | None = None) -> None:
-        self.next = before
-        self.agent_id = ""
-        self.counts: dict[str, int] = {}
-        self._client = client
-        self._what = what
-        self._limit = limit
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        left = self._limit
-        while left > 0:
-            most = min(left, MOST_AT_A_TIME)
-            document = asked(self._client, "lessons", **self._what, before=self.next, limit=most)
-            page = typed(document, LessonPage)
-            yield from document["lessons"]
-            self.agent_id, self.counts = page.agent_id, page.counts
-            if page.next is not None and page.next == self.next:
-                raise click.ClickException(f"the provider answers with the lessons before {page.next} again")
-            self.next = page.next
-            left -= len(page.lessons)
-            if self.next is None:
-                return
-
 
 def _naming_agent(agent: str | None) -> str:
     """What a command that is told for copying says of whose it is: without it, another agent's would be meant."""
@@ -266,20 +237,20 @@ def _standing(lesson: Lesson) -> str:
     return f"{lesson.status}, now {lesson.replaced_by}" if lesson.replaced_by else lesson.status
 
 
-def _tell_shown(documents: Sequence[dict[str, Any]], found: FoundLessons, *, is_filtered: bool) -> None:
-    total = sum(found.counts.values())
+def _tell_shown(documents: Sequence[dict[str, Any]], page: LessonPage, *, is_filtered: bool) -> None:
+    total = sum(page.counts.values())
     if not total:
         click.echo(
-            f"nothing was learnt of agent {printable(found.agent_id)} yet: lessons follow what is said; "
-            f"`offbook maintain{_naming_agent(found.agent_id)}` looks for them now, `offbook status` lists the agents",
+            f"nothing was learnt of agent {printable(page.agent_id)} yet: lessons follow what is said; "
+            f"`offbook maintain{_naming_agent(page.agent_id)}` looks for them now, `offbook status` lists the agents",
             err=True,
         )
         return
     if not documents and is_filtered:
         click.echo("none of that kind: leave out --kind or --status", err=True)
-    by_status = ", ".join(f"{found.counts[name]:,} {name}" for name in get_args(LessonStatus) if name in found.counts)
+    by_status = ", ".join(f"{page.counts[name]:,} {name}" for name in get_args(LessonStatus) if name in page.counts)
     click.echo(f"{counted(total, 'lesson')} in all: {by_status}")
-    if found.next is not None:
+    if page.next is not None:
         click.echo(f"{len(documents):,} shown: --limit N shows more", err=True)
 
 
@@ -289,7 +260,7 @@ def _tell_shown(documents: Sequence[dict[str, Any]], found: FoundLessons, *, is_
 def _lesson_document(client: Client, lesson: str) -> dict[str, Any]:
     """The newest of those before the next number, if it is the one that is meant."""
     following = lesson_id(int(lesson.removeprefix("lesson-")) + 1)
-    for document in FoundLessons(client, {}, 1, before=following):
+    for document in Pages(client, "lessons", LessonPage, {}, limit=1, before=following):
         if document.get("id") == lesson:
             return document
     whose = f" of agent {client.agent_id!r}" if client.agent_id else ""

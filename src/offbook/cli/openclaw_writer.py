@@ -10,8 +10,7 @@ import click
 from offbook.cli.output import printable, warn
 
 if TYPE_CHECKING:
-    from offbook.openclaw.reached import Reached
-    from offbook.openclaw.setup import Prepared
+    from offbook.openclaw.setup import Prepared, Reached
     from offbook.openclaw.writer import Writer
 
 ANSWER_SECONDS = 30.0
@@ -39,7 +38,7 @@ def given_writer(writer: str | None, model: str | None, level: str) -> Writer | 
 def ask_writer(prepared: Prepared, environ: Mapping[str, str]) -> Writer:
     """Asked once, on a terminal: the answer is written down on both sides."""
     from offbook.model.settings import load
-    from offbook.openclaw.reached import reached_by
+    from offbook.openclaw.setup import reached_by
     from offbook.openclaw.writer import Writer, foreseen, host_model
 
     config = prepared.plan.config
@@ -77,7 +76,7 @@ def _ask_endpoint() -> Writer:
 def _waiting_summaries(reached: Reached) -> int | None:
     """What the provider has still to summarise, of all agents; None where it does not answer."""
     from offbook.cli.answers import asked, typed
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.model.errors import ProviderError
     from offbook.model.status import Status
     from offbook.model.summary import CompressionEstimate

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.client.endpoint import Endpoint
     from offbook.model.home import Home
 
@@ -65,7 +65,7 @@ class Invocation:
         return default_token(self.endpoint, self.environ)
 
     def client(self, *, timeout_seconds: float = 10.0) -> Client:
-        from offbook.client.clients import Client
+        from offbook.client.blocking import Client
 
         return Client(
             self.endpoint,

@@ -58,7 +58,7 @@ def local_minute(moment: datetime) -> str:
 
 def ago(moment: datetime, at: datetime | None = None) -> str:
     """`3 weeks ago`, in the words in which a turn tells it."""
-    from offbook.context.relative_time import ago as relative
+    from offbook.context.time_text import ago as relative
 
     return relative(moment, (at or datetime.now(UTC)).astimezone())
 

@@ -29,6 +29,7 @@ Examples:
   offbook serve --port 0                             the socket only
   offbook serve --set log.level=debug --set minScore=0.5
   offbook serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+  offbook serve --store postgresql://offbook@localhost/offbook
 
 \b
 It is ready when `offbook ping` answers. SIGTERM and Ctrl-C end it cleanly.
@@ -41,6 +42,8 @@ variables; `offbook config` shows them all.
 @home_option
 @click.option("--port", type=int, help="TCP port; 0 is the socket only.  [default: 8770]")
 @click.option("--host", type=UTF8, help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--store", "store_url", type=UTF8, metavar="URL", help="A PostgreSQL database in place of a file.")
+@click.option("--node-url", type=UTF8, metavar="URL", help="One of several nodes: where the others reach it.")
 @click.option("--tls-cert", type=UTF8, metavar="FILE", help="Certificate, for TLS.")
 @click.option("--tls-key", type=UTF8, metavar="FILE", help="Key of that certificate.")
 @click.option("--set", "assignments", type=UTF8, multiple=True, metavar="NAME=VALUE", help="Any setting; repeatable.")
@@ -51,6 +54,8 @@ def serve_command(
     invocation: Invocation,
     port: int | None,
     host: str | None,
+    store_url: str | None,
+    node_url: str | None,
     tls_cert: str | None,
     tls_key: str | None,
     assignments: tuple[str, ...],
@@ -67,17 +72,20 @@ def serve_command(
     flags: dict[str, object] = {
         "port": port,
         "server.host": host,
+        "store.url": store_url,
+        "store.nodeUrl": node_url,
         "server.tlsCert": tls_cert,
         "server.tlsKey": tls_key,
         "log.level": log_level,
         "log.format": log_format,
     }
     given = {name: value for name, value in flags.items() if value is not None}
-    settings = load(home.folder, environ=invocation.environ, flags=given | _assigned(assignments)).settings
+    loaded = load(home.folder, environ=invocation.environ, flags=given | _assigned(assignments))
+    settings = loaded.settings
     if settings.server.port and settings.server.tls_cert and settings.server.tls_key:
         check_pair(Path(settings.server.tls_cert), Path(settings.server.tls_key))
     configure_logs(settings.log.level, settings.log.format)
-    run_loop(daemon.serve(home, settings, on_ready=_announce))
+    run_loop(daemon.serve(home, settings, origins=loaded.origins, on_ready=_announce))
 
 
 def _assigned(assignments: tuple[str, ...]) -> dict[str, str]:
@@ -133,6 +141,7 @@ def banner(address: Address, *, is_default_home: bool, program: str = "offbook")
         f'  {program} record chat "My cat is called Ada."',
         f"  {program} log chat --follow",
         f"  {program} recall what is my cat called",
+        *([f"  {program} ui                    all of it in the browser"] if address.url is not None else []),
         f"  curl --unix-socket {shlex.quote(address.socket)} http://localhost/v1/ping",
         "",
         "Ctrl-C stops it.",

@@ -15,7 +15,7 @@ from offbook.model.plain_names import is_plain_name
 
 if TYPE_CHECKING:
     from offbook.cli.options import Invocation
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.model.home import Home
     from offbook.model.receipt import ForgetCheck, ForgetReceipt, ForgottenSpan, KeptReceipt, Residue
     from offbook.model.summary import SourceLine
@@ -112,7 +112,7 @@ def show_examples(client: Client, receipt: ForgetReceipt) -> None:
 
 def _shown(text: str, receipt: ForgetReceipt) -> str:
     """Who looks for secrets is not shown them."""
-    from offbook.ingest.redaction import redact_text
+    from offbook.ingest.secret_scan import redact_text
 
     return redact_text(text, with_personal_numbers=True)[0] if receipt.secrets else text
 

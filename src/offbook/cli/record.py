@@ -1,10 +1,11 @@
-"""`offbook record`: messages from the command line into the log."""
+"""`offbook record`, `redact`: messages stored, and what redaction takes out of a text before it is."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from hashlib import file_digest, sha256
@@ -13,11 +14,12 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import click
 
 from offbook.cli.options import UTF8, Invocation, common_options, moment, pass_invocation
-from offbook.cli.output import counted, print_json, printable, progress, warn
+from offbook.cli.output import counted, print_json, printable, progress, table, warn
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.model.types import Message, Receipt
+
 
 MESSAGES_AT_A_TIME = 500
 BYTES_AT_A_TIME = 4 * 1024 * 1024
@@ -268,3 +270,74 @@ def _show(invocation: Invocation, session: str, receipt: Receipt) -> None:
             f"{counted(len(receipt.conflicts), 'message')} came under an id that is stored with other content "
             f"(the first: {printable(first.id)}, #{first.seq}); the stored one stays"
         )
+
+
+# ── offbook redact: what redaction finds in a text, without storing anything ──
+
+
+REDACT_EPILOG = """\b
+Examples:
+  offbook redact --dry-run notes.txt        kinds and places, not the secrets
+  offbook redact < notes.txt > clean.txt
+  git diff | offbook redact --dry-run --json
+
+\b
+It needs no provider. What it finds is what would be taken out of a message
+with this text before it is stored.
+"""
+
+
+class Finding(NamedTuple):
+    kind: str
+    line: int
+    column: int
+    """In characters, from 1."""
+    chars: int
+
+
+@click.command("redact", epilog=REDACT_EPILOG)
+@click.argument("source", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
+@click.option("--dry-run", is_flag=True, help="Show kinds and places only.")
+@click.option("--personal-numbers", is_flag=True, help="Payment cards, IBANs and US social security numbers as well.")
+@common_options
+@pass_invocation
+def redact_command(invocation: Invocation, source: IO[str], dry_run: bool, personal_numbers: bool) -> None:
+    """Take secrets out of a text (a file, or stdin), as is done with every message before it is stored."""
+    from offbook.ingest.secret_scan import redact_text
+
+    text = source.read()
+    if dry_run:
+        _show_findings(invocation, _findings(text, personal_numbers))
+        return
+    redacted, kinds = redact_text(text, with_personal_numbers=personal_numbers)
+    if invocation.is_json:
+        print_json({"text": redacted.encode("utf-8", "replace").decode(), "redactions": kinds})
+    else:
+        click.echo(redacted.encode("utf-8", "surrogateescape"), nl=False)
+
+
+def _findings(text: str, personal_numbers: bool) -> list[Finding]:
+    from offbook.ingest.secret_scan import secrets_in
+
+    findings = []
+    line, start_of_line, read = 1, 0, 0
+    for start, end, kind in secrets_in(text, with_personal_numbers=personal_numbers):
+        if breaks := text.count("\n", read, start):
+            line += breaks
+            start_of_line = text.rfind("\n", read, start) + 1
+        read = start
+        findings.append(Finding(kind, line, start - start_of_line + 1, end - start))
+    return findings
+
+
+def _show_findings(invocation: Invocation, findings: list[Finding]) -> None:
+    if invocation.is_json:
+        print_json({"secrets": [finding._asdict() for finding in findings]})
+        return
+    if not findings:
+        click.echo("no secrets found")
+        return
+    rows = [[finding.kind, f"{finding.line}:{finding.column}", f"{finding.chars}"] for finding in findings]
+    table(["kind", "line:column", "chars"], rows, right=["chars"])
+    kinds = Counter(finding.kind for finding in findings)
+    click.echo(f"{counted(len(findings), 'secret')} of {counted(len(kinds), 'kind')}")

@@ -14,7 +14,7 @@ from offbook.cli.verb_command import verb_command
 from offbook.model.plain_names import is_digits
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.model.types import LogLine
 
 

@@ -25,14 +25,13 @@ from offbook.cli.verb_command import Fields, verb_command
 
 if TYPE_CHECKING:
     from offbook.cli.options import Invocation
-    from offbook.model.summary import StateKind
+    from offbook.model.summary import Section, StateKind
     from offbook.model.turn import (
         Anchor,
         AnchorList,
         ContinuityState,
         Intent,
         PreparedTurn,
-        Section,
         SessionInfo,
         SessionState,
         Topic,

@@ -63,7 +63,8 @@ def _show_status(status: Status) -> None:
 
     uptime = spoken_duration(now() - status.started_at)
     click.secho(f"Agent {printable(status.agent_id)}", bold=True)
-    click.echo(f"Offbook {status.version} · store {status.store} · up {uptime}\n")
+    store = f"{status.store}, encrypted" if status.encrypted else status.store
+    click.echo(f"Offbook {status.version} · store {store} · up {uptime}\n")
     _show_counts(status)
     _show_index(status)
     _show_summaries(status.summaries)
@@ -107,6 +108,7 @@ def _show_index(status: Status) -> None:
         "by text": _by_text(status),
         "by meaning": _embedded(index),
         "embeddings": f"none: {index.trouble}" if index.trouble else index.model or "none yet",
+        **({"read again by": index.reader} if index.reader else {}),
         "tiers": f"{tiers.hot:,} hot, {tiers.warm:,} warm, {tiers.cold:,} cold{_lifetime(status)}",
         "pinned": f"{status.pinned:,}",
         "retrievals": f"{status.retrievals:,}",
@@ -114,6 +116,8 @@ def _show_index(status: Status) -> None:
     click.echo("\nwhat recall can find:")
     for name, value in facts.items():
         click.echo(printable(f"{name:<14}{value}"))
+    if index.reader_trouble:
+        warn(printable(f"{index.reader} did not read again: {index.reader_trouble}"))
 
 
 def _by_text(status: Status) -> str:
@@ -340,7 +344,7 @@ def version_command(invocation: Invocation) -> None:
     """Show the versions of what runs here."""
     import apsw
 
-    from offbook.log.sqlite.connection import latest_version
+    from offbook.log.sql.schema import latest_version
     from offbook.model.version import VERSION
 
     versions = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offbook.cli.answers import asked, typed
+from offbook.cli.answers import Pages, asked, typed
 from offbook.cli.options import UTF8, Invocation, common_options, pass_invocation
 from offbook.cli.output import (
     counted,
@@ -25,7 +25,7 @@ from offbook.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.model.status import Status
     from offbook.model.summary import CompressionEstimate, SummaryView
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 # ── offbook inspect ───────────────────────────────────────────────────────────────────────────────
 
 SHOWN = 10
-MOST_AT_A_TIME = 100
-"""The contract's."""
 LINES_SHOWN = 3
 HIGHEST_LEVEL = 9
 INDENT = "  "
@@ -74,8 +72,11 @@ def inspect_command(
     invocation: Invocation, level: int | None, session: str | None, limit: int, wants_all: bool, full: bool
 ) -> None:
     """Show the summaries, the newest first: what each stands for, who wrote it, what it cost and what it leaves out."""
+    from offbook.model.summary import SummaryPage
+
     with invocation.client() as client:
-        found = FoundSummaries(client, level, session, None if wants_all else limit)
+        fields = {"level": level, "sessionId": session}
+        found = Pages(client, "summaries", SummaryPage, fields, limit=None if wants_all else limit)
         documents = list(found)
         counts = _counts(client, session)
     if invocation.is_json:
@@ -86,39 +87,6 @@ def inspect_command(
     _tell_counts(
         documents, counts, has_more=found.next is not None, is_filtered=level is not None or session is not None
     )
-
-
-class FoundSummaries:
-    """The summaries asked for, page by page; `next` is where more would go on."""
-
-    def __init__(self, client: Client, level: int | None, session: str | None, limit: int | None) -> None:
-        self.next: str | None = None
-        self._client = client
-        self._level = level
-        self._session = session
-        self._limit = limit
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        from offbook.model.summary import SummaryPage
-
-        left = self._limit
-        while left is None or left > 0:
-            document = asked(
-                self._client,
-                "summaries",
-                level=self._level,
-                sessionId=self._session,
-                before=self.next,
-                limit=MOST_AT_A_TIME if left is None else min(left, MOST_AT_A_TIME),
-            )
-            page = typed(document, SummaryPage)
-            yield from document["summaries"]
-            if page.next is not None and page.next == self.next:
-                raise click.ClickException(f"the provider answers with the summaries before {page.next} again")
-            self.next = page.next
-            left = None if left is None else left - len(page.summaries)
-            if self.next is None:
-                return
 
 
 def _counts(client: Client, session: str | None) -> dict[str, int]:

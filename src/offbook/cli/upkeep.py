@@ -26,7 +26,7 @@ from offbook.cli.output import counted, print_json, printable, progress, table, 
 
 if TYPE_CHECKING:
     from offbook.api.doctor import Finding
-    from offbook.client.clients import Client
+    from offbook.client.blocking import Client
     from offbook.client.endpoint import Endpoint
     from offbook.model.maintenance import MaintenanceReport, TaskRun
     from offbook.model.status import IndexStatus
@@ -298,8 +298,8 @@ def flush_command(invocation: Invocation, with_rejected: bool, everything: bool)
 
 def deliver_waiting(invocation: Invocation, *, with_rejected: bool = False, everything: bool = False) -> dict[str, Any]:
     """What was delivered, and what was not: as `deliver_outboxes` reports it, and how many sessions were `ended`."""
-    from offbook.client.clients import deliver_outboxes
-    from offbook.contrib.coding.ends import Ends, hosts_with_ends
+    from offbook.client.outboxes import deliver_outboxes
+    from offbook.contrib.coding.hooks import Ends, hosts_with_ends
 
     home = invocation.home.folder
     with invocation.client() as client:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from offbook.client.answers import content_of, value_of
 from offbook.client.recorder import encoded
-from offbook.client.transport import Answer, Transport
+from offbook.client.transport import Answer, Transport, content_of, value_of
 
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 600.0
-"""For a verb that looks through the whole history, more than once: the answer may be long in coming."""
+"""For a verb that looks through the whole history, more than once, or waits for a model: the answer may be long in
+coming."""
 
 
 class Asking:
@@ -33,6 +33,8 @@ class Asking:
         return {name: value for name, value in named.items() if value is not None}
 
     async def _post(self, verb: str, body: dict[str, Any], *, extra_seconds: float = 0.0) -> Answer:
+        if body.get("depth") == "deep":  # the provider's own deadline ends it: `rerank.deadline`
+            extra_seconds += PATIENCE_SECONDS
         limit = self._timeout_seconds + extra_seconds
         return await self._transport.post(f"/v1/{quote(verb)}", encoded(body), timeout_seconds=limit)
 

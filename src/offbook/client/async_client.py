@@ -19,13 +19,12 @@ from typing import Any, Self
 
 import msgspec
 
-from offbook.client.answers import value_of
 from offbook.client.asking import PATIENCE_SECONDS
 from offbook.client.delivery import CLOSE_FLUSH_SECONDS, Destination
 from offbook.client.endpoint import Endpoint, default_endpoint, default_token
 from offbook.client.outboxes import MAX_BYTES
 from offbook.client.recorder import MessageLike, Recorder, outgoing
-from offbook.client.transport import Transport
+from offbook.client.transport import Transport, value_of
 from offbook.client.verb_methods import VerbMethods
 from offbook.model.answers import Saved
 from offbook.model.errors import InvalidInput

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from offbook.client.async_client import AsyncClient
-from offbook.client.blocking_client_methods import ClientMethods
+from offbook.client.blocking_methods import ClientMethods
 from offbook.client.delivery import CLOSE_FLUSH_SECONDS
 from offbook.client.endpoint import Endpoint
 from offbook.client.loop_thread import LoopThread
@@ -37,7 +37,7 @@ class Client(ClientMethods):
             home=home,
             outbox_max_bytes=outbox_max_bytes,
         )
-        super().__init__(LoopThread())
+        super().__init__(LoopThread(), self._client)
         self.endpoint = self._client.endpoint
         self.agent_id = self._client.agent_id
 

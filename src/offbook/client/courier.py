@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from offbook.client.answers import value_of
 from offbook.client.outbox import Outbox
 from offbook.client.segment import Queued
-from offbook.client.transport import AnswerLost, Transport
+from offbook.client.transport import AnswerLost, Transport, value_of
 from offbook.model.errors import PROBLEM_TYPE_PREFIX, ProviderError, ProviderRefused
 from offbook.model.types import Receipt
 

@@ -217,7 +217,9 @@ class Delivery:
 
         try:
             runner.run(attempt())
-            self._failures, self.last_error = 0, None
+            self._failures = 0
+            if not self.outbox.waiting or self.outbox.lane_count == 1:  # else another agent's may wait still, for that
+                self.last_error = None
         except asyncio.CancelledError:
             pass  # by `close`
         except ProviderError as error:

@@ -15,16 +15,23 @@ from offbook.model.private_files import read_private
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Where a provider listens. `path` is the socket's, or what stands before `/v1` in a URL."""
+    """Where a provider listens. `path` is the socket's, or what stands before `/v1` in a URL. `others`: further nodes
+    of the same provider, for where this one is not reached."""
 
     scheme: Literal["unix", "http", "https"]
     path: str = ""
     host: str = ""
     port: int = 0
+    others: tuple[Endpoint, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Endpoint:
-        """`unix:///path/sock`, `http://host:port`, `https://host:port`, or the bare path of a socket."""
+        """`unix:///path/sock`, `http://host:port`, `https://host:port`, or the bare path of a socket. Where a provider
+        has several nodes, their URLs with commas between them."""
+        urls = [url.strip() for url in text.split(",")]
+        if len(urls) > 1 and all(url.startswith(("http://", "https://")) for url in urls):
+            first, *others = map(cls.parse, urls)
+            return msgspec.structs.replace(first, others=tuple(others))
         if text.startswith("/"):
             return cls(scheme="unix", path=text)
         try:
@@ -41,7 +48,7 @@ class Endpoint(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         if self.scheme == "unix":
             return f"unix://{self.path}"
-        return f"{self.scheme}://{self.authority}{self.path}"
+        return ",".join([f"{self.scheme}://{self.authority}{self.path}", *map(str, self.others)])
 
     @property
     def authority(self) -> str:
@@ -53,7 +60,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     @property
     def is_loopback(self) -> bool:
-        return is_loopback(self.host)
+        return is_loopback(self.host) and all(other.is_loopback for other in self.others)
 
 
 def _tcp_endpoint(parts: SplitResult, host: str, port: int | None) -> Endpoint:

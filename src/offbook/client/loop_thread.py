@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
+LONGEST_WAIT_SECONDS = 1.0
 _inherited: list[asyncio.AbstractEventLoop] = []
 
 
@@ -32,7 +36,7 @@ class LoopThread:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._running_loop())
         try:
-            return future.result()
+            return _awaited(future)
         except RuntimeError as error:
             # Python's own: an interrupt while the wait begins leaves its lock released, and the release fails.
             if isinstance(error.__context__, KeyboardInterrupt):
@@ -75,11 +79,41 @@ class LoopThread:
         self._process_id = os.getpid()
 
 
+def _awaited(future: Future[T]) -> T:
+    """Its result. Looks up now and then: an interrupt that comes just before the wait begins does not end the wait."""
+    while True:
+        try:
+            return future.result(LONGEST_WAIT_SECONDS)
+        except TimeoutError:
+            if future.done():
+                return future.result()  # its own, if it is one
+
+
 class OnLoop:
     """What stands for something that lives on the loop of a thread."""
 
-    def __init__(self, thread: LoopThread) -> None:
+    def __init__(self, thread: LoopThread, inner: object) -> None:
         self._thread = thread
+        self._inner = inner
 
-    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+
+def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[OnLoop, P], T]:
+    """The same method for callers that block: that of what lives on the loop, run there to its end."""
+
+    @wraps(method)
+    def run(self: OnLoop, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        coroutine: Coroutine[Any, Any, T] = getattr(self._inner, method.__name__)(*args, **kwargs)
         return self._thread.run(coroutine)
+
+    return run
+
+
+def passed_on(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[OnLoop, P], T]:
+    """The same for a method that never waits."""
+
+    @wraps(method)
+    def call(self: OnLoop, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        answer: T = getattr(self._inner, method.__name__)(*args, **kwargs)
+        return answer
+
+    return call

@@ -1,4 +1,7 @@
-"""A message of a host's as a `Message`, in our dialect or in OpenAI's."""
+"""A message of a host's as a `Message`, in our dialect or in OpenAI's. And for who writes an integration, messages as
+the APIs of models take them: both shapes, what a model would refuse, and the texts that stand where a shape asks for
+one.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,25 @@ from typing import Any, NamedTuple
 import msgspec
 
 from offbook.client.recorder import MessageLike, without_surrogates
+from offbook.context.provider_shapes import OPENING, to_anthropic, to_openai
+from offbook.context.replayable import QUOTED_RESULT, THOUGHT
+from offbook.context.validity import faults
+from offbook.ingest.frames import is_framed
 from offbook.model.errors import WrongShape
 from offbook.model.types import Message
+
+__all__ = [
+    "OPENING",
+    "QUOTED_RESULT",
+    "THOUGHT",
+    "Counted",
+    "counted",
+    "faults",
+    "is_framed",
+    "message_of",
+    "to_anthropic",
+    "to_openai",
+]
 
 _FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Message))
 _OTHER_NAMES = {"tool_call_id": "toolCallId"}

@@ -111,10 +111,11 @@ class Outbox(Intake):
         """Everything peeked up to `ordinal` has arrived, but for the `rejected` ones."""
         finished: list[Segment] = []
         with self._entry, self._at_work:
-            taken, went_ahead = 0, False
-            while self._peeked and self._peeked[0].queued.ordinal <= ordinal:
+            # Where a bad disk changed an ordinal, one that is behind it is smaller.
+            taken = max((at for at, each in enumerate(self._peeked, 1) if each.queued.ordinal <= ordinal), default=0)
+            went_ahead = False
+            for _ in range(taken):
                 queued, segment, end, went_ahead = self._peeked.popleft()
-                taken += 1
                 if went_ahead:
                     self._state.lanes.setdefault(queued.lane, Lane()).ahead = queued.lane_ordinal
                     continue

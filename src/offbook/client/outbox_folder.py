@@ -151,7 +151,7 @@ class OutboxFolder:
     def load(self) -> State:
         try:
             state = msgspec.json.decode((self.path / "state.json").read_bytes(), type=State)
-        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             # Delivery starts over with what is there; the provider knows the ids of what it has.
             state = State()
         self._counted_through = state.asked

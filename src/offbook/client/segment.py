@@ -11,6 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 READ_BYTES = 256 * 1024
+LAST_ORDINAL = 2**63 - 1
+"""No outbox comes to it; a bad disk might."""
 
 
 class Queued(NamedTuple):
@@ -35,7 +37,9 @@ def queued_of(line: bytes) -> Queued | None:
     """The record of a line, or None where a crash or a bad disk left something else."""
     try:
         ordinal, lane_ordinal, lane, record = _line.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not (0 < ordinal <= LAST_ORDINAL and 0 < lane_ordinal <= LAST_ORDINAL):
         return None
     return Queued(ordinal, bytes(record), lane, lane_ordinal)
 
@@ -210,7 +214,7 @@ def _new_file(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-# ── Where to read on in an outbox while lanes are held, so that what waits for them is not rea ──
+# ── Where to read on in an outbox while lanes are held, so that what waits is not read again ──
 
 
 class Mark(NamedTuple):

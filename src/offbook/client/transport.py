@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self, cast
+from typing import Any, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from offbook.client.endpoint import Endpoint
-from offbook.model.errors import InvalidInput, OffbookError, ProviderUnavailable
+from offbook.model.errors import InvalidInput, OffbookError, ProviderRefused, ProviderUnavailable
 from offbook.model.http1 import AnswerParser
 
 CONNECTIONS_PER_TRANSPORT = 32
@@ -38,6 +39,10 @@ class AnswerLost(ProviderUnavailable):
     def __init__(self, detail: str, *, began: bool) -> None:
         super().__init__(detail)
         self.began = began
+
+
+class NotReached(ProviderUnavailable):
+    """No connection can be had: nothing was sent."""
 
 
 class Connection(asyncio.Protocol):
@@ -162,11 +167,19 @@ class Transport:
         self.endpoint = endpoint
         self.timeout_seconds = timeout_seconds
         self._tls = tls
-        self._prefix = endpoint.path if endpoint.scheme != "unix" else ""
-        self._head = f" HTTP/1.1\r\nhost: {endpoint.authority}\r\naccept: application/json\r\n" + (
-            f"authorization: Bearer {token}\r\n" if token else ""
-        )
+        self._token = token
+        self._nodes = (endpoint, *endpoint.others)
+        self._is_at(0)
         self._pool: Pool | None = None
+
+    def _is_at(self, node: int) -> None:
+        """Which of the provider's nodes is asked from now on."""
+        self._node = node % len(self._nodes)
+        where = self._nodes[self._node]
+        self._prefix = where.path if where.scheme != "unix" else ""
+        self._head = f" HTTP/1.1\r\nhost: {where.authority}\r\naccept: application/json\r\n" + (
+            f"authorization: Bearer {self._token}\r\n" if self._token else ""
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -177,15 +190,22 @@ class Transport:
         self.close()
 
     async def get(self, path: str, *, timeout_seconds: float | None = None) -> Answer:
-        return await self._send(f"GET {self._prefix}{path}{self._head}\r\n".encode(), timeout_seconds)
+        def request() -> bytes:
+            return f"GET {self._prefix}{path}{self._head}\r\n".encode()
+
+        return await self._send(request, timeout_seconds)
 
     async def post(self, path: str, body: bytes, *, headers: str = "", timeout_seconds: float | None = None) -> Answer:
         """`headers` are whole lines, each ending in CR LF."""
-        head = (
-            f"POST {self._prefix}{path}{self._head}{headers}"
-            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        )
-        return await self._send(head.encode() + body, timeout_seconds)
+
+        def request() -> bytes:
+            head = (
+                f"POST {self._prefix}{path}{self._head}{headers}"
+                f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+            )
+            return head.encode() + body
+
+        return await self._send(request, timeout_seconds)
 
     def close(self) -> None:
         """Let the idle connections go. The next exchange opens new ones."""
@@ -193,13 +213,21 @@ class Transport:
         if pool is not None and pool.process_id == os.getpid() and not pool.loop.is_closed():
             pool.close()
 
-    async def _send(self, request: bytes, timeout_seconds: float | None) -> Answer:
+    async def _send(self, request: Callable[[], bytes], timeout_seconds: float | None) -> Answer:
+        """Where a node takes no connection, the next is asked; where one gives no answer, by whoever asks next."""
         limit = self.timeout_seconds if timeout_seconds is None else timeout_seconds
-        pool = self._current_pool()
+        node = self._node
         try:
-            async with asyncio.timeout(limit), pool.slots:
-                return await self._send_over_kept_connection(pool, request)
+            async with asyncio.timeout(limit):
+                for _ in self._nodes[1:]:
+                    try:
+                        return await self._send_to_node(request)
+                    except NotReached:
+                        self._go_on_from(node)
+                        node = self._node
+                return await self._send_to_node(request)
         except TimeoutError:
+            self._go_on_from(node)
             raise ProviderUnavailable(
                 f"{self.endpoint} gave no answer within {limit:g} s: if it is not running, {START_HINT}"
             ) from None
@@ -208,6 +236,17 @@ class Transport:
                 f"{self.endpoint} gave no whole answer ({error.detail}): if it is not running, {START_HINT}",
                 began=error.began,
             ) from None
+
+    async def _send_to_node(self, request: Callable[[], bytes]) -> Answer:
+        pool = self._current_pool()
+        async with pool.slots:
+            return await self._send_over_kept_connection(pool, request())
+
+    def _go_on_from(self, node: int) -> None:
+        """To the next of the nodes, unless somebody did already."""
+        if len(self._nodes) > 1 and node == self._node:
+            self._is_at(node + 1)
+            self.close()
 
     async def _send_over_kept_connection(self, pool: Pool, request: bytes) -> Answer:
         connection = pool.take()
@@ -232,7 +271,7 @@ class Transport:
 
     async def _connect(self) -> Connection:
         loop = asyncio.get_running_loop()
-        where = self.endpoint
+        where = self._nodes[self._node]
         try:
             if where.scheme == "unix":
                 _, connection = await loop.create_unix_connection(Connection, where.path)
@@ -248,7 +287,7 @@ class Transport:
             ) from None
         # RuntimeError: the interpreter is shutting down and resolves no more names.
         except (OSError, ValueError, RuntimeError) as error:
-            raise ProviderUnavailable(f"nobody answers at {where} ({error}): {START_HINT}") from None
+            raise NotReached(f"nobody answers at {where} ({error}): {START_HINT}") from None
         return connection
 
     def _context(self) -> ssl.SSLContext:
@@ -263,3 +302,56 @@ class Transport:
         if pool is None or pool.loop is not loop or pool.process_id != os.getpid():
             pool = self._pool = Pool(loop)
         return pool
+
+
+# ── What a provider's answer means ──
+# A value, a refusal, or nothing we can use.
+
+
+T = TypeVar("T")
+
+
+def content_of(answer: Answer) -> bytes:
+    """The body of a success. A problem document is raised as the refusal it is."""
+    if 200 <= answer.status < 300:
+        return answer.body
+    try:
+        document = msgspec.json.decode(answer.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        document = None
+    if isinstance(document, dict) and isinstance(document.get("title") or document.get("type"), str):
+        raise ProviderRefused({"status": answer.status, **document})
+    raise ProviderUnavailable(
+        f"the answer has status {answer.status} and no problem document: is this a memory provider?"
+    )
+
+
+def value_of(answer: Answer, kind: type[T]) -> T:
+    """The success as a value. Fields that a newer provider added are passed over."""
+    content = content_of(answer)
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    try:
+        return msgspec.convert(known_fields(msgspec.json.decode(content), kind), kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProviderUnavailable(f"the answer cannot be read ({error}): is this a memory provider?") from None
+
+
+def known_fields(value: Any, kind: Any) -> Any:
+    """`value` without the fields that `kind` does not have, at every depth."""
+    if isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        hints = get_type_hints(kind)
+        return {
+            field.encode_name: known_fields(value[field.encode_name], hints[field.name])
+            for field in msgspec.structs.fields(kind)
+            if field.encode_name in value
+        }
+    if isinstance(value, list) and get_origin(kind) is list:
+        return [known_fields(item, get_args(kind)[0]) for item in value]
+    if value is not None:
+        for choice in get_args(kind):
+            if isinstance(choice, type) and issubclass(choice, msgspec.Struct):
+                return known_fields(value, choice)
+    return value

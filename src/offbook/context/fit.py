@@ -15,11 +15,11 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from offbook.context.cover import cover, level_budgets
-from offbook.context.days import day_of_heading
 from offbook.context.digest import Digest, Order, SummaryLines, cut
 from offbook.context.digest import fit as fit_digests
 from offbook.context.particulars import Particular, missing
 from offbook.context.tail import SEPARATOR, Piece, Tail, fitting
+from offbook.context.time_text import day_of_heading
 from offbook.ingest.frames import frame
 from offbook.model.large_parts import beginning
 from offbook.model.summary import Dropped, Ledger, Loss, Node, StateRecord, SummaryText

@@ -7,10 +7,9 @@ from datetime import datetime
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from offbook.context.days import day_text
 from offbook.context.prompt_text import OF_AN_INSTRUCTION
 from offbook.context.quotes import INSTRUCTION, quoted
-from offbook.context.relative_time import ago, span_text
+from offbook.context.time_text import ago, day_text, span_text
 from offbook.model.lesson import Lesson
 from offbook.model.summary import StateRecord
 from offbook.model.turn import Anchor, AnchorKind, Intent, SessionInfo, Topic

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
-from offbook.context.days import heading, heading_chars
 from offbook.context.sentence_ranking import RankedSentence, Ranking, regained, shared_values
+from offbook.context.time_text import heading, heading_chars
 
 LEFT_OUT_BETWEEN = " … "
 SENTENCES_PER_LINE = 3

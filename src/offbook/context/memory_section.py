@@ -13,18 +13,18 @@ from math import floor
 from typing import NamedTuple
 
 from offbook.context.cover import chosen
-from offbook.context.days import day_of_heading, day_text
 from offbook.context.prompt_text import named
 from offbook.context.quotes import defused, quoted
 from offbook.context.summary_drafts import EXTRACTIVE
+from offbook.context.time_text import day_of_heading, day_text
 from offbook.ingest.frames import frame
 from offbook.model.content import render
 from offbook.model.lesson import Lesson, LessonKind
 from offbook.model.sentences import sentences
 from offbook.model.settings import Settings
 from offbook.model.statement import ReadSentence, StatementKind
-from offbook.model.summary import StateKind, Summary, SummaryDraft
-from offbook.model.turn import PartKind, SessionState, TurnMemory, TurnPart
+from offbook.model.summary import PartKind, StateKind, Summary, SummaryDraft, TurnPart
+from offbook.model.turn import SessionState, TurnMemory
 from offbook.model.types import Message
 from offbook.models.sentence_kinds import read_sentences
 from offbook.models.tokens import estimate_tokens
@@ -153,7 +153,7 @@ def lessons_named(memory: TurnMemory) -> list[str]:
 def _lessons_part(known: Known, most_tokens: int) -> tuple[TurnPart | None, list[Lesson]]:
     """As many as fit, the first rather than the last, and which these are; then who they are, and what holds, each
     oldest first."""
-    included = list(known.lessons)
+    included = [one for one in known.lessons if not _is_told_by_another(one, known)]
     while included:
         told = sorted(included, key=lambda one: (one.last_seen, one.id))
         who = [_lesson_line(one, known) for one in told if one.kind in _PERSONAL]
@@ -164,6 +164,13 @@ def _lessons_part(known: Known, most_tokens: int) -> tuple[TurnPart | None, list
             return part, included
         included = included[:-1]
     return None, []
+
+
+def _is_told_by_another(one: Lesson, known: Known) -> bool:
+    """Whether another says it and more: "I write at night." beside "I write at night. Never call me before ten."."""
+    if one.id in known.later or one.id in known.before:
+        return False
+    return any(one.text in other.text and len(one.text) < len(other.text) for other in known.lessons)
 
 
 def _lesson_line(one: Lesson, known: Known) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from offbook.context.tail import Piece, piece_of
-from offbook.ingest.intake import is_heavy
+from offbook.ingest.entries import is_heavy
 from offbook.log.reading import LogReader
 from offbook.log.store import Store
 from offbook.model.errors import StoreCorrupt

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from offbook.model.lazy_pattern import lazy_pattern
+
 _ARABIC_VOWELS = "\u0640\u064b-\u065f\u0670"
 _DROPPED = re.compile(rf"[\u0300-\u036f{_ARABIC_VOWELS}]")
 # Letters that look Latin. Only for the second look: Russian needs its own.
@@ -31,7 +33,7 @@ def _compiled(*phrases: str, start: str = "") -> re.Pattern[str]:
     """
     spelt = "|".join(phrases).replace("~", r"(?:[\w'’]{1,20}[\W_]{1,4}){0,4}")
     spelt = spelt.replace(" ?", r"[\W_]{0,4}").replace(" ", r"[\W_]{1,4}").replace(r"\b", r"(?![^\W_])")
-    return re.compile(f"{start}(?:{''.join(one if one.isascii() else _plain(one) for one in spelt)})")
+    return lazy_pattern(f"{start}(?:{''.join(one if one.isascii() else _plain(one) for one in spelt)})")
 
 
 _NOT = r"(?<!not\x20)(?<!n't\x20)(?<!n’t\x20)(?<!never\x20)(?<!не\x20)"

@@ -15,7 +15,8 @@ from functools import cache, cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from offbook.context.days import MONTH_NAMES
+from offbook.context.time_text import MONTH_NAMES
+from offbook.model.lazy_pattern import lazy_pattern
 from offbook.model.sentences import ends
 from offbook.model.summary import LossKind
 from offbook.search.stems import stem
@@ -32,7 +33,7 @@ _MONTH = rf"(?:{'|'.join(MONTH_NAMES)}|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?(?:\s?[ap]\.?m\b)?"
 # In order of precedence. Repetition is bounded or possessive, so that junk costs no more than its length.
 _HANDLE = "pid|PID|port|Port|job|pane|window|container|session|run|build|PR|issue|ticket|order|id|ID"
-_PARTICULAR = re.compile(
+_PARTICULAR = lazy_pattern(
     # Most words are plain: they are passed over before anything is tried on them.
     rf"(?P<plain>(?<!\S)(?!(?:{_HANDLE})\b)[a-z]{{1,30}}+(?=[\s,;!?]|\.\s))|"
     r"(?P<url>\b[a-z][a-z0-9+.-]{1,12}://[^\s<>\"'`)\]}，。]{1,300})"
@@ -62,7 +63,7 @@ _PARTICULAR = re.compile(
 )
 _IDENTIFIERS = frozenset(("url", "email", "uuid", "path", "address", "version", "handle", "ticket", "flag", "hash"))
 _MADE_WORD = re.compile(r"\w_\w|[a-z][A-Z]|^_|\(\)$|^[A-Za-z]+\d+[A-Za-z]*\w*$")
-_DECISION = re.compile(
+_DECISION = lazy_pattern(
     r"\b(?:decided|decision|agreed (?:to|on|that)|we(?:'ll| will) (?:use|go|keep|do|ship|switch|move)"
     r"|let'?s (?:go with|use|do|keep)"
     r"|chose|chosen|picked|approved|rejected|settled on|going with|opted|committed to"
@@ -71,7 +72,7 @@ _DECISION = re.compile(
     r"|决定|決定|決めた|することにし|결정",
     re.IGNORECASE,
 )
-_CORRECTION = re.compile(
+_CORRECTION = lazy_pattern(
     r"(?:^|[\s,;(])(?:actually|correction|i meant|i was wrong|scratch that|no longer|rather than|not anymore|instead of"
     r"|my mistake|wrong|that'?s not (?:right|true|it)|isn't [^.]{1,40}, it'?s|changed (?:from|to|my mind)|renamed"
     r"|korrektur|stattdessen|en fait|corrección|en realidad|на самом деле)\b"

@@ -29,6 +29,7 @@ from offbook.model.settings import Settings
 from offbook.model.summary import Loss
 from offbook.model.types import LoggedMessage, Message, Scope, Session
 from offbook.models.tokens import estimate_tokens
+from offbook.models.worker import IN_PROCESS, Worker
 
 PAGE = 64
 MOST_SESSIONS = 64
@@ -38,6 +39,8 @@ ON_THE_SPOT_CHARS = 8_000
 """Read while somebody waits for a context: some milliseconds."""
 CATCHING_UP_CHARS = 200_000
 """Read where more than a context holds was said since the background last looked: some tenths of a second."""
+TRIES = 3
+"""To follow a session that is let go of meanwhile: more are followed than are kept."""
 HEAVY_CHARS = 4_000
 """From here on reading is done in a thread, so that it does not hold up the others."""
 LARGEST_READ_CHARS = 1_000_000
@@ -54,6 +57,8 @@ class ReadMessage(NamedTuple):
     at: datetime
     said: SpokenMessage | None
     analysis: Analysis | None
+    particulars: tuple[Particular, ...] | None = None
+    """None where they were not looked for: nobody who waits for a context waits for them."""
 
 
 class ReadSpan:
@@ -72,12 +77,7 @@ class ReadSpan:
     def particulars(self) -> list[tuple[Particular, int]]:
         """What a ledger names if it is not shown, and the message that says it."""
         if self._particulars is None:
-            self._particulars = [
-                (particular, said.seq)
-                for said in (one.said for one in self.readings)
-                if said is not None
-                for particular in particulars(said.text[:MOST_READ_CHARS])
-            ]
+            self._particulars = [(particular, one.seq) for one in self.readings for particular in _particulars(one)]
         return self._particulars
 
     @property
@@ -200,10 +200,11 @@ def said_before(message_spans: Sequence[ReadSpan], session_id: str, before_seq: 
 
 
 class PendingMessages:
-    def __init__(self, store: Store, blobs: Blobs, settings: Settings) -> None:
+    def __init__(self, store: Store, blobs: Blobs, settings: Settings, worker: Worker = IN_PROCESS) -> None:
         self._store = store
         self._blobs = blobs
         self._settings = settings
+        self._worker = worker
         self._pending_messages: OrderedDict[Scope, PendingSession] = OrderedDict()
         self.when_behind: Callable[[Scope], None] = lambda scope: None
         """Told of a session that nobody has read to its end: it was let go of, or the background lags."""
@@ -214,9 +215,13 @@ class PendingMessages:
     ) -> AsyncIterator[tuple[PendingSession, bool]]:
         """The session's, and whether it has everything up to the session's newest message. Nobody else changes it
         meanwhile. `most_chars` bounds what is read for this."""
-        pending = await self._pending_session(scope)
+        for _ in range(TRIES):
+            pending = await self._pending_session(scope)
+            await self._read_ahead(scope, pending, session.last_seq, most_chars)
+            if self._pending_messages.get(scope) is pending:
+                break
         async with pending.busy:
-            yield pending, await self._follow(scope, pending, session.last_seq, most_chars)
+            yield pending, pending.through_seq >= session.last_seq
 
     async def at_once(self, scope: Scope, session: Session) -> PendingSession:
         """As it is, with a little read on the spot; with nothing more where the background is just reading it."""
@@ -229,8 +234,9 @@ class PendingMessages:
 
     async def catch_up(self, scope: Scope, session: Session) -> None:
         """Where somebody waits for a context that would have a hole otherwise."""
-        async with self.following(scope, session, most_chars=CATCHING_UP_CHARS):
-            pass
+        pending = await self._pending_session(scope)
+        async with pending.busy:
+            await self._follow(scope, pending, session.last_seq, CATCHING_UP_CHARS)
 
     def forget(self, scope: Scope) -> None:
         """It is read anew when next asked for: something else has summarised of it, or its settings have changed."""
@@ -247,7 +253,7 @@ class PendingMessages:
         at = first_seq - 1
         while at < last_seq:
             page = await self._page(scope, at, last_seq)
-            readings += await self._readings(scope, page)
+            readings += await self._readings(scope, page, is_waited_for=False)
             at = page[-1].seq
         return ReadSpan(MessageSpan(first_seq, last_seq, sum(one.tokens for one in readings)), readings)
 
@@ -280,16 +286,28 @@ class PendingMessages:
         self._pending_messages.move_to_end(scope)
         return self._pending_messages[scope]
 
-    async def _follow(self, scope: Scope, pending: PendingSession, last_seq: int, most_chars: int | None) -> bool:
+    async def _read_ahead(self, scope: Scope, pending: PendingSession, last_seq: int, most_chars: int | None) -> None:
+        """Beside whoever waits for the session's context: it is held only while what was read is taken."""
         read = 0
-        while pending.through_seq < last_seq:
-            if most_chars is not None and read >= most_chars:
-                return False
-            page = await self._page(scope, pending.through_seq, last_seq)
+        while (after := pending.through_seq) < last_seq and (most_chars is None or read < most_chars):
+            page = await self._page(scope, after, last_seq)
             if most_chars is not None:
                 page = _within(page, most_chars - read)
             read += sum(one.entry.chars for one in page) + len(page)
-            pending.take(await self._readings(scope, page), [logged.message for logged in page])
+            readings = await self._readings(scope, page, is_waited_for=False)
+            async with pending.busy:
+                if pending.through_seq == after:
+                    pending.take(readings, [logged.message for logged in page])
+
+    async def _follow(self, scope: Scope, pending: PendingSession, last_seq: int, most_chars: int) -> bool:
+        read = 0
+        while pending.through_seq < last_seq:
+            if read >= most_chars:
+                return False
+            page = _within(await self._page(scope, pending.through_seq, last_seq), most_chars - read)
+            read += sum(one.entry.chars for one in page) + len(page)
+            readings = await self._readings(scope, page, is_waited_for=True)
+            pending.take(readings, [logged.message for logged in page])
         return True
 
     async def _page(self, scope: Scope, after_seq: int, last_seq: int) -> list[LoggedMessage]:
@@ -298,14 +316,12 @@ class PendingMessages:
             raise StoreCorrupt(f"message {after_seq + 1} of {scope.session_id!r} is missing: run `offbook doctor`")
         return page
 
-    async def _readings(self, scope: Scope, page: Sequence[LoggedMessage]) -> list[ReadMessage]:
+    async def _readings(self, scope: Scope, page: Sequence[LoggedMessage], *, is_waited_for: bool) -> list[ReadMessage]:
         whole = [(logged, await self._whole(scope, logged)) for logged in page]
-        chars = sum(logged.entry.chars for logged in page)
-
-        def read_all() -> list[ReadMessage]:
-            return [_reading(logged, message) for logged, message in whole]
-
-        return await asyncio.to_thread(read_all) if chars > HEAVY_CHARS else read_all()
+        if not is_waited_for:
+            return await self._worker.run(_readings, whole, with_particulars=True)
+        is_heavy = sum(logged.entry.chars for logged in page) > HEAVY_CHARS
+        return await asyncio.to_thread(_readings, whole) if is_heavy else _readings(whole)
 
     async def _whole(self, scope: Scope, logged: LoggedMessage) -> Message:
         references = [one for one in logged.entry.blobs if not one.is_binary and one.chars <= LARGEST_READ_CHARS]
@@ -323,6 +339,11 @@ def _within(page: Sequence[LoggedMessage], chars: int) -> list[LoggedMessage]:
     return taken
 
 
+def _readings(whole: Sequence[tuple[LoggedMessage, Message]], *, with_particulars: bool = False) -> list[ReadMessage]:
+    read = [_reading(logged, message) for logged, message in whole]
+    return [one._replace(particulars=_particulars(one)) for one in read] if with_particulars else read
+
+
 def _reading(logged: LoggedMessage, message: Message) -> ReadMessage:
     at = message.ts or logged.received_at
     if logged.entry.noise is not None:
@@ -330,6 +351,12 @@ def _reading(logged: LoggedMessage, message: Message) -> ReadMessage:
     text = said_text(message)
     said = SpokenMessage(logged.seq, speaker_of(message), text, at)
     return ReadMessage(logged.seq, estimate_tokens(text), at, said, analyse(said))
+
+
+def _particulars(read: ReadMessage) -> tuple[Particular, ...]:
+    if read.particulars is not None or read.said is None:
+        return read.particulars or ()
+    return tuple(particulars(read.said.text[:MOST_READ_CHARS]))
 
 
 def speaker_of(message: Message) -> str:

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from offbook.context.quotes import HIDDEN, INSTRUCTION, quoted
-from offbook.context.relative_time import ago
 from offbook.context.sentence_choice import told_within
+from offbook.context.time_text import ago
 from offbook.model.lesson import LESSON_ORIGIN, LESSONS_SESSION
 from offbook.model.memory_entry import MemoryEntry
 from offbook.search.substance import is_asking, sentences_of
@@ -129,10 +129,19 @@ class _Voice(NamedTuple):
 
 def format_memory(one: Recalled, at: datetime, *, own_agent: str, room: Room) -> str:
     """One memory as lines that begin with "- ": first what it replaces, oldest first, then itself."""
-    said = [old for old in (one.entry.why.replaces if one.entry.why else ()) if old.text.strip()]
-    replaced = sorted(said, key=lambda old: old.ts)[-MOST_REPLACED:]
-    lines = [_replaced_line(one, old.text, f" ({ago(old.ts, at)})", own_agent, room) for old in replaced]
+    said = [
+        (old.ts, stated) for old in (one.entry.why.replaces if one.entry.why else ()) if (stated := _stated(old.text))
+    ]
+    replaced = sorted(said, key=lambda old: old[0])[-MOST_REPLACED:]
+    lines = [_replaced_line(one, text, f" ({ago(ts, at)})", own_agent, room) for ts, text in replaced]
     return "\n".join([*lines, _line(one, at, own_agent, room, is_correction=bool(lines))])
+
+
+def _stated(text: str) -> str:
+    """Without its questions: what was asked is not so, nor no longer so."""
+    sentences = sentences_of(text)
+    stated = [sentence for sentence in sentences if not is_asking(sentence)]
+    return " ".join(stated) if len(stated) < len(sentences) else text.strip()
 
 
 def _replaced_line(one: Recalled, text: str, when: str, own_agent: str, room: Room) -> str:

@@ -8,10 +8,12 @@ see is gone; what gives orders to a model stays readable, as ⟦…⟧, and is m
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from offbook.context.orders import orders_in
 from offbook.ingest.frames import neutralise
+from offbook.model.lazy_pattern import lazy_pattern
 from offbook.statements.words import cut
 
 READ_TIMES = 4
@@ -20,6 +22,9 @@ READ_MORE_CHARS = 2000
 LONGEST_TAG_CHARS = 300
 LONGEST_ORDER_CHARS = 300
 """One that begins where the room ends is still seen whole."""
+
+LINES_KEPT = 256
+"""What comes to mind in one turn comes to mind in the next."""
 
 HIDDEN = "hidden"
 MARKUP = "markup"
@@ -52,7 +57,7 @@ _UNSEEN = (
     r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_SEEN_OR_NOT = re.compile(
+_SEEN_OR_NOT = lazy_pattern(
     rf"(?P<emoji>{_EMOJI})|(?P<quiet>{_COLOUR}|{_QUIET})|(?P<hidden>{_ESCAPE}|{_UNSEEN})|(?P<broken>[\ud800-\udfff])"
 )
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -75,7 +80,7 @@ _OPEN = r"(?:[<＜﹤]|&(?:amp;){0,3}(?:lt|#0{0,8}60|#x0{0,8}3c);|\\u003c|\\x3c|
 _CLOSE = r"(?:[>＞﹥]|&(?:amp;){0,3}(?:gt|#0{0,8}62|#x0{0,8}3e);|\\u003e|\\x3e|%3e)"
 _SLASH = r"(?: ?[/／⁄∕] ?)"
 _ADDRESS = r"[\w.+-]{1,64}@[\w.-]{1,255}>"
-_OPENING = re.compile(
+_OPENING = lazy_pattern(
     r"(?P<more>[<＜﹤]{0,3})(?:"
     rf"(?P<role>(?:{_OPEN}|&lt)(?! ?{_ADDRESS})(?= ?{_SLASH}?(?:{_ANY_ROLE})(?![^\W_])))"
     rf"|{_OPEN}(?!{_ADDRESS})(?={_SLASH}?[^\W\d]|[!?][\w\[-])"
@@ -86,7 +91,7 @@ _CLOSING = re.compile(rf"(‹[^‹›<>＜＞\n]{{1,{LONGEST_TAG_CHARS}}}?){_CLO
 _BRACKETED = re.compile(
     r"\[ ?(/? ?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|CONTROL_\d{1,4}|BOS|EOS)) ?\]", re.I
 )
-_ROLE_LINE = re.compile(
+_ROLE_LINE = lazy_pattern(
     r"^(?P<before>[^\S\n]{0,8}[#>*_=|~+-]{0,8}[^\S\n]{0,8}[*_]{0,3})"
     r"(?P<role>(?:new |end of |begin )?(?:system|human|assistant|user|tool|developer|function|ai|model|instructions?)"
     r"(?: (?:message|prompt|note|instructions?|override|turn|result))?"
@@ -108,6 +113,7 @@ class Quoted(NamedTuple):
     """Which of `hidden`, `instruction` and `markup` were found, sorted."""
 
 
+@lru_cache(LINES_KEPT)
 def quoted(text: str, max_chars: int) -> Quoted:
     """The text in quotation marks, in whole sentences where possible, cut to `max_chars` with them."""
     text = text.lstrip()

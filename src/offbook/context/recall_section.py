@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from offbook.context.prompt_text import Recalled, Room, format_memory
 from offbook.ingest.frames import frame
-from offbook.model.turn import Intent, PartKind, TurnPart
+from offbook.model.summary import PartKind, TurnPart
+from offbook.model.turn import Intent
 from offbook.models.tokens import CHARS_PER_TOKEN, chunk_tokens, estimate_tokens
 
 OPENINGS: dict[Intent, str] = {

@@ -111,8 +111,9 @@ class Slots:
 
     def let_go(self, agent_id: str) -> None:
         """Keep nothing of the agent's in memory."""
-        for scope in [scope for scope in self._ready if scope.agent_id == agent_id]:
-            del self._ready[scope]
+        for kept in (self._ready, self._windows, self._sizes):
+            for scope in [scope for scope in kept if scope.agent_id == agent_id]:
+                del kept[scope]
 
     def standing_by(self, agent_id: str) -> dict[Scope, int]:
         """The sessions whose slot B is ready, and the message each ends with."""

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from datetime import date
 from typing import NamedTuple
 
-from offbook.context.days import day_of_heading, heading
 from offbook.context.layout import LEFT_OUT_BETWEEN, filled
 from offbook.context.sentence_ranking import Candidate, Ranking, ranking
 from offbook.context.sentence_weights import weighed, weighed_sentences
+from offbook.context.time_text import day_of_heading, heading
 from offbook.model.sentences import parts
 
 BRIEF_CHARS = 300

@@ -16,6 +16,7 @@ import msgspec
 
 from offbook.context.earlier_summaries import Remembered, coarse_first, remembered, visible
 from offbook.model.content import render
+from offbook.model.summary import SummaryDraft
 from offbook.model.types import Message, Role
 from offbook.models.protocols import Prompt
 from offbook.models.tokens import estimate_tokens
@@ -26,6 +27,7 @@ __all__ = [
     "PROMPT_VERSION",
     "Remembered",
     "chunk_prompt",
+    "instructions_of",
     "memory_room",
     "merge_prompt",
     "prompt_tokens",
@@ -146,6 +148,17 @@ def merge_prompt(
     source = _source("merge", [(memory.id, memory.text) for memory in in_order], target_tokens)
     wish = f"{_MERGE_WISH.format(ids=ids)}\n{_rules(target_tokens, identifiers)}"
     return _prompt(agent_id, [*past, _said("user", wish)], stable, target_tokens, source)
+
+
+def instructions_of(draft: SummaryDraft) -> str | None:
+    """What its model was asked after the memories and the messages, with the length and the names to keep left open;
+    None where no model wrote it, or where it was asked in the words of another version."""
+    if draft.prompt_version != PROMPT_VERSION:
+        return None
+    rules = _RULES.format(target="…")
+    if draft.sources:
+        return f"{_MERGE_WISH.format(ids=', '.join(draft.sources))}\n{rules}"
+    return f"{_CHUNK_WISH}\n{rules}\n{_STATEMENTS}"
 
 
 def tokens_for_statements(target_tokens: int) -> int:

@@ -99,6 +99,10 @@ class Forgetting:
         theirs see by it that they should let go of them."""
         return self._counts.get(agent_id)
 
+    def let_go(self, agent_id: str) -> None:
+        self._counts.pop(agent_id, None)
+        self._unfinished.discard(agent_id)
+
     async def finish(self, batch: Batch) -> Progress:
         """What broke off: a stop, a full disk, a reader in the way."""
         agent_id = batch.agent_id
@@ -204,7 +208,7 @@ class Forgetting:
         erased = (await self._erased(receipt, unproven))._replace(places=lineage.places, is_dry_run=True)
         counts, _ = await self._forgotten(erased)
         receipt = msgspec.structs.replace(receipt, reached=msgspec.structs.replace(receipt.reached, **counts))
-        is_named_in_the_log = selection.entry_places is not None or selection.with_secrets
+        is_named_in_the_log = selection.entry_places is not None or selection.with_secrets or selection.everything
         if not what.places and not dry_run and not is_named_in_the_log:
             receipt, is_found = await self._only_in_copies(plan, receipt, unproven, erased)
             if is_found:
@@ -370,7 +374,11 @@ class Forgetting:
         return frozenset(each.folder for each in self.copies if each.folder is not None)
 
     def _outside(self, agent_id: str) -> list[str]:
-        return [*OUTSIDE, *(where for each in self.copies for where in each.outside(agent_id))]
+        return [
+            *OUTSIDE,
+            *self._store.out_of_reach,
+            *(where for each in self.copies for where in each.outside(agent_id)),
+        ]
 
 
 def _for_want_of_room(error: StoreFull | OSError) -> StoreFull:

@@ -12,7 +12,7 @@ import msgspec
 
 from offbook.forget.probes import MOST_PROBES, candidates_of, chosen, is_id, phrases
 from offbook.forget.retention_rule import kept_from
-from offbook.ingest.redaction import redact_message
+from offbook.ingest.secret_scan import redact_message
 from offbook.log.erasure import Phrases, Window, WordRuns, texts_of, windows_of, without_common
 from offbook.log.reading import with_parts
 from offbook.log.store import Blobs, Store
@@ -71,6 +71,8 @@ async def said_since(
     store: Store, blobs: Blobs, agent_id: str, selection: Selection, event: int
 ) -> list[tuple[str, int]]:
     """Session and number of what came after the event and says what is meant, too."""
+    if selection.everything:
+        return []  # what comes after it was asked for is a new beginning
     is_wanted = _saying(selection)
     late: list[tuple[str, int]] = []
     async for page in pages_of(store, blobs, agent_id, after_event=event):
@@ -212,6 +214,8 @@ def _secrets(said: Sequence[Said], selection: Selection) -> dict[str, int]:
 
 
 def _saying(selection: Selection) -> Callable[[PlacedMessage, Message], bool]:
+    if selection.everything:
+        return lambda placed, message: True
     if selection.with_secrets:
         return lambda placed, message: bool(_secrets([(placed, message)], selection))
     phrased, also = Phrases(selection.matching or ()), selection.hashes or frozenset()

@@ -6,20 +6,28 @@ message ─▶ checked ─▶ our own frames and what was to be forgotten cut ou
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import get_args
+from functools import partial
+from typing import Any, get_args
+from weakref import WeakValueDictionary
 
 import msgspec
 
+from offbook.ingest.fair_threads import LARGE_BYTES, FairThreads
 from offbook.ingest.frames import strip_message
 from offbook.ingest.noise import noise_kind, without_the_forgotten
-from offbook.ingest.redaction import redact_message
 from offbook.ingest.scope import checked_key
+from offbook.ingest.secret_scan import redact_message
 from offbook.log.audit_chain import _canonical, fingerprint
+from offbook.log.store import Blobs
 from offbook.model.content import MAX_DEPTH, depth, text_of
 from offbook.model.errors import WrongShape
 from offbook.model.large_parts import externalise
-from offbook.model.types import MAX_KEY_BYTES, Entry, Message, Role
+from offbook.model.settings import Settings
+from offbook.model.types import MAX_KEY_BYTES, Entry, Message, Role, Scope
 
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
@@ -108,3 +116,79 @@ def in_utc(ts: datetime, field: str = "message.ts") -> datetime:
     if not EARLIEST.year < aware.year < LATEST.year:
         raise WrongShape(f"`{field}` {ts.isoformat()} is not a time something was said: use the years 1901 to 8999")
     return aware.astimezone(UTC)
+
+
+# ── Messages on their way into the log ──
+# Prepared (`ingest`), their large parts on disk.
+
+
+MANY_MESSAGES = 50
+"""From here on they are prepared in a thread, so that they do not hold up the others."""
+VALUE_BYTES = 8
+"""What an item of a list or an object counts for: to come to it takes as long as a few characters."""
+WIDE_BYTES = 3
+"""Of a character that is not ASCII: most take as many."""
+
+
+class Intake:
+    """Messages made ready for the log."""
+
+    def __init__(self, blobs: Blobs, settings: Settings, frame_key: bytes) -> None:
+        self._blobs = blobs
+        self._settings = settings
+        self._frame_key = frame_key
+        self._threads = FairThreads("offbook-intake")
+        self._turns: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
+        """Of sessions that have a large message on its way: what comes after it stays behind it."""
+
+    @asynccontextmanager
+    async def entries(self, scope: Scope, messages: Sequence[Message]) -> AsyncIterator[list[Entry]]:
+        """Ready to append, within this: their large parts are on disk, and nobody drops them meanwhile."""
+        is_large = is_heavy(messages)
+        turn = self._turns.setdefault(scope, asyncio.Lock()) if is_large else self._turns.get(scope)
+        async with turn or nullcontext():
+            prepare = partial(self._prepared, scope, messages)
+            prepared = await self._threads.run(scope.agent_id, prepare) if is_large else prepare()
+            entries = [one.entry for one in prepared]
+            with self._blobs.holding(scope.agent_id, [part.sha256 for entry in entries for part in entry.blobs]):
+                for one in prepared:
+                    for data in one.large:
+                        await self._blobs.put(scope.agent_id, data)
+                yield entries
+
+    def _prepared(self, scope: Scope, messages: Sequence[Message]) -> list[Prepared]:
+        settings = self._settings.for_agent(scope.agent_id)
+        return [
+            prepare(
+                message,
+                frame_key=self._frame_key,
+                externalise_over=settings.store.externalise_chars,
+                redacts=settings.redaction.enabled,
+                with_personal_numbers=settings.redaction.personal_numbers,
+            )
+            for message in messages
+        ]
+
+
+def is_heavy(messages: Sequence[Message]) -> bool:
+    """Whether reading them would hold up others: by all their texts, and by how many pieces they are in."""
+    left = LARGE_BYTES
+    for message in messages:
+        left -= _weight([message.content, message.meta], left)
+        if left <= 0:
+            return True
+    return len(messages) > MANY_MESSAGES
+
+
+def _weight(waiting: list[Any], most: int) -> int:
+    """Of texts about their bytes; no more is looked at than it takes to know that it is `most`."""
+    weight = 0
+    while waiting and weight < most:
+        item = waiting.pop()
+        if isinstance(item, str):
+            weight += len(item) if item.isascii() else WIDE_BYTES * len(item)
+        elif isinstance(item, dict | list):
+            weight += VALUE_BYTES * len(item)
+            if weight < most:
+                waiting.extend(item.values() if isinstance(item, dict) else item)
+    return weight

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from offbook.ingest.secret_values import (
+from offbook.ingest.secret_rules import (
     MOST_REMEMBERED,
+    Reading,
     has_digit,
     is_code,
     is_credentials,
@@ -22,7 +23,7 @@ from offbook.ingest.secret_values import (
     is_remark,
     is_uuid,
 )
-from offbook.ingest.text_views import Reading
+from offbook.model.lazy_pattern import lazy_pattern
 
 Found = Iterator[tuple[int, int, str]]
 """Where secrets lie, from and to, and of which kind. They may overlap."""
@@ -160,7 +161,7 @@ class _Name(NamedTuple):
 
 
 def _name(kind: str, word: str, rest: str, is_secret: Callable[[Named], bool]) -> _Name:
-    return _Name(kind, word, re.compile(word + rest + _VALUE), is_secret)
+    return _Name(kind, word, lazy_pattern(word + rest + _VALUE), is_secret)
 
 
 _NAME_REST = (
@@ -261,3 +262,41 @@ def _is_session(name: str, value: str) -> bool:
     if _NOT_A_SESSION.match(name) or not is_given(value):
         return False
     return (is_random(value) and not is_uuid(value)) or (_SESSION.search(name) is not None and is_credentials(value))
+
+
+# ── Numbers that name a person's money or a person ──
+# Payment cards, bank accounts (IBAN), US social security numbers.
+# Off unless `redaction.personalNumbers` asks for it: they are no secrets of a machine, and some agents are there to
+# handle them. Cards and accounts are known by their check digits.
+
+
+_CARD = re.compile(r"(?<![\w.-])[3-6]\d{3}(?:[ -]?\d){8,14}+(?!\w|[.-]\d)", re.ASCII)
+_IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}+(?!\w)", re.ASCII)
+_SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}([ -])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])", re.ASCII)
+_DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+
+
+def personal_numbers(text: str) -> Found:
+    for match in _CARD.finditer(text):
+        if _has_luhn_digit(match[0]):
+            yield *match.span(), "payment-card"
+    for match in _IBAN.finditer(text):
+        if _is_iban(match[0]):
+            yield *match.span(), "iban"
+    for match in _SSN.finditer(text):
+        yield *match.span(), "us-ssn"
+
+
+def _has_luhn_digit(number: str) -> bool:
+    digits = [int(each) for each in number if each.isdigit()]
+    if not 13 <= len(digits) <= 19 or len(set(digits)) == 1:
+        return False
+    odd, even = digits[-1::-2], digits[-2::-2]
+    return (sum(odd) + sum(_DOUBLED[each] for each in even)) % 10 == 0
+
+
+def _is_iban(text: str) -> bool:
+    account = text.replace(" ", "")
+    if not 15 <= len(account) <= 34:
+        return False
+    return int("".join(str(int(each, 36)) for each in account[4:] + account[:4])) % 97 == 1

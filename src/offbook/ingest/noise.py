@@ -29,7 +29,7 @@ from offbook.model.content import (
 from offbook.model.receipt import FORGOTTEN_TEXT
 from offbook.model.types import COMMAND, Block, Message
 
-# ── The tools by which a model asks for memory, known again in what it said: ours, and those o ──
+# ── The tools by which a model asks for memory, known again in what it said: ours, and those of others ──
 
 CALLS_ANOTHER = "tool_call"
 """The host's tool that calls a tool it does not show; its result begins with the name of that one."""

@@ -109,6 +109,9 @@ class LessonRows(Protocol):
 
     async def lesson(self, agent_id: str, lesson_id: str) -> Lesson | None: ...
 
+    async def standing_lessons(self, agent_id: str, ids: Sequence[str]) -> set[str]:
+        """Those of them that nobody has rejected and nothing has taken the place of."""
+
     async def lesson_places(self, agent_id: str, lesson_id: str) -> list[int]:
         """All places that say it, in order; none for what is unknown."""
 

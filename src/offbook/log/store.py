@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
 from offbook.log.derived_store import ErasureRows, LessonRows, RecordRows, SummaryRows, TurnRows
+from offbook.log.owners import Owners
 from offbook.model.memory_entry import (
     Arrivals,
     Hold,
@@ -22,6 +23,7 @@ from offbook.model.memory_entry import (
     Supersession,
     VectorRow,
 )
+from offbook.model.overview import Day
 from offbook.model.status import Capture, CaptureClaim, Counts
 from offbook.model.types import (
     AuditDraft,
@@ -128,8 +130,9 @@ class LogRows(Protocol):
 
     async def session(self, scope: Scope) -> Session | None: ...
 
-    async def sessions(self, agent_id: str, *, limit: int = 20) -> list[Session]:
-        """The agent's sessions, the one last written to first."""
+    async def sessions(self, agent_id: str, *, limit: int = 20, matching: str = "") -> list[Session]:
+        """The agent's sessions, the one last written to first; those whose id contains `matching`, regardless of
+        the case of ASCII letters."""
 
     async def marks(self, scope: Scope, *, limit: int = 100) -> list[Mark]:
         """The newest marks of the session, oldest first."""
@@ -143,6 +146,10 @@ class LogRows(Protocol):
         """Exact, and does not grow with history."""
 
     async def captures(self, agent_id: str) -> list[Capture]: ...
+
+    async def activity(self, agent_id: str, *, since: date) -> list[Day]:
+        """What the agent's log and its models did on each day (UTC, by when it was said) from `since` on, the oldest
+        first. Days without anything are left out. Grows with history."""
 
     # ── audit ──
 
@@ -304,10 +311,21 @@ class Store(LogRows, RecallRows, SummaryRows, LessonRows, TurnRows, RecordRows, 
         """What this is: `sqlite`, `postgres`."""
 
     @property
+    def owners(self) -> Owners | None:
+        """Of several nodes over one database, which has which agents; None where there is only this one."""
+
+    @property
     def versions(self) -> Versions:
         """Of what this has written since it was opened."""
 
     # ── care ──
+
+    @property
+    def queued_writes(self) -> int:
+        """That wait for the writer now."""
+
+    async def schema_version(self) -> int:
+        """Of the tables: older than the newest where this only reads, and nobody has written to it since."""
 
     async def ping(self) -> None:
         """Answers when the store can be read."""
@@ -324,6 +342,10 @@ class Store(LogRows, RecallRows, SummaryRows, LessonRows, TurnRows, RecordRows, 
 
     async def backup(self, destination: Path) -> None:
         """Write a consistent copy of everything to a new file while messages arrive."""
+
+    @property
+    def out_of_reach(self) -> tuple[str, ...]:
+        """Where what was erased may still lie after a purge, in words."""
 
     @property
     def own_files(self) -> frozenset[str]:

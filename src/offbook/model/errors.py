@@ -12,12 +12,15 @@ OffbookError
 ├── StoreError              500  the store could not do it
 │   ├── StoreFull           507  no room on the disk; retry when there is
 │   ├── StoreBusy           503  overloaded or closing; retry
+│   ├── AgentMoved          503  of several nodes another has the agent; retry
 │   ├── StoreReadOnly       500  the folder or file cannot be written
 │   ├── StoreCorrupt        500  the file is damaged
 │   ├── StoreTooNew         500  written by a newer Offbook
-│   └── StoreOwned          500  another process owns it
+│   ├── StoreOwned          500  another process owns it
+│   └── KeyNeeded           500  it is encrypted, and the key is missing or wrong
 ├── SettingsError           500  a setting is unknown or ill-typed
 ├── ModelUnavailable        503  no model; what needs it is off
+├── WorkerUnavailable       503  the process that reads and embeds is gone; it is started again
 └── ProviderError           the client's side of all this
     ├── ProviderUnavailable  nobody answers
     └── ProviderRefused      an answer that is a problem document
@@ -134,6 +137,14 @@ class StoreBusy(StoreError):
     retryable = True
 
 
+class AgentMoved(StoreError):
+    """Another node answers for this agent now; nothing was stored."""
+
+    status = 503
+    slug = "agent-moved"
+    retryable = True
+
+
 class StoreReadOnly(StoreError):
     """The data folder cannot be written."""
 
@@ -164,6 +175,12 @@ class StoreOwned(StoreError):
     slug = "store-owned"
 
 
+class KeyNeeded(StoreError):
+    """It is encrypted, and the key that opens it is missing or wrong."""
+
+    slug = "key-needed"
+
+
 class SettingsError(OffbookError):
     """A setting cannot be used."""
 
@@ -179,6 +196,14 @@ class ModelUnavailable(OffbookError):
     def __init__(self, detail: str = "", *, retryable: bool = False) -> None:
         self.retryable = retryable
         super().__init__(detail)
+
+
+class WorkerUnavailable(OffbookError):
+    """The process that reads and embeds ended before it had answered; it is started again."""
+
+    status = 503
+    slug = "worker-unavailable"
+    retryable = True
 
 
 class ProviderError(OffbookError):

@@ -17,6 +17,8 @@ from typing import Any
 import msgspec
 
 from offbook.model.errors import SettingsError, StoreOwned, StoreReadOnly
+from offbook.model.keys import SEALED_INDEX, is_encrypted
+from offbook.model.memory_folder import memory_folder
 from offbook.model.private_files import make_folders, open_private, read_private, write_private
 from offbook.model.types import Caller
 
@@ -47,10 +49,11 @@ class Home:
         self.token = self.folder / "token"
         self.bound_tokens = self.folder / "tokens.json"
         self.lock = self.folder / "offbook.lock"
+        self.node_file = self.folder / "node"
         self.blobs = self.folder / "blobs"
         self.outboxes = self.folder / "outbox"
         self.models = self.folder / "models"
-        self.indexes = self.folder / "index"
+        self.sealed_index = self.folder / SEALED_INDEX
         self.summaries = self.folder / "summaries"
         self.wiki = self.folder / "wiki"
         self.wiki_state = self.folder / "wiki-state"
@@ -58,6 +61,15 @@ class Home:
         self.receipts = self.folder / "receipts"
         self.config = self.folder / "config.toml"
         self.unfinished_restore = self.folder / "restore.json"
+
+    @property
+    def is_encrypted(self) -> bool:
+        return is_encrypted(self.folder)
+
+    @property
+    def indexes(self) -> Path:
+        """The search index is no database that could be encrypted: of an encrypted folder it is kept in memory."""
+        return memory_folder(self.folder) / "index" if self.is_encrypted else self.folder / "index"
 
     def prepare(self) -> None:
         """Make the folder where it is missing, for its owner only. One in which others can write is refused: they could
@@ -104,12 +116,21 @@ class Home:
         write_private(self.token, token + "\n")
         return token
 
+    def node(self) -> str:
+        """What tells this folder's providers from those of other folders where they share a database."""
+        try:
+            return read_private(self.node_file).decode(errors="replace").strip()
+        except FileNotFoundError:
+            node = secrets.token_hex(8)
+            write_private(self.node_file, node + "\n")
+            return node
+
     def read_bound_tokens(self) -> list[BoundToken]:
         try:
             return msgspec.json.decode(read_private(self.bound_tokens), type=list[BoundToken])
         except FileNotFoundError:
             return []
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise SettingsError(f"{self.bound_tokens} cannot be read ({error}): mend or remove it") from None
 
     def write_bound_tokens(self, tokens: list[BoundToken]) -> None:

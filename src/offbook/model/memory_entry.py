@@ -10,6 +10,7 @@ import msgspec
 from offbook.model.types import LoggedMessage, Moment, Span, Sparse, Tier, Value
 
 Reach = Literal["agent", "session", "all"]
+Depth = Literal["normal", "deep"]
 
 # ── what an index follows ─────────────────────────────────────────────────────────────────────
 
@@ -110,7 +111,7 @@ class Why(Sparse, frozen=True):
     similarity: float | None = None
     """Cosine of the query and the nearest passage."""
     ranks: dict[str, int] = msgspec.field(default_factory=dict)
-    """Its place in what each retriever found."""
+    """Its place in what each retriever found, and in the order of the second `reader`."""
     evidence: dict[str, float] = msgspec.field(default_factory=dict)
     """What each kind of evidence added to the score."""
 

@@ -33,15 +33,16 @@ def check_host(host: str | None, allowed: frozenset[str] | None) -> None:
         raise Forbidden(f"Host {host!r} is not this provider: use localhost, or add the name to `server.allowedHosts`")
 
 
-def check_origin(origin: str | None, allowed: frozenset[str] | None) -> None:
-    """A request from a web page must come from a page of ours."""
+def check_origin(origin: str | None, allowed: frozenset[str] | None, host: str | None = None) -> None:
+    """A request from a web page must come from a page of ours: where any name is taken, from that of the request."""
     if origin is None:
         return
     try:
         name = (urlsplit(origin).hostname or "").lower()
     except ValueError:
         name = ""
-    if name not in (allowed if allowed is not None else LOOPBACK_NAMES):
+    ours = allowed if allowed is not None else LOOPBACK_NAMES | {_host_name(host or "")} - {""}
+    if name not in ours:
         raise Forbidden(f"requests from the origin {origin!r} are not taken")
 
 

@@ -41,6 +41,8 @@ class Selection(NamedTuple):
     """Whatever holds a secret by the rules of today."""
     with_personal_numbers: bool = False
     """They count as secrets."""
+    everything: bool = False
+    """All that the agent was ever told."""
 
     @property
     def how(self) -> str:
@@ -50,6 +52,8 @@ class Selection(NamedTuple):
             return "entryIds"
         if self.with_secrets:
             return "secrets"
+        if self.everything:
+            return "everything"
         return "sessionId" if self.session_id is not None else "retention"
 
 
@@ -114,7 +118,7 @@ class ForgetReceipt(Sparse, frozen=True):
     reason: str = msgspec.field()
     dry_run: bool = msgspec.field()
     how: str = msgspec.field()
-    """How it was named: `entryIds`, `sessionId`, `matching`, `secrets` or `retention`."""
+    """How it was named: `entryIds`, `sessionId`, `matching`, `secrets`, `everything` or `retention`."""
     reached: Reached = msgspec.field()
     spans: list[ForgottenSpan] = msgspec.field()
     probes: list[Probe] = msgspec.field()

@@ -95,6 +95,10 @@ class IndexStatus(Sparse, frozen=True):
     model: str | None = None
     trouble: str | None = None
     """Why there are no embeddings."""
+    reader: str | None = None
+    """Who reads what was found once more, for a deep recall; nobody by default."""
+    reader_trouble: str | None = None
+    """Why it did not the last time."""
 
 
 class DailySpending(Value, frozen=True):
@@ -160,6 +164,8 @@ class Status(Value, frozen=True):
     """How many were learnt, by what became of them."""
     forgets: int = 0
     """How often something was forgotten for good."""
+    encrypted: bool = False
+    """Whether the data folder is encrypted."""
 
 
 class AuditReport(Value, frozen=True):
@@ -168,3 +174,11 @@ class AuditReport(Value, frozen=True):
     events: list[AuditEvent]
     head: AuditHead
     verified: bool
+
+
+class Happened(Value, frozen=True):
+    """What came to the audit chain up to event `seq`, and what derived work is still to do."""
+
+    seq: int
+    events: list[AuditEvent]
+    backlog: int

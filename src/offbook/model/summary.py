@@ -13,6 +13,10 @@ from offbook.model.types import LogLine, Message, Part, SessionId, Sparse, Value
 LossKind = Literal["identifier", "number", "date", "name", "question", "decision", "correction"]
 StateKind = Literal["goal", "open loop", "confirmed action", "live handle"]
 HandedKind = Literal["swap", "start"]
+Section = Literal["memory", "recall"]
+PartKind = Literal[
+    "summaries", "anchors", "lessons", "working state", "pinned", "session", "handover", "topics", "recalled", "newest"
+]
 
 
 class SourceSpan(Value, frozen=True):
@@ -253,7 +257,11 @@ class SummaryView(Sparse, frozen=True):
     made_at: datetime
     lost: int
     losses: list[Loss] = msgspec.field()
+    kept: list[Loss] = []
+    """Particulars of the source that it does have."""
     parent: str | None = None
+    instructions: str | None = None
+    """What its model was asked, after the memories and messages that it read."""
 
 
 class SummaryPage(Sparse, frozen=True):
@@ -261,12 +269,25 @@ class SummaryPage(Sparse, frozen=True):
     next: str | None = None
 
 
-def view_of(summary: Summary) -> SummaryView:
+def view_of(summary: Summary, *, instructions: str | None = None) -> SummaryView:
     draft = summary.draft
     fields: dict[str, Any] = {
         name: getattr(draft, name) for name in SummaryView.__struct_fields__ if name in SummaryDraft.__struct_fields__
     }
-    return SummaryView(id=summary.id, made_at=summary.made_at, parent=summary.parent, **fields)
+    return SummaryView(
+        id=summary.id, made_at=summary.made_at, parent=summary.parent, instructions=instructions, **fields
+    )
+
+
+class TurnPart(Sparse, frozen=True):
+    """One part of a section of a turn: how many things it tells of, what it takes, and why it is there."""
+
+    section: Section
+    kind: PartKind
+    tokens: int
+    items: int
+    why: str
+    text: str
 
 
 class ReplayEvent(Value, frozen=True):
@@ -297,6 +318,20 @@ class Replay(Value, frozen=True):
     why: list[ReplayEvent]
     turn_memory: str = ""
     """The stable section of turns prepared then; the last `prepareTurn` in `why` names what was recalled."""
+    turn_parts: list[TurnPart] = []
+    """What that section is made of."""
+    parts: list[Part] = []
+    """What the context that was handed over is made of; `messages` that came since are not among them."""
+    handed_messages: int = 0
+    """How many of `messages` were handed over; the others came since."""
+    left_out: int = 0
+    """With `newest`: how many messages of the context come before those shown."""
+    used_tokens: int = 0
+    """In use when it was handed over, as the host said; 0 where it did not."""
+    context_window: int = 0
+    tokens_after: int = 0
+    ledger: Ledger = Ledger()
+    """What it kept and what it left out."""
 
 
 class CompressionEstimate(Value, frozen=True, kw_only=True):

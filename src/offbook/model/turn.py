@@ -8,16 +8,12 @@ from typing import Any, Literal
 import msgspec
 
 from offbook.model.memory_entry import MemoryEntry
-from offbook.model.summary import StateRecord
+from offbook.model.summary import StateRecord, TurnPart
 from offbook.model.types import GapKind, Span, Sparse, Value
 
 Intent = Literal["recall", "resume", "plain", "brief"]
 """What a prompt wants of memory: what was said before, the thread picked up again, nothing in particular; `brief` is
 too short to search for."""
-Section = Literal["memory", "recall"]
-PartKind = Literal[
-    "summaries", "anchors", "lessons", "working state", "pinned", "session", "handover", "topics", "recalled", "newest"
-]
 AnchorKind = Literal["identity", "contradiction", "tension"]
 
 # ── open tasks, topics and anchors ────────────────────────────────────────────────────────────
@@ -101,6 +97,8 @@ class SettingsView(Value, frozen=True):
     agent_id: str
     settings: dict[str, Any]
     """Nested, under the names of the documents."""
+    origins: dict[str, str] = {}
+    """Who gave what is not a default: `config.toml`, a variable, a flag of `offbook serve`."""
 
 
 # ── a turn made ready ─────────────────────────────────────────────────────────────────────────
@@ -112,17 +110,6 @@ class TurnTokens(Value, frozen=True):
     memory: int
     recall: int
     budget: int
-
-
-class TurnPart(Sparse, frozen=True):
-    """One part of a section: how many things it tells of, what it takes, and why it is there."""
-
-    section: Section
-    kind: PartKind
-    tokens: int
-    items: int
-    why: str
-    text: str
 
 
 class PreparedTurn(Sparse, frozen=True):

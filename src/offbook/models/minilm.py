@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from offbook.model.errors import ModelUnavailable
 from offbook.models import weights
-from offbook.models.openai_embeddings import readable
+from offbook.models.embedder import readable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,7 +104,7 @@ class MiniLM:
         self.fingerprint = fingerprint()
         self.dimensions = DIMENSIONS
         self._wordpiece = WordPiece(MAX_PIECES)
-        self._session = _session(path)
+        self._session = open_session(path, mend="run `offbook model install`")
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
@@ -153,7 +153,8 @@ def _run(session: Any, pieces: Sequence[Sequence[int]]) -> NDArray[np.float32]:
     return np.asarray(summed / np.linalg.norm(summed, axis=1, keepdims=True), dtype=np.float32)
 
 
-def _session(path: Path) -> Any:
+def open_session(path: Path, *, mend: str) -> Any:
+    """Of the runtime, for one model. `mend`: what to do where the file cannot be loaded."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -168,4 +169,4 @@ def _session(path: Path) -> Any:
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # what it raises has no other base
-        raise ModelUnavailable(f"onnxruntime cannot load {path} ({error}): run `offbook model install`") from error
+        raise ModelUnavailable(f"onnxruntime cannot load {path} ({error}): {mend}") from error

@@ -1,8 +1,9 @@
-"""The seams of the models: what an embedder and a summarizer promise."""
+"""The seams of the models: what an embedder, a summarizer and a reranker promise."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from offbook.model.summary import Usage
@@ -91,5 +92,52 @@ class Summarizer(Protocol):
         ...
 
     def write(self, prompt: Prompt) -> Written: ...
+
+    def close(self) -> None: ...
+
+
+class Passage(Value, frozen=True):
+    """Something that was found, as a second reader is given it."""
+
+    text: str
+    speaker: str
+    ts: datetime
+
+
+class ReadingTask(Value, frozen=True):
+    """A question, and what was found for it, in the first order."""
+
+    agent_id: str
+    query: str
+    asked_at: datetime
+    passages: tuple[Passage, ...]
+
+
+class Reading(Value, frozen=True):
+    """Which passages help, best first, as their places in the task, each once; and what that used."""
+
+    order: list[int]
+    usage: Usage
+
+
+class Reranker(Protocol):
+    """Reads what was found once more. Blocking: called in threads, from several at once. Its errors are
+    `ModelUnavailable`."""
+
+    @property
+    def name(self) -> str:
+        """Its kind and its model; what it uses is counted under this name."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the same task could get another order."""
+        ...
+
+    def expected(self, task: ReadingTask) -> Usage:
+        """About what it will use, with its price; nothing for a model that runs here."""
+        ...
+
+    def read(self, task: ReadingTask) -> Reading: ...
 
     def close(self) -> None: ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,15 +36,13 @@ class _Loaded(NamedTuple):
     bias: NDArray[np.float32]
 
 
-class RelationModel:
-    """Loaded when it is first asked; threads share it."""
+class RelationModel(NamedTuple):
+    """Loaded when it is first asked; threads share it. Can be sent to another process, which loads it there."""
 
-    def __init__(self, folder: Path, *, is_wanted: bool = True) -> None:
-        """`folder` keeps the weights of local models. Not wanted: where embeddings are switched off."""
-        self._folder = folder
-        self._is_wanted = is_wanted
-        self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
+    folder: Path
+    """Keeps the weights of local models."""
+    is_wanted: bool = True
+    """Not where embeddings are switched off."""
 
     def replaces(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """For each pair (earlier, later) how likely it is that the later takes the earlier's place.
@@ -68,24 +67,26 @@ class RelationModel:
         return found
 
     def _ready(self) -> _Loaded:
-        if not self._is_wanted:
+        if not self.is_wanted:
             raise ModelUnavailable("embeddings are switched off")
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._load()
-            return self._loaded
+        with _loading:
+            return _loaded(self.folder)
 
-    def _load(self) -> _Loaded:
-        try:
-            import numpy as np
 
-            from offbook.models.bert import Bert
-            from offbook.models.bert_weights import read_weights
-            from offbook.models.minilm import MAX_PIECES, WordPiece
-        except ImportError as error:
-            raise ModelUnavailable(f"what runs the local model is not installed ({error})") from error
-        base = read_weights(weights.ensure(weights.MINILM, self._folder))
-        with files("offbook.models").joinpath(TUNED).open("rb") as file, np.load(file) as kept:
-            tuned = {name: kept[name].astype(np.float32) for name in kept.files}
-        weight, bias = tuned.pop("relation.weight"), tuned.pop("relation.bias")
-        return _Loaded(Bert(base, tuned), WordPiece(MAX_PIECES), weight, bias)
+_loading = threading.Lock()
+
+
+@cache
+def _loaded(folder: Path) -> _Loaded:
+    try:
+        import numpy as np
+
+        from offbook.models.bert import Bert, read_weights
+        from offbook.models.minilm import MAX_PIECES, WordPiece
+    except ImportError as error:
+        raise ModelUnavailable(f"what runs the local model is not installed ({error})") from error
+    base = read_weights(weights.ensure(weights.MINILM, folder))
+    with files("offbook.models").joinpath(TUNED).open("rb") as file, np.load(file) as kept:
+        tuned = {name: kept[name].astype(np.float32) for name in kept.files}
+    weight, bias = tuned.pop("relation.weight"), tuned.pop("relation.bias")
+    return _Loaded(Bert(base, tuned), WordPiece(MAX_PIECES), weight, bias)

@@ -12,8 +12,9 @@ from offbook.model.errors import ModelUnavailable
 from offbook.model.settings.sections import Embedding, Summarizer
 from offbook.model.types import Value
 from offbook.models import weights
-from offbook.models.embedder import NO_MODEL, is_local, open_remote, wrong_dimensions
+from offbook.models.embedder import NO_MODEL, is_installed, is_local, open_remote, wrong_dimensions
 from offbook.models.minilm import DIMENSIONS, fingerprint
+from offbook.models.onnx_embedder import damaged_files, fingerprint_of, folder_of, read_manifest
 
 RUNTIME = ("numpy", "onnxruntime", "tokenizers")
 
@@ -49,6 +50,8 @@ class SummarizerStatus(Value, frozen=True):
 def model_status(embedding: Embedding, folder: Path, *, environ: Mapping[str, str] = os.environ) -> ModelStatus:
     if embedding.model == NO_MODEL:
         return ModelStatus(model=embedding.model, kind="off", dimensions=embedding.dimensions)
+    if is_installed(embedding):
+        return _of_installed(embedding, folder)
     return _of_local(embedding, folder) if is_local(embedding) else _of_endpoint(embedding, environ)
 
 
@@ -70,6 +73,27 @@ def summarizer_status(summarizer: Summarizer, folder: Path) -> SummarizerStatus 
         where=str(path) if path else None,
         is_verified=is_verified,
         problem="; ".join(filter(None, problems)) or None,
+    )
+
+
+def _of_installed(embedding: Embedding, folder: Path) -> ModelStatus:
+    try:
+        own = folder_of(embedding.model, folder)
+        manifest = read_manifest(own)
+        damaged = damaged_files(own, manifest)
+    except (ModelUnavailable, OSError) as error:
+        return ModelStatus(model=embedding.model, kind="local", dimensions=embedding.dimensions, problem=str(error))
+    problem = f"{', '.join(damaged)} is not what was installed: install it again" if damaged else None
+    if problem is None and embedding.dimensions != manifest.dimensions:
+        problem = wrong_dimensions(embedding, manifest.dimensions)
+    return ModelStatus(
+        model=embedding.model,
+        kind="local",
+        dimensions=manifest.dimensions,
+        where=str(own),
+        fingerprint=fingerprint_of(manifest),
+        is_verified=not damaged,
+        problem=problem,
     )
 
 

@@ -1,7 +1,7 @@
 """What a name or a word stands for in its sentence: a person, a project, another topic, or nothing one looks up.
 
 A small linear classifier over the words around it and the way it is written, fitted to labelled ones of six languages
-(`subject_fit`). One sentence says little: whoever asks adds up what several say.
+(`benchmarks/memory/fit/subjects.py`). One sentence says little: whoever asks adds up what several say.
 """
 
 from __future__ import annotations

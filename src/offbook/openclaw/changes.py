@@ -1,14 +1,159 @@
-"""A configuration and what is wished of it: which changes that takes, and no other."""
+"""Changes to a configuration that are meant, and what is in their way; nothing is written yet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from offbook.client.config_files.editing import MISSING, Missing, Path, dotted, value_at
-from offbook.openclaw.plan import Plan
-from offbook.openclaw.tool_access import allow_tools, disallow_tools
+from offbook.client.config_files.editing import MISSING, Edit, Missing, Path, applied, dotted, value_at
+from offbook.model.errors import InvalidInput
+
+_KINDS: dict[type, str] = {dict: "object", list: "list"}
+
+
+@dataclass(frozen=True)
+class Change:
+    path: Path
+    before: Any
+    after: Any
+    why: str
+
+    @property
+    def name(self) -> str:
+        """`plugins.load.paths[0]`, as the host writes it."""
+        return dotted(self.path)
+
+
+@dataclass
+class Plan:
+    """`obstacles` keep it from being carried out; `notes` are worth knowing."""
+
+    config: dict[str, Any]
+    """As the host reads it, with what it includes."""
+    file: dict[str, Any] | None = None
+    """As the one file has it that can be written, where that is less."""
+    changes: list[Change] = field(default_factory=list)
+    obstacles: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def edits(self) -> list[Edit]:
+        return [Edit(change.path, change.after) for change in self.changes]
+
+    def put(self, path: Path, value: Any, why: str) -> None:
+        before = value_at(self.config, path)
+        if before is MISSING or type(before) is not type(value) or before != value:
+            self._change(path, before, value, why)
+
+    def take(self, path: Path, why: str) -> None:
+        before = value_at(self.config, path)
+        if before is not MISSING:
+            self._change(path, before, MISSING, why)
+
+    def add_item(self, path: Path, item: str, why: str) -> None:
+        items = self.items(path)
+        if item not in items:
+            self._change((*path, len(items)), MISSING, item, why)
+
+    def take_item(self, path: Path, item: str, why: str) -> None:
+        items = self.items(path)
+        if item in items:
+            self._change((*path, items.index(item)), item, MISSING, why)
+
+    def items(self, path: Path) -> list[Any]:
+        found = value_at(self.config, path)
+        if found is not MISSING and not isinstance(found, list):
+            raise InvalidInput(f"{dotted(path)} is no list: mend that first (`openclaw config validate`)")
+        return list(found) if isinstance(found, list) else []
+
+    def prune(self, path: Path) -> None:
+        """What is empty now, from there up to the root's members, was there for us only."""
+        while path and value_at(self.config, path) in ({}, []):
+            self.take(path, "nothing is left in it")
+            path = path[:-1]
+
+    def is_elsewhere(self, path: Path) -> bool:
+        """Whether it comes from another file, which is not ours to change."""
+        own = [value_at(self.config if self.file is None else self.file, path[:length]) for length in range(len(path))]
+        return any(isinstance(one, dict) and "$include" in one for one in own)
+
+    def _change(self, path: Path, before: Any, after: Any, why: str) -> None:
+        for length in range(len(path)):
+            own = value_at(self.config if self.file is None else self.file, path[:length])
+            holder = value_at(self.config, path[:length])
+            if isinstance(own, dict) and "$include" in own:
+                where = dotted(path[:length]) or "all of it"
+                self._stop(f"{where} comes from another file ($include): change it there, by hand")
+            kind = list if isinstance(path[length], int) else dict
+            if holder is not MISSING and not isinstance(holder, kind):
+                where = dotted(path[:length])
+                raise InvalidInput(f"{where} is no {_KINDS[kind]}: mend that first (`openclaw config validate`)")
+        self.config = applied(self.config, Edit(path, after))
+        self.changes.append(Change(path, before, after, why))
+
+    def _stop(self, why: str) -> None:
+        if why not in self.obstacles:
+            self.obstacles.append(why)
+
+
+# ── The plugin's tools for agents whose tool profile shuts out what it does not name (`tools.alsoAllow`) ──
+
+
+TOOLS = ("swap_status", "swap_dashboard", "swap_promote", "swap_cross", "memory_recall", "memory_expand")
+"""Those that the plugin registers."""
+COVERING = frozenset({"*", "offbook", "group:plugins"})
+"""Any of these lets all of them in."""
+OPEN_PROFILE = "full"
+
+
+def allow_tools(plan: Plan) -> None:
+    """Where a profile is chosen, name our tools beside it. A list of one's own (`allow`) is not ours to change."""
+    for place, tools in _sections(plan.config):
+        if tools.get("profile") in (None, "", OPEN_PROFILE):
+            continue
+        allowed = tools.get("allow")
+        if isinstance(allowed, list) and allowed:
+            if not COVERING & _names(allowed) and not set(TOOLS) <= _names(allowed):
+                where = dotted((*place, "allow"))
+                plan.notes.append(
+                    f"{where} is a list of your own: add {', '.join(TOOLS)} where the agent is to have them"
+                )
+            continue
+        if not COVERING & _names(plan.items((*place, "alsoAllow"))):
+            for tool in TOOLS:
+                plan.add_item((*place, "alsoAllow"), tool, "a tool profile lets in only what it names")
+
+
+def disallow_tools(plan: Plan) -> None:
+    for place, _ in _sections(plan.config):
+        also: Path = (*place, "alsoAllow")
+        if isinstance(value_at(plan.config, also), list) and set(TOOLS) & _names(plan.items(also)):
+            for tool in TOOLS:
+                plan.take_item(also, tool, "undone")
+            if not plan.items(also):
+                plan.take(also, "nothing is left in it")
+
+
+def _sections(config: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """`tools` of all agents, and of each."""
+    places: list[Path] = [("tools",)]
+    listed, named = (value_at(config, ("agents", part)) for part in ("list", "entries"))
+    places += [("agents", "list", number, "tools") for number in range(len(listed) if isinstance(listed, list) else 0)]
+    places += [("agents", "entries", name, "tools") for name in (named if isinstance(named, dict) else ())]
+    for place in places:
+        tools = value_at(config, place)
+        if isinstance(tools, dict):
+            yield place, tools
+
+
+def _names(items: list[Any]) -> set[str]:
+    return {item for item in items if isinstance(item, str)}
+
+
+# ── A configuration and what is wished of it ──
+# Which changes that takes, and no other.
+
 
 Level = Literal["off", "capture", "recall", "hot-swap"]
 LEVELS: tuple[Level, ...] = ("off", "capture", "recall", "hot-swap")

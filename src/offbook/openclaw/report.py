@@ -129,7 +129,7 @@ def is_alive(pid: int | None) -> bool:
     return True
 
 
-# ── What the plugin tells of itself: does it run, whom does it deliver to, and what did not ma ──
+# ── What the plugin tells of itself: does it run, whom does it deliver to, and what did not make it ──
 
 STALE_AFTER = timedelta(seconds=120)
 """A plugin that runs writes its report every 30 seconds at least."""

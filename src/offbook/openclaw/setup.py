@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from offbook.client.config_files.editing import MISSING, edited, value_at
-from offbook.client.config_files.file import ConfigFile, diff, hindrance, replace_file, thin_out
-from offbook.client.endpoint import Endpoint
-from offbook.model.errors import InvalidInput, SettingsError
+from offbook.client.config_files.editing import MISSING, edited, parse, value_at
+from offbook.client.config_files.file import ConfigFile, backups_of, diff, hindrance, replace_file, thin_out
+from offbook.client.endpoint import Endpoint, default_token
+from offbook.model.errors import InvalidInput, NotFound, OffbookError, SettingsError
 from offbook.model.home import Home
 from offbook.model.private_files import write_private
 from offbook.model.settings import load
-from offbook.openclaw.changes import ENTRY, INJECTION, MEMORY_PLUGIN, PLUGIN, PRECHECK, SLOTS, Wishes, planned
-from offbook.openclaw.checks import level_of
-from offbook.openclaw.config_file import backups, read, resolved
-from offbook.openclaw.history.places import state_folder
-from offbook.openclaw.plan import Plan
-from offbook.openclaw.plugin_folder import chosen_folder, installed_copy, loaded_copies, memory_folder
-from offbook.openclaw.reached import reached_by, socket_of, usual_home
+from offbook.openclaw.changes import ENTRY, INJECTION, MEMORY_PLUGIN, PLUGIN, PRECHECK, SLOTS, Plan, Wishes, planned
+from offbook.openclaw.checks import chosen_folder, installed_copy, level_of, loaded_copies, memory_folder
+from offbook.openclaw.places import named_path, state_folder
 from offbook.openclaw.writer import (
     PresentWriter,
     ProviderFile,
@@ -198,7 +195,7 @@ def next_steps(prepared: Prepared, doctor: str) -> list[str]:
     return steps
 
 
-# ── The commands that a report names: whoever copies one must reach the provider and the host  ──
+# ── The commands that a report names: whoever copies one must reach the provider and the host ──
 
 
 @dataclass(frozen=True)
@@ -220,3 +217,120 @@ def commands(home: Path, endpoint: Endpoint, state: Path, environ: Mapping[str, 
     if state != state_folder(environ):
         importing += ["--state", str(state)]
     return Commands(serve, shlex.join(importing))
+
+
+# ── The host's configuration file ──
+# Where it is, and what it says.
+
+
+CONFIG_VARIABLE = "OPENCLAW_CONFIG_PATH"
+
+
+def config_path(environ: Mapping[str, str]) -> Path:
+    """OPENCLAW_CONFIG_PATH, else openclaw.json in the state folder."""
+    return named_path(environ, CONFIG_VARIABLE) or state_folder(environ) / "openclaw.json"
+
+
+def read(path: Path) -> ConfigFile:
+    """Raises NotFound or InvalidInput; an OSError where it cannot be opened."""
+    real = path.resolve()
+    try:
+        text = real.read_bytes().decode()
+    except FileNotFoundError:
+        raise NotFound(
+            f"there is no {path}: name the file with --config, or the folder it is in with --state; "
+            "where OpenClaw has none yet, `openclaw onboard` writes it"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8: {error}") from None
+    try:
+        config = parse(text).value
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}, {error.detail}") from None
+    if not isinstance(config, dict):
+        raise InvalidInput(f"{path} holds no object")
+    return ConfigFile(real, text, config)
+
+
+def backups(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """What the file said before our changes to it, the newest first."""
+    for backup in backups_of(path):
+        with suppress(OSError, OffbookError):
+            yield backup, read(backup).config
+
+
+# ── A configuration in several files, put together as the host does it. For reading only ──
+
+_DEEPEST = 10
+"""The host's own limit."""
+
+
+def resolved(config: Any, folder: Path, depth: int = 0) -> Any:
+    """Every `$include` replaced: files are merged in order, and what stands beside them wins. Raises InvalidInput."""
+    if isinstance(config, list):
+        return [resolved(item, folder, depth) for item in config]
+    if not isinstance(config, dict):
+        return config
+    beside = {name: resolved(value, folder, depth) for name, value in config.items() if name != "$include"}
+    if "$include" not in config:
+        return beside
+    if depth >= _DEEPEST:
+        raise InvalidInput("$include is nested too deep")
+    names = config["$include"] if isinstance(config["$include"], list) else [config["$include"]]
+    merged: Any = {}
+    for name in names:
+        merged = _merged(merged, _included(folder / str(name), depth + 1))
+    return _merged(merged, beside) if beside else merged
+
+
+def _included(path: Path, depth: int) -> Any:
+    try:
+        return resolved(parse(path.read_text(encoding="utf-8")).value, path.parent, depth)
+    except (OSError, UnicodeDecodeError, OffbookError) as error:
+        raise InvalidInput(f"{path} is included and cannot be read: {error}") from None
+
+
+def _merged(under: Any, over: Any) -> Any:
+    if isinstance(under, dict) and isinstance(over, dict):
+        return under | {name: _merged(under.get(name, {}), value) for name, value in over.items()}
+    return over
+
+
+# ── Which provider the plugin asks, as its own settings in the host's configuration say ──
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Where the plugin looks for the provider, the token it shows, and the data folder: as its own settings say."""
+
+    endpoint: Endpoint
+    token: str | None
+    home: Path
+
+
+def usual_home() -> Path:
+    return Path("~/.offbook").expanduser()
+
+
+def socket_of(home: Path) -> Endpoint:
+    return Endpoint(scheme="unix", path=str(home / "offbook.sock"))
+
+
+def reached_by(config: dict[str, Any], environ: Mapping[str, str]) -> Reached:
+    """Raises InvalidInput for an endpoint that is none."""
+    given = value_at(config, (*ENTRY, "config"))
+    given = given if isinstance(given, dict) else {}
+
+    def text(name: str) -> str | None:
+        value = given.get(name)
+        return value.strip() if isinstance(value, str) and value.strip() else None
+
+    home = Path(text("home") or environ.get("OFFBOOK_HOME") or "~/.offbook").expanduser()
+    named = text("endpoint") or environ.get("OFFBOOK_URL")
+    endpoint = Endpoint.parse(named) if named else socket_of(home)
+    token_file = Path(text("tokenFile") or home / "token").expanduser()
+    try:
+        token: str | None = token_file.read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        token = default_token(endpoint, {**environ, "OFFBOOK_HOME": str(home)})
+    return Reached(endpoint, token, home)

@@ -19,7 +19,7 @@ from offbook.model.settings.sources import read_toml
 from offbook.model.summary import Usage
 from offbook.models.endpoint import Endpoint
 from offbook.models.summarizers.available import EXTRACTIVE
-from offbook.models.summarizers.prompt import Prices, prices_of
+from offbook.models.summarizers.remote import Prices, prices_of
 from offbook.openclaw.changes import ENTRY
 from offbook.projections.summary_writer import expected_usage, lasting_usage
 

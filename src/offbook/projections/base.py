@@ -7,7 +7,7 @@ Killed anywhere and run again, it is the same; rebuilt, it equals what grew. Eve
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -85,6 +85,14 @@ class Finding(NamedTuple):
     """What to do about it; None where it is made good by itself."""
 
 
+@runtime_checkable
+class KeepsState(Protocol):
+    """A projection that keeps something of agents in memory."""
+
+    def let_go(self, agent_id: str) -> None:
+        """Keep nothing of the agent's: another node has it."""
+
+
 class Projection(Protocol):
     """Something derived from the log."""
 
@@ -97,7 +105,8 @@ class Projection(Protocol):
         """Called once the log and what the store derives from it are without it. No byte stays here."""
 
     async def rebuild(self, agent_id: str) -> None:
-        """Throw it away; what `advance` makes from the log's beginning equals what grew."""
+        """Throw it away; what `advance` makes from the log's beginning equals what grew. Not beside an `advance` for
+        the same agent: see `Runner.apart`."""
 
     async def check(self, agent_id: str, erased: Erased | None = None) -> list[Finding]:
         """What is damaged or missing; with `erased`, only whether any of that is left."""

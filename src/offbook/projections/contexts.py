@@ -51,6 +51,13 @@ class ContextProjection:
             await self.rebuild(erased.agent_id)
         return Removal()
 
+    def let_go(self, agent_id: str) -> None:
+        for scope in [scope for scope in {*self._heard, *self._wanted} if scope.agent_id == agent_id]:
+            self._done(scope)
+        self._reader.let_go(agent_id)
+        self._cache.let_go(agent_id)
+        self._slots.let_go(agent_id)
+
     async def rebuild(self, agent_id: str) -> None:
         self._reader.let_go(agent_id)
         self._cache.let_go(agent_id)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +18,12 @@ import msgspec
 import structlog
 
 from offbook.log.store import Store
-from offbook.model.errors import ModelUnavailable
+from offbook.model.errors import ModelUnavailable, WorkerUnavailable
 from offbook.model.settings.sections import Embedding
 from offbook.model.types import Value
-from offbook.models.embedder import NO_MODEL
-from offbook.models.query_vectors import Queries
+from offbook.models.embedder import NO_MODEL, Queries, is_local
+from offbook.models.worker import IN_PROCESS, Worker
+from offbook.models.worker_embedder import WorkerEmbedder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +47,9 @@ class Serving(Value, frozen=True):
 
 
 class Embedders:
-    def __init__(self, wanted: Embedding, folder: Path) -> None:
+    def __init__(self, wanted: Embedding, folder: Path, worker: Worker = IN_PROCESS) -> None:
+        """`worker`: where a local model runs."""
+        self._worker = worker
         self._wanted_settings = wanted
         self._folder = folder
         self._opened: dict[Embedding, Embedder] = {}
@@ -142,13 +147,13 @@ class Embedders:
             if why and time.monotonic() - failed_at < RETRY_SECONDS:
                 raise ModelUnavailable(why)
             try:
-                from offbook.models.embedder import open_embedder
-
-                embedder = await asyncio.to_thread(open_embedder, embedding, self._folder)
+                embedder = await asyncio.to_thread(self._opener(embedding), embedding, self._folder)
             except ModelUnavailable as error:
                 self._failed[embedding] = (time.monotonic(), error.detail)
                 log.warning("no model", action="embedding.open", model=embedding.model, detail=error.detail)
                 raise
+            except WorkerUnavailable as error:
+                raise ModelUnavailable(error.detail, retryable=True) from error
             except Exception as error:
                 # A defect of ours or of the model's: recall goes on by text.
                 why = f"the model could not be opened ({type(error).__name__}: {error})"
@@ -159,6 +164,12 @@ class Embedders:
             self._opened[embedding] = embedder
             log.info("model ready", action="embedding.open", model=embedding.model, fingerprint=embedder.fingerprint)
             return embedder
+
+    def _opener(self, embedding: Embedding) -> Callable[[Embedding, Path], Embedder]:
+        from offbook.models.embedder import open_embedder
+
+        is_beside = self._worker.is_own_process and is_local(embedding)
+        return partial(WorkerEmbedder, self._worker) if is_beside else open_embedder
 
 
 def _source(embedding: Embedding) -> tuple[str, int, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
@@ -360,5 +361,6 @@ def _whole_messages(stored: Sequence[StoredVector]) -> list[StoredVector]:
 
 
 def _step_back() -> None:
-    with contextlib.suppress(AttributeError, OSError):  # not on every system, and never needed
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+    if sys.platform == "linux":  # elsewhere that would be the number of a process
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

@@ -11,7 +11,7 @@ from offbook.log.store import Blobs
 from offbook.model.deadline import looked_at
 from offbook.model.memory_entry import PlacedMessage
 from offbook.model.types import Message
-from offbook.search.index.text import KnownFlags, said_by
+from offbook.search.index.text import KnownReadings, Reading, said_by
 from offbook.search.whole_messages import LARGEST_FOUND_CHARS, is_large, read_together, whole_text
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 class Before:
     def __init__(self, rows: Rows) -> None:
-        self._flags = KnownFlags(rows)
+        self._readings = KnownReadings(rows)
 
-    def flags_of(self, messages: Sequence[PlacedMessage]) -> list[int | None]:
+    def readings_of(self, messages: Sequence[PlacedMessage]) -> list[Reading | None]:
         """None where there was no row."""
-        return self._flags.of([placed.place for placed in messages])
+        return self._readings.of([placed.place for placed in messages])
 
 
 class SayingReader:
@@ -38,9 +38,9 @@ class SayingReader:
     ) -> list[IndexedMessage]:
         found: list[IndexedMessage] = []
         for some in read_together(messages):
-            flags = before.flags_of(some) if before else [None] * len(some)
+            known = before.readings_of(some) if before else [None] * len(some)
             read = self._once if is_large(some[0]) else self._read
-            found += await read(agent_id, some, flags)
+            found += await read(agent_id, some, known)
         return found
 
     def forget(self, agent_id: str) -> None:
@@ -49,11 +49,11 @@ class SayingReader:
             self._going.pop(key).cancel()
 
     async def _once(
-        self, agent_id: str, messages: Sequence[PlacedMessage], flags: Sequence[int | None]
+        self, agent_id: str, messages: Sequence[PlacedMessage], known: Sequence[Reading | None]
     ) -> list[IndexedMessage]:
         key = (agent_id, messages[0].place)
         if key not in self._going:
-            self._going[key] = asyncio.create_task(self._read(agent_id, messages, flags))
+            self._going[key] = asyncio.create_task(self._read(agent_id, messages, known))
             self._going[key].add_done_callback(looked_at)
         task = self._going[key]
         try:
@@ -63,15 +63,15 @@ class SayingReader:
                 self._going.pop(key, None)
 
     async def _read(
-        self, agent_id: str, messages: Sequence[PlacedMessage], flags: Sequence[int | None]
+        self, agent_id: str, messages: Sequence[PlacedMessage], known: Sequence[Reading | None]
     ) -> list[IndexedMessage]:
         wholes = [
             await whole_text(self._blobs, agent_id, placed, most_chars=LARGEST_FOUND_CHARS) for placed in messages
         ]
-        return await asyncio.to_thread(_said_by, messages, wholes, flags)
+        return await asyncio.to_thread(_said_by, messages, wholes, known)
 
 
 def _said_by(
-    messages: Sequence[PlacedMessage], wholes: Sequence[Message | None], flags: Sequence[int | None]
+    messages: Sequence[PlacedMessage], wholes: Sequence[Message | None], known: Sequence[Reading | None]
 ) -> list[IndexedMessage]:
-    return [said_by(placed, whole, flags=known) for placed, whole, known in zip(messages, wholes, flags, strict=True)]
+    return [said_by(placed, whole, known=one) for placed, whole, one in zip(messages, wholes, known, strict=True)]

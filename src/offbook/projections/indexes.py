@@ -27,6 +27,7 @@ from offbook.model.memory_entry import Arrivals
 from offbook.model.private_files import make_private
 from offbook.projections.index_reader import Before, SayingReader
 from offbook.projections.threads import to_the_end
+from offbook.search.index.records import IndexDamaged
 from offbook.search.index.text import is_indexed
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ BATCH, QUICK_BATCH = 200, 50
 COMMIT_SECONDS = 1.0
 REST_SECONDS = 30.0
 """Without news after which the text index lets go of its writer's memory."""
-UNWRITABLE = (OSError, ValueError)
+UNWRITABLE = (OSError, ValueError, IndexDamaged)
 """tantivy's errors are ValueErrors, whatever they are about."""
 LEAST_FREE_BYTES = 16_000_000
 """Of a disk on which a failure is taken for want of room: about what one segment of the text index needs."""
@@ -104,7 +105,12 @@ class Indexes:
                 has_all = await self._follow(agent_id, kept, seconds, BATCH)
             else:
                 has_all = await self._follow_until(agent_id, kept, seconds)
-            yield kept.index, has_all
+            try:
+                yield kept.index, has_all
+            except IndexDamaged:
+                log.warning("damaged: made anew", action="index.reset", agent=agent_id)
+                await self.rebuild(agent_id)
+                raise
 
     async def change(self, agent_id: str, work: Callable[[AgentIndex], T]) -> T:
         """Run `work`, which appends to the index, in a thread and alone."""
@@ -140,6 +146,18 @@ class Indexes:
             await to_the_end(kept.index.discard)
             await self._open_again(agent_id, kept)
         log.info("rebuilding", action="index.rebuild", agent=agent_id)
+
+    async def discard(self, agent_id: str) -> None:
+        """Let go of it and remove its files, once nobody uses it: another node has the agent."""
+        async with self._alone(agent_id):
+            kept = self._kept.get(agent_id)
+            if kept is None:
+                await to_the_end(shutil.rmtree, self._folder / folder_name(agent_id), ignore_errors=True)
+                return
+            async with kept.lock:
+                self._sayings.forget(agent_id)
+                self._kept.pop(agent_id, None)
+                await to_the_end(kept.index.discard)
 
     async def close(self) -> None:
         """What cannot be committed now is taken again from the log another time."""
@@ -318,6 +336,8 @@ class Indexes:
                 raise
             trouble = self._unwritable(agent_id, failed[0])
             kept.trouble = trouble.detail
+            if isinstance(failed[0], IndexDamaged):
+                await to_the_end(kept.index.discard)
             if isinstance(error, asyncio.CancelledError):
                 with suppress(StoreError):  # who is cancelled stays cancelled; the next finds it closed, and opens it
                     await self._open_again(agent_id, kept)

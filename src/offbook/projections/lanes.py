@@ -105,6 +105,8 @@ class Lane:
     is_reported_hanging: bool = False
     is_met: bool = False
     """The agent was looked for in the store, not only heard of."""
+    queued: float = math.inf
+    """The turn by which it stands in its job's queue."""
 
     @property
     def turn(self) -> float:

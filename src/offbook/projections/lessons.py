@@ -17,6 +17,7 @@ from offbook.model.memory_entry import PlacedMessage
 from offbook.model.receipt import FORGOTTEN
 from offbook.model.settings import Settings
 from offbook.model.types import AuditDraft, Scope
+from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
 from offbook.projections.lesson_corrections import LEARNER, retire_corrected
 from offbook.projections.log_pages import next_arrivals
@@ -34,9 +35,10 @@ _learning: WeakKeyDictionary[Store, dict[str, asyncio.Lock]] = WeakKeyDictionary
 class LessonProjection:
     name = "lessons"
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, worker: Worker = IN_PROCESS) -> None:
         self._store = store
         self._settings = settings
+        self._worker = worker
 
     async def advance(self, batch: Batch) -> Progress:
         """Learn from the next messages. What a model finds in a stretch is kept with its summary
@@ -46,7 +48,7 @@ class LessonProjection:
             return Progress(is_idle=True)
         after = _event(await self._store.agent_note(agent_id, THROUGH))
         arrivals = await next_arrivals(self._store, agent_id, after_event=after, limit=MESSAGES_AT_A_TIME, by=self.name)
-        said = await asyncio.to_thread(_said, arrivals.messages)
+        said = await self._worker.run(_said, arrivals.messages)
         did = await learn(self._store, agent_id, said, QUOTED)
         if arrivals.through_event > after:
             await self._store.set_agent_note(agent_id, THROUGH, str(arrivals.through_event), None)
@@ -56,7 +58,7 @@ class LessonProjection:
         """Those that came of it went with the log. Whoever else taught one of them is learnt from once more."""
         if not erased.is_dry_run and self._settings.for_agent(erased.agent_id).lessons.enabled:
             messages = await self._store.messages_at(erased.agent_id, erased.taught_by)
-            await learn(self._store, erased.agent_id, await asyncio.to_thread(_said, messages), QUOTED)
+            await learn(self._store, erased.agent_id, await self._worker.run(_said, messages), QUOTED)
         return Removal()
 
     async def rebuild(self, agent_id: str) -> None:

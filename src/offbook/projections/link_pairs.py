@@ -4,10 +4,12 @@ what of it is compared, and how likely it is. Pure.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from offbook.model.content import own_text
@@ -39,6 +41,8 @@ RESTATED, SURELY_RESTATED, AGREED = 0.94, 0.96, 0.5
 LEAST_FRAME, LONGEST_FRAME = 3, 24
 SAME_SHARE = 0.6
 LONGEST_VALUE = 3
+SENTENCES_KEPT = 4_096
+_NUMBER = re.compile(r"\d+")
 
 
 class Read(NamedTuple):
@@ -130,13 +134,23 @@ def pairs_worth_judging(one: Spoken, others: Iterable[tuple[Spoken, float | None
     return [pair for _, pair in found[:MOST_PAIRS]]
 
 
-def _telling(text: str) -> set[str]:
-    return set(terms(text)) - STOP_WORDS
+# What is near one message is near the next as well: each sentence is compared many times.
 
 
+@lru_cache(SENTENCES_KEPT)
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+@lru_cache(SENTENCES_KEPT)
+def _telling(text: str) -> frozenset[str]:
+    return _terms(text) - STOP_WORDS
+
+
+@lru_cache(SENTENCES_KEPT)
 def _shape(text: str) -> str:
     """What entries of a log have in common."""
-    return "".join("0" if letter.isdigit() else letter for letter in text.lower()).replace("00", "0")
+    return _NUMBER.sub("0", text.lower())
 
 
 def probability(pair: Pair, score: float) -> float:
@@ -184,7 +198,7 @@ def compared(said: Sequence[str], since: Sequence[str]) -> tuple[str, str]:
     """Of the sentences of two messages, those that share most words."""
     if len(said) == len(since) == 1:
         return said[0], since[0]
-    first, second = ([(one, set(terms(one))) for one in each] for each in (said, since))
+    first, second = ([(one, _terms(one)) for one in each] for each in (said, since))
     best = max(((one, other) for one in first for other in second), key=lambda each: len(each[0][1] & each[1][1]))
     return best[0][0], best[1][0]
 

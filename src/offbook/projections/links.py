@@ -24,14 +24,16 @@ from offbook.model.lesson import LESSONS_SESSION, Lesson
 from offbook.model.memory_entry import PlacedMessage, Supersession
 from offbook.model.types import AuditDraft, Caller, Scope
 from offbook.models import relation_gate
+from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
 from offbook.projections.lesson_corrections import retire_corrected
-from offbook.projections.link_pairs import Pair, Spoken, pairs_worth_judging, probability, spoken_in
+from offbook.projections.link_pairs import SURELY_RESTATED, Spoken, pairs_worth_judging, probability, spoken_in
 from offbook.projections.log_pages import PAGE, arrivals_of, living_messages, next_arrivals
 from offbook.search.index.rows import USER
 from offbook.search.resolve import PARTLY, SINCE
 from offbook.search.whole_messages import readable
 from offbook.search.words import query_terms, terms
+from offbook.statements.common_words import is_common
 from offbook.statements.lesson_links import lesson_links
 
 if TYPE_CHECKING:
@@ -45,10 +47,8 @@ MESSAGES_AT_A_TIME = 5
 """In one piece of work: others of the agent's wait for it."""
 TURNS_BACK = 4
 """Of the session: "make that eu-west-1 instead" shares no word with what it corrects."""
-LONG_REPLACES, MANY_STATEMENTS = 0.95, 3
-"""Where one of the two says much, it must be surer: of two long messages some sentences are always alike."""
-REPLACES, MAY_REPLACE = 0.955, 0.935
-"""How likely it must be by the model. Between the two, the earlier is told as what was said earlier, not as wrong."""
+REPLACES = 0.88
+"""How likely it must be by the model. Chosen by `benchmarks/memory/fit/relation_thresholds.py`."""
 MOST_ALIKE = 10
 """Of what people said before, by meaning and by words in turns."""
 NEAR = 0.12
@@ -71,11 +71,14 @@ class Links:
 
     name = "links"
 
-    def __init__(self, store: Store, indexes: Indexes, embedders: Embedders, judge: Judge) -> None:
+    def __init__(
+        self, store: Store, indexes: Indexes, embedders: Embedders, judge: Judge, worker: Worker = IN_PROCESS
+    ) -> None:
         self._store = store
         self._indexes = indexes
         self._embedders = embedders
         self._judge = judge
+        self._worker = worker
 
     async def advance(self, batch: Batch) -> Progress:
         agent_id = batch.agent_id
@@ -120,7 +123,7 @@ class Links:
 
     async def _link(self, agent_id: str, messages: Sequence[PlacedMessage]) -> int | None:
         """How many links there are more; None where the index has not come that far."""
-        spoken = {one.place: one for one in await asyncio.to_thread(spoken_in, messages)}
+        spoken = {one.place: one for one in await self._worker.run(spoken_in, messages)}
         stating = [one for one in spoken.values() if one.role == "user" and one.read.statements]
         if not stating:
             return 0
@@ -130,13 +133,13 @@ class Links:
             near = await asyncio.to_thread(_near, index, self._embedders.fingerprint, stating)
         unknown = sorted({place for places in near.values() for place in places if place not in spoken})
         others = await readable(self._store, agent_id, unknown)
-        known = spoken | {one.place: one for one in await asyncio.to_thread(spoken_in, others)}
+        known = spoken | {one.place: one for one in await self._worker.run(spoken_in, others)}
         by_place = {one.place: one for one in messages}
         count = 0
         for one in stating:
             place = one.place
             candidates = [(known[other], gate) for other, gate in near[place].items() if other in known]
-            links = await asyncio.to_thread(self._replaced, pairs_worth_judging(one, candidates))
+            links = await self._worker.run(_replaced, self._judge, one, candidates) if candidates else []
             links += await self._answers(agent_id, links)
             if links:
                 placed = by_place[place]
@@ -157,30 +160,27 @@ class Links:
                 continue
             if answer.session_id == old.session_id and answer.logged.message.role == "assistant":
                 said, again, since = (set(terms(own_text(one.logged.message.content))) for one in (old, answer, new))
-                if (said - since) & again and not (since - said) & again:
+                if (said - since) & again and all(map(is_common, (since - said) & again)):
                     found.append(msgspec.structs.replace(link, old_place=answer.place))
         return found
 
-    # ── in a thread ──
 
-    def _replaced(self, pairs: Sequence[Pair]) -> list[Supersession]:
-        """The links of one message: the later replaces the earlier."""
-        try:
-            scores = self._judge.replaces([(pair.first, pair.second) for pair in pairs]) if pairs else []
-        except ModelUnavailable:
-            scores = [0.0] * len(pairs)  # what is said again with another value is told by its form
-        found: list[Supersession] = []
-        for pair, score in zip(pairs, scores, strict=True):
-            how_likely = probability(pair, score)
-            if how_likely >= (LONG_REPLACES if _is_long(pair) else MAY_REPLACE):
-                old, new = pair.earlier, pair.later
-                kind = SINCE if how_likely < REPLACES else PARTLY if old.read.stated > 1 else CORRECTION
-                found.append(Supersession(old_place=old.place, new_place=new.place, kind=kind, at=new.said_at))
-        return found
-
-
-def _is_long(pair: Pair) -> bool:
-    return max(pair.earlier.read.stated, pair.later.read.stated) > MANY_STATEMENTS
+def _replaced(judge: Judge, one: Spoken, others: Sequence[tuple[Spoken, float | None]]) -> list[Supersession]:
+    """The links of one message with what is near it: the later replaces the earlier."""
+    pairs = pairs_worth_judging(one, others)
+    try:
+        scores = judge.replaces([(pair.first, pair.second) for pair in pairs]) if pairs else []
+    except ModelUnavailable:
+        scores = [0.0] * len(pairs)  # what is said again with another value is told by its form
+    found: list[Supersession] = []
+    for pair, score in zip(pairs, scores, strict=True):
+        how_likely = probability(pair, score)
+        if how_likely >= REPLACES:
+            old, new = pair.earlier, pair.later
+            is_by_form = score < REPLACES and how_likely < SURELY_RESTATED
+            kind = SINCE if is_by_form else PARTLY if old.read.stated > 1 else CORRECTION
+            found.append(Supersession(old_place=old.place, new_place=new.place, kind=kind, at=new.said_at))
+    return found
 
 
 async def relinked(store: Store, lesson: Lesson, by: Caller, written: Sequence[int] = ()) -> None:

@@ -98,17 +98,22 @@ class PaidAnswers:
     async def require_means(self, summarizer: Summarizer, prompt: Prompt, settings: Settings) -> None:
         """The caps of the day, with what this call may add. What a host's model costs is known only afterwards: it ends
         with the call that went beyond."""
-        caps = settings.summarizer
         may_use = Usage(input_tokens=prompt_tokens(prompt), output_tokens=prompt.max_output_tokens)
-        spent = await self.spent_today(summarizer.name)
+        dollars = summarizer.dollars_for(may_use)
+        await self.require(summarizer.name, msgspec.structs.replace(may_use, dollars=dollars), settings)
+
+    async def require(self, name: str, may_use: Usage, settings: Settings) -> None:
+        """Unfit where the caps of the day leave no room for that much by the model of this name."""
+        caps = settings.summarizer
+        spent = await self.spent_today(name)
         used = spent.input_tokens + spent.output_tokens
         if used + may_use.input_tokens + may_use.output_tokens > caps.max_tokens_per_day:
             raise Unfit(
-                f"{summarizer.name} has used {used:,} of its {caps.max_tokens_per_day:,} tokens today: it goes on "
+                f"{name} has used {used:,} of its {caps.max_tokens_per_day:,} tokens today: it goes on "
                 "tomorrow (UTC), or with a higher summarizer.maxTokensPerDay"
             )
-        if spent.dollars + summarizer.dollars_for(may_use) > caps.max_dollars_per_day:
+        if spent.dollars + may_use.dollars > caps.max_dollars_per_day:
             raise Unfit(
-                f"{summarizer.name} has cost ${spent.dollars:.2f} of its ${caps.max_dollars_per_day:.2f} today: it "
+                f"{name} has cost ${spent.dollars:.2f} of its ${caps.max_dollars_per_day:.2f} today: it "
                 "goes on tomorrow (UTC), or with a higher summarizer.maxDollarsPerDay"
             )

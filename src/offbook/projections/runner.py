@@ -13,6 +13,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
 from typing import Protocol
 
 import structlog
@@ -59,18 +62,25 @@ class Runner:
         self._first_turn = time.monotonic() + min(FIRST_SECONDS, self._interval)
         self._jobs: dict[str, Job] = {}
         self._lanes: dict[str, dict[str, Lane]] = {}
+        self._queues: dict[str, list[tuple[float, int, Lane]]] = {}
+        """Of each job, the lanes by their turn. An entry is void where the lane is queued by another turn by now."""
+        self._queued = count()
+        self._busy: set[Lane] = set()
+        """Lanes that somebody waits for, or that are at work: so many more are not that they are not looked at."""
         self._news: dict[str, asyncio.Event] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._answering = 0
         self._is_quiet = asyncio.Event()
         self._is_quiet.set()
         self._has_begun = False
+        self._are_others = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
 
     def add(self, *jobs: Job) -> None:
         for job in jobs:
             self._jobs[job.name] = job
             self._lanes[job.name] = {}
+            self._queues[job.name] = []
             self._news[job.name] = asyncio.Event()
 
     # ── its life ──
@@ -82,7 +92,7 @@ class Runner:
         ]
 
     async def close(self) -> None:
-        working = [lane.working for lane in self._all_lanes() if lane.working is not None]
+        working = [lane.working for lane in self._busy if lane.working is not None]
         for task in (*self._workers, *working):
             task.cancel()
         await asyncio.gather(*self._workers, *working, return_exceptions=True)
@@ -129,10 +139,9 @@ class Runner:
 
     def resume(self, agent_id: str) -> None:
         """What was put off while the agent's memory was imported is due now, and all of the agent's is looked at."""
-        for lane in self._all_lanes():
-            if lane.job.is_apart and lane.agent_id == agent_id:
-                for session_id in list(lane.woken):
-                    lane.wake(session_id, time.monotonic())
+        for lane in [lane for lane in self._busy if lane.job.is_apart and lane.agent_id == agent_id]:
+            for session_id in list(lane.woken):
+                self._wake(lane.job, agent_id, session_id)
         self.notify_agent(agent_id)
 
     def wake(self, name: str, agent_id: str, session_id: str | None = None) -> None:
@@ -141,8 +150,25 @@ class Runner:
 
     def _wake(self, job: Job, agent_id: str, session_id: str | None, *, is_news: bool = False) -> None:
         gather = GATHER_SECONDS if is_news and job.is_gathered else 0.0
-        self._lane(job, agent_id).wake(session_id, time.monotonic() + gather)
-        self._news[job.name].set()
+        lane = self._lane(job, agent_id)
+        lane.wake(session_id, time.monotonic() + gather)
+        self._changed(lane)
+
+    def meet(self) -> None:
+        """There are other agents than before."""
+        self._are_others.set()
+
+    async def let_go(self, agent_id: str) -> None:
+        """Nothing more is done for the agent: another node has it."""
+        for lanes in self._lanes.values():
+            lane = lanes.pop(agent_id, None)
+            if lane is None:
+                continue
+            lane.queued = inf
+            self._busy.discard(lane)
+            if lane.working is not None:
+                lane.working.cancel()
+                await asyncio.gather(lane.working, return_exceptions=True)
 
     # ── what is asked of it ──
 
@@ -182,7 +208,7 @@ class Runner:
 
     def backlog(self, agents: Collection[str] | None = None) -> int:
         """What is not done yet and is not merely due some time; of these agents only, where some are named."""
-        lanes = [lane for lane in self._all_lanes() if agents is None or lane.agent_id in agents]
+        lanes = [lane for lane in self._busy if agents is None or lane.agent_id in agents]
         waiting = sum(lane.undone for lane in lanes if lane.job.is_counted)
         whose = [None] if agents is None else list(agents)
         waiting += sum(job.waiting(agent_id) for job in self._jobs.values() for agent_id in whose)
@@ -190,7 +216,8 @@ class Runner:
 
     def waiting(self, name: str, agent_id: str | None = None) -> int:
         """Sessions that a job has still to look at, and what else waits for it."""
-        lanes = [lane for lane in self._lanes[name].values() if agent_id is None or lane.agent_id == agent_id]
+        of_all = self._lanes[name]
+        lanes = list(of_all.values()) if agent_id is None else [of_all[agent_id]] if agent_id in of_all else []
         looks = sum(lane.is_looked_for for lane in lanes)
         return sum(lane.sessions for lane in lanes) + max(looks, self._jobs[name].waiting(agent_id))
 
@@ -206,9 +233,6 @@ class Runner:
             raise WrongShape(f"there is no task {unknown[0]!r}: there are {', '.join(tasks)}")
         return [job for name, job in tasks.items() if names is None or name in names]
 
-    def _all_lanes(self) -> list[Lane]:
-        return [lane for lanes in self._lanes.values() for lane in lanes.values()]
-
     def _lane(self, job: Job, agent_id: str) -> Lane:
         lanes, key = self._lanes[job.name], agent_id if job.per_agent else ""
         if key not in lanes:
@@ -217,7 +241,27 @@ class Runner:
             if lane.every is not None:
                 lane.pending[None] = max(time.monotonic(), self._first_turn)
             lanes[key] = lane
+            self._changed(lane)
         return lanes[key]
+
+    def _changed(self, lane: Lane) -> None:
+        """It was woken, begun or settled: when is its turn now, and does somebody wait for it?"""
+        if self._lanes[lane.job.name].get(lane.agent_id) is not lane:
+            return  # let go of meanwhile
+        (self._busy.add if lane.is_busy else self._busy.discard)(lane)
+        turn = lane.turn if lane.working is None else inf
+        if turn != lane.queued:
+            lane.queued = turn
+            if turn < inf:
+                heappush(self._queues[lane.job.name], (turn, next(self._queued), lane))
+        self._news[lane.job.name].set()
+
+    def _first(self, job: Job) -> Lane | None:
+        """Whose turn is next: who has waited longest."""
+        queue = self._queues[job.name]
+        while queue and queue[0][0] != queue[0][2].queued:
+            heappop(queue)
+        return queue[0][2] if queue else None
 
     async def _meet_on(self) -> None:
         """Agents come and go; and one that hangs is told of."""
@@ -229,30 +273,31 @@ class Runner:
                 log.warning("not done", action="maintenance.agents", detail=error.detail)
                 pause = min(MEET_RETRY_SECONDS, self._interval)
             self._tell_of_hanging(time.monotonic())
-            await asyncio.sleep(min(pause, lanes_module.HANGING_SECONDS))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(pause, lanes_module.HANGING_SECONDS)):
+                    await self._are_others.wait()
+            self._are_others.clear()
 
     async def _meet_agents(self) -> None:
-        agents = await self._agents.agents()
+        agents = set(await self._agents.agents())
         for job in self._jobs.values():
             lanes, there = self._lanes[job.name], agents if job.per_agent else [""]
             for agent_id in there:
                 lane = self._lane(job, agent_id)
                 if not lane.is_met and job.is_followed:
-                    lane.wake(None, time.monotonic())
+                    self._wake(job, agent_id, None)
                 lane.is_met = True
             for agent_id in [each for each, lane in lanes.items() if each not in there and not lane.is_busy]:
-                del lanes[agent_id]
-            self._news[job.name].set()
+                lanes.pop(agent_id).queued = inf
         self._has_begun = True
 
     async def _serve(self, job: Job) -> None:
         """For ever: a piece for each agent whose turn it is, and first for who has waited longest."""
-        news, lanes = self._news[job.name], self._lanes[job.name]
+        news = self._news[job.name]
         while True:
             news.clear()
-            waiting = [lane for lane in lanes.values() if lane.working is None]
-            lane = min(waiting, key=lambda each: each.turn, default=None)
-            seconds = lane.turn - time.monotonic() if lane is not None else None
+            lane = self._first(job)
+            seconds = lane.queued - time.monotonic() if lane is not None else None
             if lane is not None and seconds is not None and seconds <= 0:
                 await self._step(lane, lane.next_due(), patience=job.patience_seconds)
             else:
@@ -266,9 +311,10 @@ class Runner:
         if lane.working is None:
             lane.begin(session_id, time.monotonic())
             lane.working = asyncio.create_task(self._work(lane, session_id))
+            self._changed(lane)
         working = lane.working
         done, _ = await asyncio.wait([working], timeout=patience)
-        return working.result() if done else None
+        return working.result() if done and not working.cancelled() else None
 
     async def _work(self, lane: Lane, session_id: str | None) -> Step:
         job, progress, error = lane.job, Progress(), None
@@ -290,7 +336,7 @@ class Runner:
         at = time.monotonic()
         step = Step(progress=progress, seconds=at - lane.began, error=error)
         lane.settle(step, at)
-        self._news[job.name].set()
+        self._changed(lane)
         if error is None and not progress.is_idle:
             self._wake_followers(job, lane.agent_id, session_id)
         return step
@@ -310,7 +356,7 @@ class Runner:
                 self._wake(follower, agent_id, session_id if follower.by_session else None)
 
     def _tell_of_hanging(self, at: float) -> None:
-        for lane in self._all_lanes():
+        for lane in self._busy:
             if lane.is_hanging(at) and not lane.is_reported_hanging:
                 lane.is_reported_hanging = True
                 log.error("hangs", action="maintenance.hanging", **lane.named, detail=lane.hanging(at))

@@ -65,6 +65,11 @@ class SearchIndex:
         again_seconds = self._indexes.next_look(agent_id)
         return Progress(did=did | {"waiting": waiting}, again_seconds=again_seconds, is_idle=is_idle)
 
+    def let_go(self, agent_id: str) -> None:
+        self._whole_at.pop(agent_id, None)
+        self._met.discard(agent_id)
+        self._taken.pop(agent_id, None)
+
     async def forget(self, erased: Erased) -> Removal:
         """Its files hold words in many places, so it is made again; who asks meanwhile finds what is taken by then."""
         agent_id = erased.agent_id
@@ -103,10 +108,11 @@ class SearchIndex:
     # ── what verbs ask of it ──
 
     async def matching(self, agent_id: str, keyword: str | None, session: int | None, limit: int) -> list[int]:
-        """Where the messages lie that have the keyword's words, or all of a session: the newest of them."""
+        """Where the messages lie that have the keyword's words, or all of a session: the newest of them. What was
+        acknowledged is waited for, as for a forget: what is pinned or not must not hang on how busy the machine is."""
         from offbook.search.candidates import matching_rows
 
-        async with self._indexes.following(agent_id, seconds=FOLLOW_SECONDS) as (index, _):
+        async with self._indexes.following(agent_id, seconds=FORGET_FOLLOW_SECONDS, is_patient=True) as (index, _):
             rows = await asyncio.to_thread(matching_rows, index, keyword, session, limit)
             return [int(place) for place in index.rows.view()["place"][rows]]
 

@@ -17,6 +17,7 @@ from offbook.log.store import Store
 from offbook.model.errors import StoreCorrupt
 from offbook.model.settings import Settings
 from offbook.model.types import LoggedMessage, Scope, Session
+from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
 from offbook.projections.log_pages import sessions_of
 from offbook.statements import anchors, topics
@@ -38,9 +39,10 @@ NOTES: tuple[tuple[str, type[WorkingState] | type[Thread], str], ...] = (
 class SessionState:
     name = "session_state"
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, worker: Worker = IN_PROCESS) -> None:
         self._store = store
         self._settings = settings
+        self._worker = worker
         self._seen: dict[Scope, int] = {}
         """Of the sessions that were followed to their end, where that was."""
 
@@ -69,6 +71,9 @@ class SessionState:
             self._seen.pop(scope, None)
             for name in (STATE_NOTE, THREAD_NOTE):
                 await self._store.set_session_note(scope, name, None)
+
+    def let_go(self, agent_id: str) -> None:
+        self._seen = {scope: seq for scope, seq in self._seen.items() if scope.agent_id != agent_id}
 
     async def check(self, agent_id: str, erased: Erased | None = None) -> list[Finding]:
         if erased is not None:
@@ -100,11 +105,12 @@ class SessionState:
         after_seq = min(state.through_seq, thread.through_seq)
         if after_seq >= session.last_seq:
             return True
+        settings = self._settings.for_agent(scope.agent_id)
         for _ in range(PAGES):
             page = await self._store.messages(scope, after_seq=after_seq, limit=PAGE)
             if not page:
                 break
-            state, thread = await asyncio.to_thread(self._read, scope, state, thread, page)
+            state, thread = await self._worker.run(_read, settings, state, thread, page)
             after_seq = page[-1].seq
             if len(page) < PAGE:
                 break
@@ -114,23 +120,19 @@ class SessionState:
         )
         return after_seq >= session.last_seq
 
-    def _read(
-        self,
-        scope: Scope,
-        state: WorkingState,
-        thread: Thread,
-        page: Sequence[LoggedMessage],
-    ) -> tuple[WorkingState, Thread]:
-        settings = self._settings.for_agent(scope.agent_id)
-        silence = settings.session.new_session_gap
-        turns = [_turn(one) for one in page]
-        for some in in_conversations([one for one in turns if one.seq > thread.through_seq], thread.last_at, silence):
-            is_new = thread.last_at is None or some[0].at - thread.last_at >= silence
-            begun = (some[0].at, thread.topics.turns) if is_new else (thread.begun_at, thread.turns_before)
-            about = topics.advanced(thread.topics, some, settings.topic_tracking)
-            kept = anchors.advanced(thread.anchors, some, settings.anchors)
-            thread = Thread(topics=about, anchors=kept, begun_at=begun[0], turns_before=begun[1], last_at=some[-1].at)
-        return advanced(state, turns), thread
+
+def _read(
+    settings: Settings, state: WorkingState, thread: Thread, page: Sequence[LoggedMessage]
+) -> tuple[WorkingState, Thread]:
+    silence = settings.session.new_session_gap
+    turns = [_turn(one) for one in page]
+    for some in in_conversations([one for one in turns if one.seq > thread.through_seq], thread.last_at, silence):
+        is_new = thread.last_at is None or some[0].at - thread.last_at >= silence
+        begun = (some[0].at, thread.topics.turns) if is_new else (thread.begun_at, thread.turns_before)
+        about = topics.advanced(thread.topics, some, settings.topic_tracking)
+        kept = anchors.advanced(thread.anchors, some, settings.anchors)
+        thread = Thread(topics=about, anchors=kept, begun_at=begun[0], turns_before=begun[1], last_at=some[-1].at)
+    return advanced(state, turns), thread
 
 
 def in_conversations(turns: Sequence[Turn], last_at: datetime | None, silence: timedelta) -> list[list[Turn]]:

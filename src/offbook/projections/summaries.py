@@ -91,6 +91,10 @@ class Summaries:
                     await self._write_again(agent_id, summary)
         self._settled = {scope: at for scope, at in self._settled.items() if scope.agent_id != agent_id}
 
+    def let_go(self, agent_id: str) -> None:
+        self._settled = {scope: at for scope, at in self._settled.items() if scope.agent_id != agent_id}
+        self._rewriting.let_go(agent_id)
+
     async def check(self, agent_id: str, erased: Erased | None = None) -> list[Finding]:
         """Summaries that stand for messages that are not there, or cannot be read."""
         if erased is not None:

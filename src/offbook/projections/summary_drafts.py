@@ -28,6 +28,7 @@ from offbook.model.summary import Summary, SummaryDraft
 from offbook.model.types import AuditDraft, Scope
 from offbook.models.protocols import Prompt
 from offbook.models.tokens import estimate_tokens
+from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections.model_statements import ModelStatements
 from offbook.projections.summary_files import SummaryFiles
 from offbook.projections.summary_writer import Writer
@@ -53,8 +54,15 @@ class DraftOptions(NamedTuple):
 
 class SummaryDrafter:
     def __init__(
-        self, store: Store, settings: Settings, pending_messages: PendingMessages, writer: Writer, files: SummaryFiles
+        self,
+        store: Store,
+        settings: Settings,
+        pending_messages: PendingMessages,
+        writer: Writer,
+        files: SummaryFiles,
+        worker: Worker = IN_PROCESS,
     ) -> None:
+        self._worker = worker
         self._statements = ModelStatements(store, settings)
         self._store = store
         self._settings = settings
@@ -106,11 +114,11 @@ class SummaryDrafter:
 
     async def _chunk_draft(self, source: Source, authored: Authored | None) -> SummaryDraft:
         target_tokens = self._settings.for_agent(source.scope.agent_id).summary_target_tokens
-        return await asyncio.to_thread(chunk_draft, source, target_tokens, authored)
+        return await self._worker.run(chunk_draft, source, target_tokens, authored)
 
     async def _merge_draft(self, agent_id: str, sources: Sequence[Summary], authored: Authored | None) -> SummaryDraft:
         target_tokens = self._settings.for_agent(agent_id).summary_target_tokens
-        return await asyncio.to_thread(merge_draft, sources, target_tokens, authored)
+        return await self._worker.run(merge_draft, sources, target_tokens, authored)
 
     # ── what a model writes ──
 
@@ -124,7 +132,7 @@ class SummaryDrafter:
         # Of a short stretch a short memory: one of the full length would be longer than what it stands for.
         source_tokens = sum(estimate_tokens(one.text) for one in source.said)
         target_tokens = min(settings.summary_target_tokens, max(LEAST_TARGET_TOKENS, source_tokens * 3 // 5))
-        identifiers = await asyncio.to_thread(identifiers_of, [one.text for one in source.said])
+        identifiers = await self._worker.run(identifiers_of, [one.text for one in source.said])
         memories = await self._memories(agent_id, asked.before)
 
         def prompt(max_tokens: int) -> Prompt:
@@ -143,9 +151,9 @@ class SummaryDrafter:
         authored = await self._written(agent_id, prompt, chars, identifiers, asked.first)
         if authored is None:
             return None
-        answer = await asyncio.to_thread(read_answer, authored.text)
+        answer = await self._worker.run(read_answer, authored.text)
         lines = {seq: f"{message.name or ''} {render(message)}" for seq, message in turns if is_spoken(message)}
-        statements = await asyncio.to_thread(grounded, answer.statements, lines, known)
+        statements = await self._worker.run(grounded, answer.statements, lines, known)
         await self._statements.keep(source.scope, statements, authored.summarizer)
         return authored._replace(text=answer.summary)
 
@@ -154,7 +162,7 @@ class SummaryDrafter:
             return None
         settings = self._settings.for_agent(agent_id)
         texts = [source.draft.text for source in sources]
-        identifiers = await asyncio.to_thread(identifiers_of, texts)
+        identifiers = await self._worker.run(identifiers_of, texts)
         memories = await self._memories(agent_id, asked.before)
         merging = [remembered(source) for source in sources]
 

@@ -178,6 +178,12 @@ def swept(folder: Path, known: set[str]) -> set[str]:
     return found
 
 
+def our_files(summaries: Path) -> list[Path]:
+    """The pages and indexes of all agents, and what a crash left unfinished of them."""
+    pages = [path for path in summaries.glob("*/L[1-9]/*") if _is_ours(path.name)]
+    return [*pages, *summaries.glob(f"*/{INDEX}"), *summaries.glob(f"*/.{INDEX}.*")]
+
+
 def _make_folders(folder: Path, *inner: Path) -> None:
     for each in (folder.parent, folder, *inner):
         make_private(each)

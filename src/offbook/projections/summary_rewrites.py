@@ -71,6 +71,9 @@ class SummaryRewriter:
         """Go through the session, or through all of the agent's."""
         self._walks.setdefault(agent_id, {})[session_id] = Walk()
 
+    def let_go(self, agent_id: str) -> None:
+        self._walks.pop(agent_id, None)
+
     def waiting(self, agent_id: str | None = None) -> int:
         """What was asked for and is not done."""
         if agent_id is not None:

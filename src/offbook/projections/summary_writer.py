@@ -29,12 +29,11 @@ from offbook.model.settings import Settings
 from offbook.model.status import DailySpending
 from offbook.model.summary import Completion, Usage
 from offbook.model.types import now
-from offbook.models.model_health import ModelHealth
+from offbook.models.endpoint import is_of_what_was_sent
 from offbook.models.protocols import Prompt, Summarizer, Written
-from offbook.models.remote import is_of_what_was_sent
-from offbook.models.summarizers.available import EXTRACTIVE, open_summarizer
+from offbook.models.summarizers.available import EXTRACTIVE, ModelHealth, open_summarizer
 from offbook.models.summarizers.host import HostSummarizer
-from offbook.models.summarizers.prompt import prices_of
+from offbook.models.summarizers.remote import prices_of
 from offbook.projections.paid_answers import PaidAnswers, Unfit
 
 ESTIMATE_MARGIN = 1.15

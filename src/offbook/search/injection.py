@@ -26,6 +26,11 @@ about nothing in it none brings anything; in a RealMem conversation each brings 
 (development data, one conversation each)."""
 
 
+FURTHER, FURTHER_CHARS = 0.4, 2_400
+"""Of the probability that is needed, where something else has it; and how much is shown in all before nothing less
+likely is added."""
+
+
 class Candidate(Protocol):
     """Something that might be shown, in the order of recall's ranking."""
 
@@ -65,10 +70,20 @@ def recall_limit(budget: int, context_window: int) -> int:
 
 
 def probable(candidates: Sequence[C], *, budget: int, least_probability: float, keep: int) -> list[C]:
-    """Those that are likely enough to matter, the likeliest first, as many as fit and are to be kept."""
-    possible = [one for one in candidates if one.most_probability >= least_probability]
-    likely = [one for one in possible if one.probability >= least_probability]
-    return _fitting(sorted(likely, key=lambda one: -one.probability)[:keep], budget)
+    """Those that are likely enough to matter, the likeliest first, as many as fit and are to be kept. Where there are
+    any, those that are less likely come with them, as far as these take little room: alone they would not come."""
+    likely = _likely(candidates, least_probability)
+    if not likely:
+        return []
+    shown = _fitting(likely[:keep], budget)
+    told = sum(chunk_tokens(one.chars) for one in shown)
+    further = [one for one in _likely(candidates, FURTHER * least_probability) if one not in likely]
+    return [*shown, *_fitting(further[: keep - len(shown)], min(budget, chunk_tokens(FURTHER_CHARS)) - told)]
+
+
+def _likely(candidates: Sequence[C], least: float) -> list[C]:
+    possible = [one for one in candidates if one.most_probability >= least]
+    return sorted((one for one in possible if one.probability >= least), key=lambda one: -one.probability)
 
 
 def chosen(candidates: Sequence[C], *, budget: int, min_score: float, keep: int, least: int = LEAST_SHOWN) -> list[C]:

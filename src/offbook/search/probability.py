@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from offbook.models.sentence_kinds import read_sentences
 from offbook.models.word_rarity import RAREST, rarity_in_general
 from offbook.search.index.rows import word_numbers
-from offbook.search.probability_weights import BY_WORDS, WITH_VECTORS
+from offbook.search.probability_weights import BY_WORDS, LARGEST, WITH_VECTORS
 from offbook.search.words import terms
 
 Floats = NDArray[np.float64]
@@ -32,8 +32,6 @@ HIGH_SCORE = 5.0
 """Above it, more of it says less."""
 AT_BEST = {"states": 1.0}
 """What no message exceeds in what `spoken` reads of it."""
-LARGEST_FITTED = math.log1p(1_500)
-"""Messages: what was fitted to smaller memories is not stretched to larger ones."""
 HELD = 0.5
 NEARLY_ALL, HARDLY_ANY_OTHER, STATED, FEWEST_TERMS = 0.7, 0.25, 0.4, 2
 READ_CHARS = 800
@@ -115,10 +113,11 @@ def spoken(text: str, *, is_user: bool) -> dict[str, float]:
     return {"states": max((one.states * one.own for one in read), default=0.0)}
 
 
-def crossed(signals: Signals) -> dict[str, float]:
+def crossed(signals: Signals, most: Mapping[str, float]) -> dict[str, float]:
     """The signals with those that mean something else together. Of a long message that goes on with a matter (`prose`)
-    other things count than of a question."""
-    own = dict(signals)
+    other things count than of a question. Beyond `most`, where nothing was fitted, more of a signal says no more: one
+    fact among hundreds of messages that are all alike stands out by twenty deviations."""
+    own = {name: min(value, most.get(name, value)) for name, value in signals.items()}
     for name in CROSSED_WITH_PROSE:
         own[f"prose_{name}"] = own.get("prose", 0.0) * own.get(name, 0.0)
     own["terms_share"] = own.get("terms", 0.0) * own.get("share", 0.0)
@@ -130,8 +129,7 @@ def crossed(signals: Signals) -> dict[str, float]:
 def probability(signals: Signals, *, by_words: bool) -> float:
     """That it is a memory that matters here, 0 to 1."""
     weights = BY_WORDS if by_words else WITH_VECTORS
-    known = {**signals, "memory": min(signals.get("memory", 0.0), LARGEST_FITTED)}
-    total = weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in crossed(known).items())
+    total = weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in crossed(signals, LARGEST).items())
     fitted = 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
     return max(fitted, HELD) if _holds_what_is_asked(signals) else fitted
 

@@ -14,23 +14,22 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 from numpy.typing import NDArray
 
 from offbook.search.candidates import RetrieverHits, Words, by_meaning, by_text, known_words, ordinary, pool
 from offbook.search.evidence import FEATURES, Evidence, QueryFeatures, SaidWords, gather, rarity
 from offbook.search.index.agent_index import AgentIndex
-from offbook.search.index.rows import ASSISTANT, NO_SPEAKER, SYSTEM, TOOL, USER
+from offbook.search.index.rows import ASSISTANT, NO_SPEAKER, SYSTEM, TOOL, USER, Rows
 from offbook.search.index.vectors import VectorIndex
 from offbook.search.probability import QueryWords, standing, word_signals
 from offbook.search.query import Query
 from offbook.search.weights import (
-    ASSISTANT_QUESTION,
+    IN_TIME,
+    NEAR_TIME,
     Floats,
     Ints,
     Recipe,
     Span,
-    by_words,
     chosen_recipe,
     echoing,
     is_prose,
@@ -43,6 +42,7 @@ from offbook.search.weights import (
 )
 from offbook.search.words import entry_id, is_latin
 
+Flags = NDArray[np.bool_]
 ONLY_TIME = 4.0
 """Times as much where a time is all that is asked for: then it narrows."""
 ROWS_BY_TIME = 150
@@ -152,7 +152,9 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     words = known_words(index, look.terms, count)
     found = _retrieved(index, vectors, look, words, count, is_open)
     spans = [*look.times, *_event_spans(index, look, count, is_open)]
-    in_time = _rows_in(view, spans, is_open)
+    told = _told_of(index, spans, count, is_open)
+    tellers = np.lexsort((-np.arange(len(told)), -told))[: min(ROWS_BY_TIME, np.count_nonzero(told))]
+    in_time = np.concatenate([_rows_in(view, spans, is_open), tellers])
     pooled = pool(index, RetrieverHits(found.by_text, np.concatenate([found.by_meaning, in_time])), count, is_open)
     speakers, roles = _asked_for(index, look.query.names)
     asked = QueryFeatures(
@@ -166,18 +168,18 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     )
     usual = ordinary(index, vectors, count)
     evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.members, usual)
-    recipe = chosen_recipe(look.query, len(look.terms), index.rows.mean_chars(USER), index.rows.mean_chars(ASSISTANT))
-    if look.query.asks_assistant and recipe.name == ASSISTANT_QUESTION.name:
-        recipe = structs.replace(recipe, user=-recipe.user)
-    if not evidence.has_vector.any() or not is_latin(look.query.text):
-        recipe = by_words(recipe)  # the model we come with reads English; in other scripts it sees little
+    # The model we come with reads English; in other scripts it sees little.
+    by_words = not evidence.has_vector.any() or not is_latin(look.query.text)
+    lengths = index.rows.mean_chars(USER), index.rows.mean_chars(ASSISTANT)
+    recipe = chosen_recipe(look.query, len(look.terms), *lengths, by_words=by_words)
     chosen = view[pooled.candidates]
-    by_time, by_substance = timely(chosen["ts"], spans), substantial(chosen)
+    by_time = np.maximum(timely(chosen["ts"], spans), told[pooled.candidates] if len(told) else 0.0)
+    by_substance = substantial(chosen)
     by_substance += echoing(chosen, evidence)
     if not look.terms and look.times:
         by_time *= ONLY_TIME  # nothing else is asked for
     scores = weighed(evidence, recipe) + by_time + by_substance
-    relevant = _is_relevant(evidence, found, in_time)
+    relevant = _is_relevant(index.rows, count, evidence, found, in_time)
     order = np.argsort(-np.where(relevant, scores, -np.inf), kind="stable")[: max(COMPARED, 2 * look.limit)]
     order = order[relevant[order]]
     scored = _Scored(evidence, recipe, {"time": by_time, "substance": by_substance}, scores, order)
@@ -191,7 +193,7 @@ def _retrieved(
     look: Look,
     words: Words,
     count: int,
-    is_open: NDArray[np.bool_] | None,
+    is_open: Flags | None,
 ) -> RetrieverHits:
     """Text and meaning side by side: both leave Python's lock while they search."""
     by_words = partial(by_text, index, words, count, session=look.session, is_open=is_open)
@@ -214,7 +216,7 @@ def _asked_for(index: AgentIndex, names: Sequence[str]) -> tuple[frozenset[int],
     return frozenset(speakers), frozenset(roles)
 
 
-def _open_rows(view: NDArray[Any], look: Look, *, leaves_out_system: bool) -> NDArray[np.bool_] | None:
+def _open_rows(view: NDArray[Any], look: Look, *, leaves_out_system: bool) -> Flags | None:
     if look.session is None and look.known_at is None and not leaves_out_system:
         return None
     is_open = np.ones(len(view), bool)
@@ -227,9 +229,7 @@ def _open_rows(view: NDArray[Any], look: Look, *, leaves_out_system: bool) -> ND
     return is_open
 
 
-def _event_spans(
-    index: AgentIndex, look: Look, count: int, is_open: NDArray[np.bool_] | None
-) -> list[tuple[Span, bool]]:
+def _event_spans(index: AgentIndex, look: Look, count: int, is_open: Flags | None) -> list[tuple[Span, bool]]:
     """When the thing was that something is said to be before or after: when it was spoken of first."""
     spans: list[tuple[Span, bool]] = []
     for relation, terms in look.event_terms:
@@ -241,7 +241,7 @@ def _event_spans(
     return spans
 
 
-def _rows_in(view: NDArray[Any], spans: Sequence[tuple[Span, bool]], is_open: NDArray[np.bool_] | None) -> Ints:
+def _rows_in(view: NDArray[Any], spans: Sequence[tuple[Span, bool]], is_open: Flags | None) -> Ints:
     """The newest rows of a stretch of time that has both ends: "what did we talk about last Tuesday?"."""
     rows = [
         np.flatnonzero((view["ts"] >= start) & (view["ts"] < end))[-ROWS_BY_TIME:]
@@ -252,15 +252,35 @@ def _rows_in(view: NDArray[Any], spans: Sequence[tuple[Span, bool]], is_open: ND
     return found if is_open is None else found[is_open[found]]
 
 
-def _is_relevant(evidence: Evidence, found: RetrieverHits, in_time: Ints) -> NDArray[np.bool_]:
-    """Which may be a memory of it: those that share a word, are of the time asked for, or are at all near.
+def _told_of(index: AgentIndex, spans: Sequence[tuple[Span, bool]], count: int, is_open: Flags | None) -> Floats:
+    """How much each row tells of the time that is asked about: yesterday's dinner, of yesterday. Empty, where no time
+    with both ends is asked about."""
+    closed = [(span, is_exact) for span, is_exact in spans if np.isfinite(span).all()]
+    told = np.zeros(count if closed else 0)
+    for (start, end), is_exact in closed:
+        rows, shares = index.rows.events.within(start, end, count)
+        np.maximum.at(told, rows, shares * (IN_TIME if is_exact else NEAR_TIME))
+    return told if is_open is None else np.where(is_open[: len(told)], told, 0.0)
+
+
+def _is_relevant(rows: Rows, count: int, evidence: Evidence, found: RetrieverHits, in_time: Ints) -> Flags:
+    """Which may be a memory of it: those that share a word, are of the time asked for, are at all near, or stand beside
+    the other side's that is near or shares a word ("Which jumper shall I take?" "The blue one.").
 
     None, where nothing shares a word, is of that time, or is really near.
     """
-    if not len(found.by_text) and not len(in_time) and not (evidence.similarity >= LEAST_SIMILAR).any():
+    is_close: Flags = (evidence.similarity >= LEAST_SIMILAR) & evidence.has_vector
+    if not len(found.by_text) and not len(in_time) and not is_close.any():
         return np.zeros(len(evidence.rows), bool)
-    is_near: NDArray[np.bool_] = (evidence.similarity >= UNRELATED) & evidence.has_vector
-    return is_near | np.isin(evidence.rows, found.by_text) | np.isin(evidence.rows, in_time)
+    is_near: Flags = (evidence.similarity >= UNRELATED) & evidence.has_vector
+    close = np.concatenate([evidence.rows[is_close], found.by_text])
+    view = rows.view()[:count]
+    is_beside = np.zeros(len(evidence.rows), bool)
+    for beside in (view["previous"][evidence.rows], rows.next_of(evidence.rows, count)):
+        one, other = view[evidence.rows], view[beside]
+        is_other_side = (one["role"] != other["role"]) | (one["speaker"] != other["speaker"])
+        is_beside |= np.isin(beside, close) & is_other_side  # no row is -1, which is never close
+    return is_near | np.isin(evidence.rows, found.by_text) | np.isin(evidence.rows, in_time) | is_beside
 
 
 def _best_once_each(
@@ -331,7 +351,7 @@ def _signals(
     scored: _Scored,
     best: Ints,
     adjusted: Floats,
-    holds: NDArray[np.bool_],
+    holds: Flags,
 ) -> list[dict[str, float]]:
     """What the probability of each of the best is made of."""
     evidence, candidates = scored.evidence, scored.order[best]

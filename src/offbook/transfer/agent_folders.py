@@ -5,7 +5,10 @@ Those formats do not say it, and the name of a folder does not either where an a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -13,6 +16,7 @@ import msgspec
 from offbook.ingest.scope import checked_key
 from offbook.model.errors import InvalidInput
 from offbook.model.home import safe_name
+from offbook.model.private_files import sync_folder
 from offbook.model.types import MAX_AGENT_BYTES, Value
 from offbook.transfer.documents.archive_days import replace_file
 
@@ -63,3 +67,33 @@ def read_folders(root: Path, form: str) -> list[tuple[str, Path]] | None:
                 f"{each.folder!r}: put it back as it was exported, or give each folder by itself, with --agent"
             )
     return [(each.agent_id, root / each.folder) for each in index.agents if each.records]
+
+
+# ── A folder that appears whole or not at all ──
+
+
+def check_is_free(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise InvalidInput(f"{folder} is there and no folder: name another one")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise InvalidInput(f"{folder} is not empty: name a new folder, or empty it")
+    if not folder.parent.is_dir():
+        raise InvalidInput(f"{folder} cannot be written: there is no folder {folder.parent}; make it first")
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside it to write to; it gets its name at the end, and goes where something went wrong."""
+    check_is_free(folder)
+    unfinished = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    unfinished.mkdir(mode=0o700)
+    try:
+        yield unfinished
+        check_is_free(folder)
+        if folder.is_dir():
+            folder.rmdir()
+        unfinished.rename(folder)
+        sync_folder(folder.parent)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise

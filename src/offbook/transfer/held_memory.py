@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import NamedTuple, get_args
 
 from offbook.ingest.noise import without_the_forgotten
-from offbook.ingest.redaction import redact_message, redact_text
+from offbook.ingest.secret_scan import redact_message, redact_text
 from offbook.log.audit_chain import fingerprint, micros
 from offbook.model.receipt import FORGOTTEN
 from offbook.model.record import (

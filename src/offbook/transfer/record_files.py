@@ -169,7 +169,7 @@ def _index(folder: Path) -> ExportIndex:
         index = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except FileNotFoundError:
         raise InvalidInput(f"{folder} has no {INDEX}: give the folder that `offbook export` made") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} cannot be read ({error}): export again") from None
     if index.get("format") != FORMAT:
         told = index.get("format")
@@ -252,7 +252,7 @@ def _part(folder: Path, name: str) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
-# ── Records of an export on their way to a provider: as many at a time as a request may hold,  ──
+# ── Records of an export on their way to a provider: as many at a time as a request may hold ──
 
 
 class Batch(NamedTuple):

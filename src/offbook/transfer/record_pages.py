@@ -222,7 +222,7 @@ def _not_ours(after: str) -> WrongShape:
     return WrongShape(f"`after` is {after!r}: give the `next` of the page before")
 
 
-# ── Whether records can be stored and given back. Pure: what cannot refuses the whole request, ──
+# ── Whether records can be stored and given back. Pure: what cannot refuses the whole request ──
 
 
 def checked(records: Sequence[Record]) -> list[Record]:

@@ -7,7 +7,7 @@ import contextlib
 import re
 import socket
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -587,3 +587,46 @@ async def test_who_is_alone_is_read_whatever_the_room(crowded: tuple[Served, asy
     served, _ = crowded
     served.listener.bodies = BodyBudget(1_024)
     assert (await served.ask(post("/now", b"x" * LIMIT, "Connection: close"))).endswith(b"%d" % LIMIT)
+
+
+# ── an answer that goes on ──
+
+
+async def test_an_answer_that_goes_on_comes_piece_by_piece_and_ends_the_connection(served: Served) -> None:
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        for number in range(3):
+            await asyncio.sleep(0)
+            yield b"piece %d;" % number
+
+    async def handler(_request: Request) -> Answer:
+        return Answer(200, b"first;", b"text/event-stream", pieces=pieces())
+
+    served.listener.handler = handler
+    answer = await served.ask(b"POST /ui/events HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert body == b"first;piece 0;piece 1;piece 2;"
+    assert b"connection: close" in head
+    assert b"content-length" not in head
+
+
+async def test_an_answer_that_goes_on_is_ended_when_its_client_goes(served: Served) -> None:
+    ended = asyncio.Event()
+
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        try:
+            while True:
+                yield b"x" * 100_000
+                await asyncio.sleep(0)
+        finally:
+            ended.set()
+
+    async def handler(_request: Request) -> Answer:
+        return Answer(200, b"", b"text/event-stream", pieces=pieces())
+
+    served.listener.handler = handler
+    reader, writer = await served.connect()
+    writer.write(b"POST /ui/events HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")
+    assert b"200" in await reader.readuntil(b"\r\n\r\n")
+    await asyncio.sleep(0.2)  # it is not read: whatever there is room for has come, the rest waits
+    writer.transport.abort()
+    await asyncio.wait_for(ended.wait(), 60)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from inspect import cleandoc
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from offbook.api.openapi import openapi_document
@@ -57,3 +58,23 @@ def test_descriptions_have_no_indentation() -> None:
     told = list(descriptions(openapi_document()))
     assert any("\n" in each for each in told)
     assert all(each == cleandoc(each) for each in told)
+
+
+@pytest.mark.parametrize("verb", ["Pin", "Unpin"])
+@pytest.mark.parametrize(
+    ("named", "is_valid"),
+    [
+        ({"keyword": "x"}, True),
+        ({"entryIds": ["m100000001"], "sessionId": "s"}, True),
+        ({"sessionId": "s", "messageIds": ["a"]}, True),
+        ({"sessionId": "s", "keyword": "x", "messageIds": ["a"], "entryIds": None}, True),
+        ({"keyword": "x", "messageIds": None}, True),
+        ({"keyword": "x", "messageIds": ["a"]}, False),
+        ({"sessionId": "s", "entryIds": [], "messageIds": ["a"]}, False),
+        ({"messageIds": ["a"]}, False),
+        ({}, False),
+    ],
+)
+def test_message_ids_are_pinned_with_their_session_only(verb: str, named: dict[str, object], is_valid: bool) -> None:
+    ways = {"anyOf": openapi_document()["components"]["schemas"][verb]["anyOf"]}
+    assert jsonschema_rs.is_valid(ways, named) is is_valid

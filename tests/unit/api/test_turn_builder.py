@@ -629,14 +629,15 @@ async def test_a_start_with_nothing_to_hand_over_is_no_compaction(tmp_path: Path
 
 async def test_a_smaller_window_is_shown_less(tmp_path: Path) -> None:
     async with small_memory(tmp_path, turn=PATIENT, context_budget=ContextBudget(memory_share=0.3)) as memory:
-        await talk(memory, 90, "past")
+        for number in range(90):
+            await say(memory, "past", user(f"My cousin Anna{number} lives in Graz and is allergic to nut {number}."))
         await memory.session_end(memory.scope("past"))
         await caught_up(memory)
         wide = await prepared(memory, "Please look at module_3 again")
-        narrow = await prepared(memory, "Please look at module_4 again", context_window=1_400)
-        again = await prepared(memory, "Please look at module_5 again", context_window=1_400)
-    assert 0 < narrow.tokens.memory <= int(1_400 * 0.3)
-    assert int(1_400 * 0.65) < wide.tokens.memory
+        narrow = await prepared(memory, "Please look at module_4 again", context_window=900)
+        again = await prepared(memory, "Please look at module_5 again", context_window=900)
+    assert 0 < narrow.tokens.memory <= int(900 * 0.3)
+    assert int(900 * 0.65) < wide.tokens.memory
     assert again.memory == narrow.memory
 
 

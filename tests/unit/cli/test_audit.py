@@ -39,6 +39,17 @@ def test_a_fault_is_placed_and_is_exit_status_1(run: Run, stored: Home) -> None:
     assert "fault: message was altered after it was written (agent main, session chat, #4)" in result.stdout
 
 
+def test_a_log_that_went_on_elsewhere_is_not_called_whole(run: Run, stored: Home) -> None:
+    """As after a move to PostgreSQL, or where its newest part was lost: what is left of it verifies."""
+    head = stored.database.with_suffix(".head")
+    installation, events = head.read_text().split()
+    head.write_text(f"{installation} {int(events) + 3:020}\n")
+    result = run("audit", "--verify")
+    assert result.exit_code == 1
+    assert "lost its newest part (3 of " in result.stderr
+    assert "store.url" in result.stderr
+
+
 def test_a_noted_head_is_found_or_missed(run: Run, stored: Home) -> None:
     head = json.loads(run("audit", "--verify", "--json").stdout)["heads"]["main"]["hash"]
     found = run("audit", "--verify", "--head", head.upper())

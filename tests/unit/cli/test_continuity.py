@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from offbook.cli.state import freshness, shortened
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 from offbook.model.summary import StateRecord
 from offbook.model.turn import Anchor, AnchorList, ContinuityState, SessionInfo, SessionState, Topic, TopicList
 from tests.unit.cli.conftest import Run

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from offbook.cli.sessions import pretty
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 from offbook.model.types import LogLine, Message
 from tests.unit.cli.conftest import Run
 

@@ -13,7 +13,7 @@ import pytest
 
 from offbook.api.embedded import open_memory
 from offbook.cli.upkeep import told_run
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 from offbook.model.home import Home
 from offbook.model.maintenance import MaintenanceReport, TaskRun
 from offbook.model.types import Message, now

@@ -12,7 +12,7 @@ import pytest
 from offbook.api.doctor import search
 from offbook.api.embedded import open_memory
 from offbook.cli import upkeep
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 from offbook.model.home import Home
 from offbook.model.memory_entry import CrossSearch, Pinned, Unlinked
 from offbook.model.settings import Settings

@@ -13,6 +13,7 @@ from offbook.models import weights
 from offbook.models.protocols import Prompt, Written
 from offbook.models.summarizers import available, llama
 from tests.unit.cli.conftest import Run
+from tests.unit.models.onnx_models import DIMENSIONS, embedding_folder
 
 
 def test_status_shows_the_model_and_makes_nothing(run: Run, home: Home) -> None:
@@ -182,3 +183,46 @@ def test_test_says_how_to_get_a_summarizer(run: Run, small: Path) -> None:
     result = run("model", "test", "--summarizer", "a")
     assert (result.exit_code, small.exists()) == (1, True)
     assert "offbook model install --summarizer" in result.stderr
+
+
+def test_a_folder_is_installed_and_used(run: Run, home: Home, tmp_path: Path) -> None:
+    source = embedding_folder(tmp_path / "small")
+    result = run("model", "install", str(source), "--query-prefix", "query: ", "--passage-prefix", "passage: ")
+    assert result.exit_code == 0, result.stderr
+    assert "installed as local:small, its SHA-256 is written down as it is now" in result.stdout
+    assert "beside the old vectors" in result.stdout
+    assert home.config.read_text() == f'[embedding]\nmodel = "local:small"\ndimensions = {DIMENSIONS}\n'
+    status = json.loads(run("model", "status", "--json").stdout)
+    assert (status["model"], status["isVerified"], status["problem"]) == ("local:small", True, None)
+    document = json.loads(run("model", "test", "the cat eat fish", "die Katze frisst Fisch", "--json").stdout)
+    assert document["similarities"] == [1.0]
+    again = run("model", "install", str(source), "--query-prefix", "query: ", "--passage-prefix", "passage: ")
+    assert "beside the old vectors" not in again.stdout
+
+
+def test_a_folder_can_be_installed_for_later(run: Run, home: Home, tmp_path: Path) -> None:
+    source = embedding_folder(tmp_path / "small")
+    result = run("model", "install", str(source), "--name", "mine", "--no-use")
+    assert f'model = "local:mine" and dimensions = {DIMENSIONS}' in result.stdout
+    assert not home.config.exists()
+    assert "local:mine, not used" in run("model", "status").stdout
+
+
+def test_what_is_known_comes_with_its_own_ways(run: Run, home: Home, tmp_path: Path) -> None:
+    assert run("model", "install", "multilingual", "--pooling", "cls").exit_code == 2
+    assert run("model", "install", "no-such-model").exit_code == 2
+    assert run("model", "install", "multilingual", "--summarizer").exit_code == 2
+    wrong = run("model", "install", "multilingual", "--from", str(embedding_folder(tmp_path / "small")))
+    assert wrong.exit_code == 1
+    assert "SHA-256 differs" in wrong.stderr
+    assert not home.config.exists()
+
+
+def test_status_tells_who_reads_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OFFBOOK_RERANK_READER", "endpoint:bge")
+    result = run("model", "status")
+    assert result.exit_code == 1
+    assert "read again   endpoint:bge" in result.stdout
+    assert "set rerank.endpoint" in result.stdout
+    monkeypatch.setenv("OFFBOOK_RERANK_ENDPOINT", "http://127.0.0.1:9/v1")
+    assert run("model", "status").exit_code == 0

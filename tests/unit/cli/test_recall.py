@@ -13,8 +13,8 @@ import pytest
 
 from offbook.cli.options import moment_or_end_of_day
 from offbook.cli.output import ago, bar, wrapped
-from offbook.client.clients import Client
-from offbook.context.relative_time import ago as ago_in_a_turn
+from offbook.client.blocking import Client
+from offbook.context.time_text import ago as ago_in_a_turn
 from offbook.model.memory_entry import Explained, LeftOut, MemoryEntry, Recollection, Replaced, Why
 from offbook.model.types import Span, now
 from tests.unit.cli.conftest import Run

@@ -12,7 +12,7 @@ import pytest
 from offbook.cli import record
 from offbook.cli.audit import seq_or_time
 from offbook.cli.record import batches
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 from offbook.model.errors import ProviderUnavailable, WrongShape
 from offbook.model.types import Message, Receipt
 from tests.unit.cli.conftest import Run

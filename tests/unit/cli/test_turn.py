@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from offbook.client.clients import Client
-from offbook.model.turn import PreparedTurn, TurnPart, TurnTokens
+from offbook.client.blocking import Client
+from offbook.model.summary import TurnPart
+from offbook.model.turn import PreparedTurn, TurnTokens
 from tests.unit.cli.conftest import Run
 
 MEMORY = '<offbook-memory mark="0">\nMy name for him is Bob.\n</offbook-memory>'

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from offbook.client import clients
+from offbook.client import outboxes
+from offbook.client.blocking import Client
 from offbook.client.endpoint import Endpoint
 from offbook.model.home import Home
 from tests.unit.cli.conftest import Run
@@ -146,8 +147,8 @@ def test_what_was_refused_is_tried_again_when_asked(
         asked.append(with_rejected)
         return NOTHING
 
-    monkeypatch.setattr(clients, "deliver_outboxes", deliver_outboxes)
-    monkeypatch.setattr(clients.Client, "ping", lambda self: {})
+    monkeypatch.setattr(outboxes, "deliver_outboxes", deliver_outboxes)
+    monkeypatch.setattr(Client, "ping", lambda self: {})
     assert run("flush", *arguments).exit_code == 0
     assert asked == [with_rejected]
 
@@ -155,8 +156,8 @@ def test_what_was_refused_is_tried_again_when_asked(
 def test_what_is_delivered_is_told_in_the_spelling_of_all_documents(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     outbox = {"folder": "x", "delivered": 0, "rejected": 0, "resent": 0, "waiting": 1, "last_error": "away"}
     report = NOTHING | {"waiting": 1, "last_error": "away", "outboxes": [outbox]}
-    monkeypatch.setattr(clients, "deliver_outboxes", lambda *_, **__: report)
-    monkeypatch.setattr(clients.Client, "ping", lambda self: {})
+    monkeypatch.setattr(outboxes, "deliver_outboxes", lambda *_, **__: report)
+    monkeypatch.setattr(Client, "ping", lambda self: {})
     document = json.loads(run("flush", "--json").stdout)
     assert (document["lastError"], document["outboxes"][0]["lastError"]) == ("away", "away")
     assert [name for name in (*document, *document["outboxes"][0]) if "_" in name] == []
@@ -175,8 +176,8 @@ def test_the_socket_and_the_port_of_the_folders_provider_are_one(
         found.append(own)
         return NOTHING
 
-    monkeypatch.setattr(clients, "deliver_outboxes", deliver_outboxes)
-    monkeypatch.setattr(clients.Client, "ping", lambda self: {})
+    monkeypatch.setattr(outboxes, "deliver_outboxes", deliver_outboxes)
+    monkeypatch.setattr(Client, "ping", lambda self: {})
     assert run("flush", *(["--url", url] if url else [])).exit_code == 0
     names = {f"unix://{home.socket}", *(f"http://{host}:8770" for host in ("127.0.0.1", "localhost", "[::1]"))}
     assert [set(own) for own in found] == [names if is_own else set()]
@@ -187,8 +188,8 @@ def test_what_waits_does_not_wait_for_settings_that_can_be_read(
 ) -> None:
     home.folder.mkdir(parents=True, exist_ok=True)
     (home.folder / "config.toml").write_text("server = 5\n")
-    monkeypatch.setattr(clients, "deliver_outboxes", lambda *_, **__: NOTHING)
-    monkeypatch.setattr(clients.Client, "ping", lambda self: {})
+    monkeypatch.setattr(outboxes, "deliver_outboxes", lambda *_, **__: NOTHING)
+    monkeypatch.setattr(Client, "ping", lambda self: {})
     assert run("flush").exit_code == 0
 
 
@@ -205,11 +206,11 @@ def test_what_is_meant_for_another_provider_is_told_and_goes_here_only_when_aske
         other = {"folder": "/x/outbox/python", "endpoint": "http://127.0.0.1:9999", "waiting": 2}
         return NOTHING | {"elsewhere": [] if everything else [other]}
 
-    monkeypatch.setattr(clients, "deliver_outboxes", deliver_outboxes)
-    monkeypatch.setattr(clients.Client, "ping", lambda self: {})
-    monkeypatch.setattr("offbook.contrib.coding.ends.hosts_with_ends", lambda _: ["claude-code"])
+    monkeypatch.setattr(outboxes, "deliver_outboxes", deliver_outboxes)
+    monkeypatch.setattr(Client, "ping", lambda self: {})
+    monkeypatch.setattr("offbook.contrib.coding.hooks.hosts_with_ends", lambda _: ["claude-code"])
     monkeypatch.setattr(
-        "offbook.contrib.coding.ends.Ends.tell", lambda *_, endpoint=None, **__: ends.append(endpoint) or 0
+        "offbook.contrib.coding.hooks.Ends.tell", lambda *_, endpoint=None, **__: ends.append(endpoint) or 0
     )
     result = run("flush", *(["--everything"] if is_everything else []))
     assert result.exit_code == 0

@@ -18,10 +18,12 @@ import msgspec
 import pytest
 
 from offbook.client import courier as courier_module
-from offbook.client.clients import AsyncClient, Client, deliver_outboxes
+from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.client.courier import batches, concerns_messages
 from offbook.client.delivery import LONGEST_PAUSE_SECONDS, pause_seconds
 from offbook.client.outbox import Outbox
+from offbook.client.outboxes import deliver_outboxes
 from offbook.client.recorder import outgoing, without_surrogates
 from offbook.client.segment import Queued
 from offbook.model.errors import InvalidInput, ProviderRefused, ProviderUnavailable
@@ -194,7 +196,7 @@ def test_an_empty_token_is_not_the_owners(tmp_path: Path) -> None:
 
 
 def test_importing_the_client_loads_nothing_heavy() -> None:
-    code = "import sys, offbook.client.clients; print(sorted({'apsw','uvicorn','structlog','rich','click','uvloop'} & set(sys.modules)))"
+    code = "import sys, offbook.client.blocking; print(sorted({'apsw','uvicorn','structlog','rich','click','uvloop'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -607,7 +609,7 @@ def run(code: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
 
 RECORD_FOR_EVER = """
 import os, sys
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 client = Client(client="host")
 for number in range(10**6):
     client.record("s", ("user", f"message {number}"))
@@ -637,7 +639,7 @@ def test_what_was_recorded_survives_kill_9_and_arrives_once(away: FakeProvider, 
 
 def test_an_ending_process_delivers_what_it_recorded(provider: FakeProvider) -> None:
     code = """
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 client = Client(client="host")
 for number in range(100):
     client.record("s", ("user", f"message {number}"))
@@ -650,7 +652,7 @@ for number in range(100):
 def test_two_processes_of_one_client_have_an_outbox_each(provider: FakeProvider, tmp_path: Path) -> None:
     code = """
 import sys
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 with Client(client="host") as client:
     for number in range(100):
         client.record(sys.argv[1], ("user", f"message {number}"))
@@ -764,7 +766,7 @@ def test_verbs_work_in_a_forked_child(provider: FakeProvider) -> None:
 def test_a_forked_child_that_outlives_its_parent_does_not_hold_its_outbox(tmp_path: Path, away: FakeProvider) -> None:
     code = """
 import os, sys, time
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 client = Client(client="host")
 client.record("s", ("user", "message 0"))
 if os.fork() == 0:

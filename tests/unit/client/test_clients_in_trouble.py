@@ -20,10 +20,12 @@ import pytest
 
 from offbook.client import courier, delivery, outboxes
 from offbook.client import delivery as deliveries
-from offbook.client.clients import AsyncClient, Client, deliver_outboxes
+from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.client.loop_thread import LoopThread
 from offbook.client.outbox import Outbox
 from offbook.client.outbox_folder import OutboxFolder
+from offbook.client.outboxes import deliver_outboxes
 from offbook.client.segment import Segment
 from tests.unit.client.fake_provider import FORBIDDEN, FakeProvider
 
@@ -141,7 +143,7 @@ def test_memory_is_left_soon_after_there_is_room_again(provider: FakeProvider, m
 def test_a_signal_handler_may_record(tmp_path: Path) -> None:
     code = """
 import faulthandler, os, signal
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 faulthandler.dump_traceback_later(100, exit=True)
 client = Client()
 handled = []

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from offbook.client.clients import AsyncClient, Client
+from offbook.client.async_client import AsyncClient
+from offbook.client.blocking import Client
 from offbook.model.errors import ProviderRefused
 from tests.unit.client.fake_provider import WRONG_SHAPE, FakeProvider
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any
@@ -34,3 +36,27 @@ def test_an_interrupt_is_an_interrupt_whenever_it_comes(monkeypatch: pytest.Monk
         assert thread.run(asyncio.sleep(0, "still there")) == "still there"
     finally:
         thread.close()
+
+
+def test_an_interrupt_that_does_not_wake_the_wait_is_noticed() -> None:
+    """As one that comes just before the wait begins: another thread takes the signal, and nothing wakes this one."""
+
+    async def answered_late() -> None:
+        threading.Thread(target=lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT)).start()
+        await asyncio.sleep(60)
+        answered.append(True)
+
+    answered: list[bool] = []
+    thread = LoopThread()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            thread.run(answered_late())
+        assert not answered
+        with pytest.raises(TimeoutError, match="its own"):
+            thread.run(_fails())
+    finally:
+        thread.close()
+
+
+async def _fails() -> None:
+    raise TimeoutError("its own")

@@ -386,6 +386,31 @@ def test_a_line_that_cannot_be_read_is_passed_over_counted_and_kept(tmp_path: Pa
     assert path.with_suffix(".damaged").exists()
 
 
+@pytest.mark.parametrize(
+    ("number", "arrives"),
+    # One that could be a number of the outbox is taken for it: what lies before it then has arrived.
+    [(b"4", [0, 1, 4]), (b"9" * 26, [0, 2, 3, 4]), (b"-2", [0, 2, 3, 4]), (b"0", [0, 2, 3, 4])],
+)
+def test_a_record_whose_number_was_damaged_does_not_stop_the_rest(
+    tmp_path: Path, number: bytes, arrives: list[int]
+) -> None:
+    outbox = opened(tmp_path / "box")
+    for each in range(5):
+        outbox.append(record_of(each))
+    outbox.abandon()
+    path = newest_segment(outbox.folder)
+    path.write_bytes(path.read_bytes().replace(b'[2,2,"",{', b'[%b,2,"",{' % number))
+    outbox = opened(outbox.folder)
+    arrived: list[bytes] = []
+    for _ in range(5):
+        queued = outbox.peek(2, PLENTY)
+        if queued:
+            arrived += [one.record for one in queued]
+            outbox.advance(queued[-1].ordinal)
+    assert outbox.waiting == 0
+    assert arrived == list(map(record_of, arrives))
+
+
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"cursor":"x"}', b"\xff\x00", b"1 2"])
 def test_without_its_cursor_everything_on_disk_is_delivered_again(tmp_path: Path, damage: bytes) -> None:
     outbox = opened(tmp_path / "box")

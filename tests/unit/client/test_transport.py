@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from offbook.client.answers import content_of, known_fields, value_of
 from offbook.client.endpoint import Endpoint, default_endpoint, default_token
-from offbook.client.transport import CONNECTIONS_PER_TRANSPORT, Answer, AnswerLost, Transport
+from offbook.client.transport import (
+    CONNECTIONS_PER_TRANSPORT,
+    Answer,
+    AnswerLost,
+    Transport,
+    content_of,
+    known_fields,
+    value_of,
+)
 from offbook.model.errors import InvalidInput, ProviderRefused, ProviderUnavailable
 from offbook.model.types import CompressedContext, Receipt
 from tests.unit.client.fake_provider import BUSY, DROP, HANG_UP, FakeProvider

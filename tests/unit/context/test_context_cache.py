@@ -11,7 +11,7 @@ from offbook.api.memory import Memory
 from offbook.context.fit import Composed
 from offbook.context.reader import Built, SessionReader
 from offbook.context.validity import faults
-from offbook.contrib.conformance.cover import context_faults
+from offbook.contrib.conformance.check import context_faults
 from offbook.model.types import Scope, Session
 from tests.unit.small_memory import assistant, caught_up, small_memory, talk, user
 

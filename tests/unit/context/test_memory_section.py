@@ -117,6 +117,13 @@ def test_what_may_hold_no_longer_is_told_behind_what_was_said_later() -> None:
     assert "- “I teach at a school.” (earlier, 15 November 2026: “I work as a nurse.”) [lesson-0009]" in made.text
 
 
+def test_what_another_lesson_says_with_more_is_told_once() -> None:
+    short, long = lesson("I write at night.", 8), lesson("I write at night. Never call me before ten.", 9)
+    assert section(Known([], [], [], [short, long])).text.count("I write at night.") == 1
+    corrected = section(Known([], [], [], [short, long], later={short.id: "I write in the morning."}))
+    assert "I write in the morning." in corrected.text, "a correction is never left out"
+
+
 def test_what_is_outdated_is_no_part_of_the_story() -> None:
     made = section(Known([summary(1, 1, f"Nina: {MOVED} {DATABASE}")], [], [], outdated=[MOVED]))
     assert f"[L1-0001] Nina: {DATABASE}" in made.text

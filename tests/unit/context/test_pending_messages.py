@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from offbook.api.memory import Memory
 from offbook.context.validity import faults
-from offbook.contrib.conformance.cover import context_faults
+from offbook.contrib.conformance.check import context_faults
 from offbook.model.types import Message, Scope
 from offbook.projections.summaries import Summaries
 from tests.unit.context.histories import HISTORIES

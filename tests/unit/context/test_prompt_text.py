@@ -158,6 +158,16 @@ def test_a_correction_comes_after_what_it_corrects_oldest_first() -> None:
     ]
 
 
+def test_what_was_asked_is_not_told_as_no_longer_so() -> None:
+    replaced = [old("I live in Lisbon. Where do I park?"), old("Where do I park?")]
+    assert tell(Recalled(entry("I live in Faro.", replaces=replaced), "user")).splitlines() == [
+        "- They told you (3 weeks ago): “I live in Lisbon.” – no longer so.",
+        "- They corrected that (3 weeks ago): “I live in Faro.”",
+    ]
+    only_asked = Recalled(entry("I live in Faro.", replaces=replaced[1:]), "user")
+    assert tell(only_asked) == "- They told you (3 weeks ago): “I live in Faro.”"
+
+
 @pytest.mark.parametrize(
     ("role", "first", "second"),
     [

@@ -12,7 +12,7 @@ from offbook.api.memory import Memory
 from offbook.context.session_notes import SwapSize
 from offbook.context.slots import tokens_of
 from offbook.context.validity import faults
-from offbook.contrib.conformance.cover import partition_faults
+from offbook.contrib.conformance.check import partition_faults
 from offbook.ingest.frames import strip_frames
 from offbook.model.types import now
 from tests.unit.small_memory import caught_up, contents, exchange, small_memory, talk, talked, user

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from offbook.context.replayable import QUOTED_CHARS, QUOTED_RESULT
 from offbook.context.tail import results_in, shown
 from offbook.context.validity import EMPTY, faults, made_valid, placed
-from offbook.contrib.conformance.cover import pair_faults
+from offbook.contrib.conformance.check import pair_faults
 from offbook.ingest.frames import frame, strip_frames
 from offbook.model.content import is_binary_path, render, strings, tool_calls, tool_results
 from offbook.model.types import Message

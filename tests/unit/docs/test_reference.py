@@ -23,13 +23,14 @@ from offbook.model.record import MarkRecord, MessageRecord, Record, SessionRecor
 from offbook.model.settings import RESERVED_VARIABLES, Settings, catalogue
 from offbook.model.settings.sections import TurnSettings
 from offbook.model.summary import SourceSpan
-from offbook.model.types import AuditDraft, now
+from offbook.model.types import EMBEDDED, AuditDraft, now
 from offbook.transfer.backup.archive import BackupDamaged
 from tests.places import REPOSITORY
 
 FOLDER = REPOSITORY / "docs" / "reference"
 PLUGIN = REPOSITORY / "plugins" / "openclaw" / "src"
 CLIENT = REPOSITORY / "src" / "offbook" / "client"
+WEB = REPOSITORY / "web" / "src"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def made() -> dict[str, str]:
 
 
 def test_the_pages_are_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:
-    places = ["--folder", str(FOLDER), "--plugin", str(PLUGIN), "--client", str(CLIENT)]
+    places = ["--folder", str(FOLDER), "--plugin", str(PLUGIN), "--client", str(CLIENT), "--web", str(WEB)]
     assert main(["--check", *places]) == 0, capsys.readouterr().err
 
 
@@ -47,7 +48,16 @@ def test_a_page_that_differs_or_is_missing_is_told_and_written_again(
 ) -> None:
     plugin = tmp_path / "plugin"
     client = tmp_path / "client"
-    places = ["--folder", str(tmp_path), "--plugin", str(plugin), "--client", str(client)]
+    places = [
+        "--folder",
+        str(tmp_path),
+        "--plugin",
+        str(plugin),
+        "--client",
+        str(client),
+        "--web",
+        str(tmp_path / "web"),
+    ]
     assert main(places) == 0
     assert not any(each.exists() for each in (plugin, client)), "an installed provider has no sources beside it"
     plugin.mkdir()
@@ -203,6 +213,10 @@ async def test_every_detail_an_audit_event_can_have_is_told(tmp_path: Path, made
         for asked in (memory.topics, memory.anchors, memory.state):
             await asked("main", session_id="chat")
         await memory.config("main")
+        await memory.sessions("main")
+        await memory.activity("main")
+        await memory.entries("main")
+        await anext(memory.follow("main", after=None, by=EMBEDDED))
         draft = LessonDraft(
             kind="fact", text="The cat is Ada.", key="cat", confidence=0.9, first_seen=now(), last_seen=now(), times=1,
             places=await memory._store.places(chat, [1]),

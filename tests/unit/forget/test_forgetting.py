@@ -20,7 +20,7 @@ from offbook.forget import residue
 from offbook.forget.forgetting import Forgetting
 from offbook.forget.probes import Prober
 from offbook.log.blobs import BlobFiles
-from offbook.log.sqlite import erase_writes
+from offbook.log.sqlite import purge
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
 from offbook.model.errors import StoreBusy
@@ -645,6 +645,29 @@ async def test_messages_with_secrets_are_forgotten_and_counted_by_kind(tmp_path:
         assert said == [FORGOTTEN_TEXT, "the harbour is calm today"]
 
 
+async def test_everything_of_an_agent_goes_and_nothing_of_another(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (memory, store):
+        mine, other = memory.scope("chat"), memory.scope("chat", "bob")
+        said = [user(f"Remember: {FACT}."), assistant("I will."), user(f"{WORD} is large. {LARGE}")]
+        await memory.on_message(mine, [*said, *(one for number in range(6) for one in exchange(number))])
+        await memory.on_message(other, [user("Bob keeps the lighthouse.")])
+        await caught_up(memory)
+        would = await memory.forget("main", everything=True, dry_run=True)
+        receipt = await memory.forget("main", everything=True, reason="the agent is gone")
+        assert (would.how, would.reached.messages) == ("everything", 15)
+        assert (receipt.reached.messages, receipt.reached.large_parts, receipt.residue) == (15, 1, [])
+        await memory.on_message(mine, [user("A new beginning.")])
+        await caught_up(memory)
+        assert {line.message.content for line in (await memory.log(mine)).messages} == {
+            FORGOTTEN_TEXT,
+            "A new beginning.",
+        }
+        assert (await memory.recall(other, "Who keeps the lighthouse?")).entries
+        assert await kept_with(store) == []
+        assert await faults(tmp_path, store) == []
+    assert files_with(tmp_path) == []
+
+
 # ── without room ──
 
 
@@ -655,7 +678,7 @@ async def test_without_room_it_goes_from_the_log_and_the_rest_follows_by_itself(
         await told(memory)
         await memory.on_message(memory.scope("other"), [user(f"{WORD} is large. {LARGE}", id="large")])
         await caught_up(memory)
-        monkeypatch.setattr(erase_writes, "WAL_FRAME_BYTES", 10**15)
+        monkeypatch.setattr(purge, "WAL_FRAME_BYTES", 10**15)
         for named in ({"session_id": "other"}, {"matching": FACT}):
             receipt = await memory.forget("main", **named)
             assert receipt.unfinished is not None

@@ -14,7 +14,7 @@ import pytest
 from offbook.api.embedded import open_parts
 from offbook.api.memory import Memory
 from offbook.forget import retention as forgets
-from offbook.log.sqlite import ledger
+from offbook.log.sql import ledger
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import StoreError
 from offbook.model.home import Home

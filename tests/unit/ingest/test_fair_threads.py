@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from offbook.ingest import entries as ingest
+from offbook.ingest.entries import is_heavy
 from offbook.ingest.fair_threads import LARGE_BYTES, THREADS, FairThreads
-from offbook.ingest.intake import is_heavy
 from offbook.model.types import Message, Scope
 from tests.unit.small_memory import small_memory, user
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from offbook.ingest.redaction import redact_text
+from offbook.ingest.secret_scan import redact_text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.ingest.redaction import redact_message, redact_text
+from offbook.ingest.secret_scan import redact_message, redact_text
 from offbook.model.types import Message
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

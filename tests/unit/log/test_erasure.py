@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offbook.context.validity import made_valid
-from offbook.contrib.conformance.cover import pair_faults
+from offbook.contrib.conformance.check import pair_faults
 from offbook.log.erasure import Phrases, folded, forgotten, spans_of, texts_of, windows_of, words_of
 from offbook.model.content import tool_calls, tool_results
 from offbook.model.receipt import FORGOTTEN_TEXT

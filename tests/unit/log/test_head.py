@@ -10,7 +10,7 @@ import pytest
 
 from offbook.api.doctor.folder import check_log
 from offbook.api.embedded import open_memory
-from offbook.log.sqlite.head import head_path, read_head
+from offbook.log.sql.head import head_path, read_head
 from offbook.model.errors import LogLost, StoreFull
 from offbook.model.home import Home
 from tests.unit.small_memory import small_memory, user

@@ -16,10 +16,10 @@ import apsw
 import msgspec
 import pytest
 
-from offbook.log.sqlite import derived_faults, reads, summary_reads
+from offbook.log.sql import derived_faults, reads, summary_reads
+from offbook.log.sql.summary_writes import packed
 from offbook.log.sqlite.connection import latest_version, migrations, open_reader, schema_version
 from offbook.log.sqlite.store import SqliteStore
-from offbook.log.sqlite.summary_writes import packed
 from offbook.log.verification import verify
 from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.home import Home

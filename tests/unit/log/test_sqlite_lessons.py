@@ -8,7 +8,7 @@ import apsw
 import msgspec
 import pytest
 
-from offbook.log.sqlite import lesson_reads, lesson_writes
+from offbook.log.sql import lesson_reads, lesson_writes
 from offbook.log.sqlite.store import SqliteStore
 from offbook.model.errors import StoreCorrupt, StoreError
 from tests.contract.test_store import CHAT
@@ -119,9 +119,7 @@ async def test_a_lessons_sources_are_found_by_an_index(tmp_path: Path) -> None:
     store = await three(tmp_path / "offbook.db")
     await store.close()
     connection = apsw.Connection(str(tmp_path / "offbook.db"))
-    plan = [
-        row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {lesson_reads._SOURCES}", {"lesson": 1, "most": 9})
-    ]
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {lesson_reads._SOURCES}", (1, 9, 1, 9))]
     connection.close()
     assert plan.count("SEARCH lesson_sources USING PRIMARY KEY (lesson=?)") == 2, plan
     assert not [step for step in plan if step.startswith("SCAN") and "messages" in step], plan

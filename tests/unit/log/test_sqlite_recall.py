@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from offbook.log.sqlite import recall_reads, recall_writes
+from offbook.log.sql import recall_reads, recall_writes
 from offbook.log.sqlite.connection import latest_version, migrations, open_reader, schema_version
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
@@ -251,7 +251,8 @@ async def test_no_write_of_recall_reads_a_whole_table(tmp_path: Path) -> None:
     with connection:
         steps = [step for write in writes for step in plans(connection, write)]
     await store.close()
-    assert [step for step in steps if step.startswith("SCAN")] == []
+    # What is given to a statement is no table.
+    assert [step for step in steps if step.startswith("SCAN") and not step.startswith("SCAN json_each")] == []
 
 
 # ── transactions ──

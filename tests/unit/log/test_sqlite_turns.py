@@ -12,15 +12,16 @@ import msgspec
 import pytest
 
 from offbook.api.doctor.record import check_summaries
-from offbook.log.sqlite import derived_faults
-from offbook.log.sqlite import turns as turn_reads
-from offbook.log.sqlite import turns as turn_writes
+from offbook.log.sql import derived_faults
+from offbook.log.sql import turns as turn_reads
+from offbook.log.sql import turns as turn_writes
 from offbook.log.sqlite.connection import latest_version, migrations, open_reader, schema_version
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
 from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.home import Home
-from offbook.model.turn import TurnMemory, TurnPart
+from offbook.model.summary import TurnPart
+from offbook.model.turn import TurnMemory
 from offbook.model.types import Scope
 from offbook.transfer.backup import restore, write_backup
 from tests.unit.log import test_sqlite_compression as of_compression

@@ -269,3 +269,13 @@ def test_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_home_that_is_not_known() -> None:
     with pytest.raises(SettingsError, match="OFFBOOK_HOME"):
         home_folder({"OFFBOOK_HOME": "~nobody-of-this-name/offbook"})
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"\xff", b"{}", b"null"])
+def test_a_list_of_tokens_that_cannot_be_read_says_what_to_do(tmp_path: Path, content: bytes) -> None:
+    home = Home(tmp_path / "home")
+    home.prepare()
+    home.write_bound_tokens([])
+    home.bound_tokens.write_bytes(content)
+    with pytest.raises(SettingsError, match="mend or remove it"):
+        home.read_bound_tokens()

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from offbook.model.errors import ModelUnavailable
-from offbook.models.bert import Bert, Pieces
-from offbook.models.bert_weights import HEADS, LAYERS, BertWeights, read_weights
+from offbook.models.bert import HEADS, LAYERS, Bert, BertWeights, Pieces, read_weights
 from offbook.models.minilm import DIMENSIONS, MAX_PIECES, MiniLM, WordPiece
 
 TEXTS = [

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from offbook.model.errors import ModelUnavailable
-from offbook.models import endpoint, openai_embeddings
-from offbook.models.openai_embeddings import OpenAIEmbedder
+from offbook.models import embedder as embedders
+from offbook.models import endpoint
+from offbook.models.embedder import OpenAIEmbedder
 
 KEY = "sk-secret-0123456789"
 SECRET = "the combination is 7-1-9"
@@ -171,7 +172,7 @@ def test_attempts_end_and_may_be_made_again_later(server: Server, embedder: Open
     server.script += [lambda texts: answer([], 503)] * 10
     with pytest.raises(ModelUnavailable, match="answered 503") as caught:
         embedder.embed(["a"])
-    assert len(server.asked) == openai_embeddings.ATTEMPTS
+    assert len(server.asked) == embedders.ATTEMPTS
     assert caught.value.retryable
     assert caught.value.problem()["retryable"] is True
 
@@ -345,7 +346,7 @@ def test_a_query_is_asked_for_once(server: Server, embedder: OpenAIEmbedder) -> 
 
 
 def test_a_query_has_less_time(server: Server, embedder: OpenAIEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_embeddings, "QUERY_SECONDS", 0.1)
+    monkeypatch.setattr(embedders, "QUERY_SECONDS", 0.1)
     embedder.embed(["a"])  # also over a connection that was kept
     may_answer = threading.Event()
     server.script.append(lambda texts: answer(vectors_of(texts)) if may_answer.wait(60) else answer([]))

@@ -113,7 +113,7 @@ def test_the_small_summarizer_is_told_of_where_it_is_wanted_or_was_installed(
 
 def test_modules_load_nothing_heavy() -> None:
     code = (
-        "import sys, offbook.models.status, offbook.models.minilm, offbook.models.openai_embeddings\n"
+        "import sys, offbook.models.status, offbook.models.minilm, offbook.models.embedder\n"
         "print([name for name in ('numpy', 'onnxruntime', 'tokenizers') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from offbook.model.errors import ModelUnavailable
-from offbook.models.query_vectors import THREADS, VECTORS_KEPT, Queries
+from offbook.models.embedder import THREADS, VECTORS_KEPT, Queries
 
 
 class Model:

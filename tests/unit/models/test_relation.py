@@ -8,7 +8,7 @@ import pytest
 
 from offbook.model.errors import ModelUnavailable
 from offbook.models.relation import PAIRS_AT_ONCE, RelationModel
-from offbook.projections.links import MAY_REPLACE, REPLACES
+from offbook.projections.links import REPLACES
 from tests.unit.statements.said import DATABASE, MOVED
 
 REPLACED = [
@@ -32,7 +32,7 @@ def model(packaged: Path, tmp_path_factory: pytest.TempPathFactory) -> RelationM
 def test_what_replaces_is_told_from_what_stands_beside(model: RelationModel) -> None:
     scores = model.replaces([*REPLACED, *BESIDE])
     assert [score >= REPLACES for score in scores[: len(REPLACED)]] == [True] * len(REPLACED)
-    assert [score < MAY_REPLACE for score in scores[len(REPLACED) :]] == [True] * len(BESIDE)
+    assert [score < REPLACES for score in scores[len(REPLACED) :]] == [True] * len(BESIDE)
 
 
 def test_a_pair_does_not_depend_on_its_company(model: RelationModel) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from offbook.model.errors import ModelUnavailable
-from offbook.models.summarizers.anthropic import Anthropic
-from offbook.models.summarizers.prompt import Prices
+from offbook.models.summarizers.remote import Anthropic, Prices
 from offbook.models.tokens import estimate_tokens
 from tests.unit.models.chat_server import KEY, TEXT, Answer, Server, prompt, reply, serving
 

@@ -17,8 +17,7 @@ import pytest
 from offbook.model.errors import ModelUnavailable
 from offbook.model.summary import Usage
 from offbook.models import endpoint
-from offbook.models.summarizers.openai_chat import OpenAIChat
-from offbook.models.summarizers.prompt import Prices, tidied
+from offbook.models.summarizers.remote import OpenAIChat, Prices, tidied
 from offbook.models.tokens import estimate_tokens
 from tests.unit.models.chat_server import KEY, TEXT, Answer, Server, completion, prompt, reply, serving
 

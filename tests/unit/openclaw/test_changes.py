@@ -10,8 +10,7 @@ import pytest
 
 from offbook.client.config_files.editing import MISSING, value_at
 from offbook.model.errors import InvalidInput
-from offbook.openclaw.changes import LEVELS, PRECHECK, Level, Wishes, planned
-from offbook.openclaw.tool_access import TOOLS
+from offbook.openclaw.changes import LEVELS, PRECHECK, TOOLS, Level, Wishes, planned
 
 HOST: dict[str, Any] = {"gateway": {"port": 1}, "plugins": {"entries": {"other": {"enabled": True}}}}
 

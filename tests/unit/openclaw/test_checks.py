@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 from offbook.openclaw.changes import LEVELS, Level, Wishes, planned
-from offbook.openclaw.checks import check_enabled, check_files, check_level, check_permissions, check_slot, level_of
-from offbook.openclaw.plugin_folder import Copy
+from offbook.openclaw.checks import (
+    Copy,
+    check_enabled,
+    check_files,
+    check_level,
+    check_permissions,
+    check_slot,
+    level_of,
+)
 
 
 def configured(level: Level = "hot-swap") -> dict[str, Any]:

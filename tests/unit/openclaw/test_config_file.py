@@ -11,8 +11,8 @@ import pytest
 
 from offbook.client.config_files.file import ConfigFile, diff, hindrance, replace_file, thin_out
 from offbook.model.errors import InvalidInput, NotFound, OffbookError
-from offbook.openclaw.config_file import config_path, read, resolved
-from offbook.openclaw.history.places import state_folder
+from offbook.openclaw.places import state_folder
+from offbook.openclaw.setup import config_path, read, resolved
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

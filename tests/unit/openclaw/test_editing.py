@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.client.config_files.editing import MISSING, Edit, Path, applied, edited, value_at
-from offbook.client.config_files.json5 import parse
+from offbook.client.config_files.editing import MISSING, Edit, Path, applied, edited, parse, value_at
 
 FILE = """{
     // mine

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from offbook.client.config_files.json5 import parse
+from offbook.client.config_files.editing import parse
 from offbook.model.errors import InvalidInput
 
 

@@ -9,10 +9,17 @@ import apsw
 import pytest
 
 from offbook.model.errors import NotFound
-from offbook.openclaw import plugin_folder as of_plugin
+from offbook.openclaw import checks as of_plugin
 from offbook.openclaw.changes import Wishes
-from offbook.openclaw.checks import check_files
-from offbook.openclaw.plugin_folder import Copy, chosen_folder, installed_copy, loaded_copies, memory_folder, plugin_in
+from offbook.openclaw.checks import (
+    Copy,
+    check_files,
+    chosen_folder,
+    installed_copy,
+    loaded_copies,
+    memory_folder,
+    plugin_in,
+)
 from offbook.openclaw.setup import prepare
 from tests.places import REPOSITORY
 from tests.unit.openclaw.hosted import plugin_folder

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from offbook.client.endpoint import Endpoint
-from offbook.openclaw import proof
+from offbook.openclaw import examination
 from offbook.openclaw import report as plugin_report
+from offbook.openclaw.examination import Entry, Session
 from offbook.openclaw.report import Report
 from offbook.openclaw.setup import Commands
-from offbook.openclaw.transcripts import Entry, Session
 
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)
 TURN = START + timedelta(minutes=5)
@@ -45,8 +45,8 @@ def session(agent: str = "main", at: datetime = TURN, roles: str = "uautta") -> 
     return Session(agent, f"agent:{agent}:chat", f"id-{agent}", entries)
 
 
-def compared(*missing: int, agent: str = "main", at: datetime = TURN) -> proof.Compared:
-    return proof.Compared(session(agent, at), frozenset(f"{agent}-{number}" for number in missing))
+def compared(*missing: int, agent: str = "main", at: datetime = TURN) -> examination.Compared:
+    return examination.Compared(session(agent, at), frozenset(f"{agent}-{number}" for number in missing))
 
 
 def test_the_last_turn_begins_with_the_user() -> None:
@@ -55,51 +55,51 @@ def test_the_last_turn_begins_with_the_user() -> None:
 
 
 def test_a_last_turn_that_is_stored() -> None:
-    (found,) = proof.check_last_turns([compared()], report())
+    (found,) = examination.check_last_turns([compared()], report())
     assert found.level == "ok"
     assert "all 4 messages are stored" in found.what
 
 
 def test_a_last_turn_that_is_not() -> None:
-    (found,) = proof.check_last_turns([compared(4, 5)], report())
+    (found,) = examination.check_last_turns([compared(4, 5)], report())
     assert (found.level, "2 of 4 messages are not stored" in found.what) == ("fail", True)
-    (found,) = proof.check_last_turns([compared(4, 5)], None)
+    (found,) = examination.check_last_turns([compared(4, 5)], None)
     assert found.level == "fail"
 
 
 def test_what_waits_is_on_its_way() -> None:
-    (found,) = proof.check_last_turns([compared(5)], report(capture={"waiting": 1}))
+    (found,) = examination.check_last_turns([compared(5)], report(capture={"waiting": 1}))
     assert (found.level, "outbox" in (found.mend or "")) == ("warn", True)
 
 
 def test_what_was_said_before_is_for_the_import() -> None:
-    (found,) = proof.check_last_turns([compared(5, at=START - timedelta(hours=1))], report())
+    (found,) = examination.check_last_turns([compared(5, at=START - timedelta(hours=1))], report())
     assert (found.level, "offbook import openclaw" in (found.mend or "")) == ("warn", True)
 
 
 def test_every_agent_is_looked_at() -> None:
-    found = proof.check_last_turns([compared(), compared(0, at=START), compared(3, agent="second")], report())
+    found = examination.check_last_turns([compared(), compared(0, at=START), compared(3, agent="second")], report())
     assert [finding.level for finding in found] == ["ok", "fail"]
     assert "of second" in found[1].what
 
 
 def test_no_conversation_yet() -> None:
-    (found,) = proof.check_last_turns([], report())
+    (found,) = examination.check_last_turns([], report())
     assert (found.level, "say something" in (found.mend or "")) == ("warn", True)
 
 
 def test_history() -> None:
-    assert proof.check_history([compared()])[0].level == "ok"
-    (found,) = proof.check_history([compared(0, 1)])
+    assert examination.check_history([compared()])[0].level == "ok"
+    (found,) = examination.check_history([compared(0, 1)])
     assert (found.level, found.what) == ("warn", "4 of 6 messages of the last 1 sessions are stored")
     assert found.mend == "offbook import openclaw"
-    assert proof.check_history([]) == []
+    assert examination.check_history([]) == []
 
 
 def test_what_cannot_be_read() -> None:
-    assert proof.check_damage([compared()], []) == []
-    damaged = proof.Compared(Session("main", "agent:main:x", "id", session().entries, damaged=2), frozenset())
-    (found,) = proof.check_damage([damaged], ["db: locked"])
+    assert examination.check_damage([compared()], []) == []
+    damaged = examination.Compared(Session("main", "agent:main:x", "id", session().entries, damaged=2), frozenset())
+    (found,) = examination.check_damage([damaged], ["db: locked"])
     assert (found.level, found.what) == ("warn", "db: locked\n2 entries cannot be read")
 
 
@@ -166,10 +166,10 @@ def test_commands_name_what_is_not_usual() -> None:
     assert ["SERVE" in mend for mend in mends] == [True, True]
     assert "IMPORT" in mends[0]
     found = [
-        *proof.check_last_turns([compared(5)], waiting, named),
-        *proof.check_last_turns([compared(5, at=START - timedelta(hours=1))], report(), named),
-        *proof.check_last_turns([compared(5)], report(), named),
-        *proof.check_history([compared(0)], named),
+        *examination.check_last_turns([compared(5)], waiting, named),
+        *examination.check_last_turns([compared(5, at=START - timedelta(hours=1))], report(), named),
+        *examination.check_last_turns([compared(5)], report(), named),
+        *examination.check_history([compared(0)], named),
     ]
     assert ["SERVE" in (each.mend or "") or "IMPORT" in (each.mend or "") for each in found] == [True] * 4
 
@@ -190,31 +190,31 @@ def test_problems() -> None:
 
 
 def test_recall() -> None:
-    assert proof.check_recalled(report(), session()).level == "ok"
+    assert examination.check_recalled(report(), session()).level == "ok"
     for turns in ({"last": None}, {"last": {"at": TURN - timedelta(minutes=2)}}):
-        found = proof.check_recalled(report(turns=turns), session())
+        found = examination.check_recalled(report(turns=turns), session())
         assert (found.level, "allowConversationAccess true" in (found.mend or "")) == ("fail", True)
-    found = proof.check_recalled(report(turns={"last": {"at": TURN, "error": "late"}}), session())
+    found = examination.check_recalled(report(turns={"last": {"at": TURN, "error": "late"}}), session())
     assert (found.level, "late" in found.what) == ("warn", True)
 
 
 @pytest.mark.parametrize("engine", [{"last": None}, {"last": {"at": TURN - timedelta(minutes=2)}}])
 def test_a_host_that_silently_uses_its_own_engine(engine: dict[str, Any]) -> None:
-    (found,) = proof.check_engine(report(engine=engine), session())
+    (found,) = examination.check_engine(report(engine=engine), session())
     assert (found.level, "its own engine" in found.what) == ("fail", True)
     assert (found.mend or "").startswith("openclaw config set plugins.slots.contextEngine offbook")
 
 
 def test_the_engine() -> None:
-    assert proof.check_engine(report(), session())[0].level == "ok"
-    (found,) = proof.check_engine(report(engine={"committed": 0}), session())
+    assert examination.check_engine(report(), session())[0].level == "ok"
+    (found,) = examination.check_engine(report(engine={"committed": 0}), session())
     assert (found.level, "no turn was handed over" in found.what) == ("fail", True)
-    (found,) = proof.check_engine(report(engine={"fallbacks": 1}), session())
+    (found,) = examination.check_engine(report(engine={"fallbacks": 1}), session())
     assert found.level == "warn"
 
 
 def test_a_turn_before_the_gateway_started_proves_nothing() -> None:
     before = session(at=START - timedelta(hours=1))
     for newest in (before, None):
-        assert proof.check_recalled(report(turns={"last": None}), newest).level == "warn"
-        assert proof.check_engine(report(engine={"last": None}), newest)[0].level == "warn"
+        assert examination.check_recalled(report(turns={"last": None}), newest).level == "warn"
+        assert examination.check_engine(report(engine={"last": None}), newest)[0].level == "warn"

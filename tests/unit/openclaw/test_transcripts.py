@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from offbook.openclaw.history.database import Database
-from offbook.openclaw.history.lines import Event
-from offbook.openclaw.transcripts import newest_sessions
+from offbook.openclaw.examination import newest_sessions
+from offbook.openclaw.transcripts import Database, Event
 from tests.unit.openclaw.hosted import transcript
 
 

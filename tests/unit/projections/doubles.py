@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -55,7 +56,7 @@ class WordsEmbedder:
 
 class WordsJudge:
     """Stands in for `RelationModel`: a later text that says “now” takes the place of an earlier one with which it shares
-    a telling word. Where it says “perhaps”, too, that is less sure."""
+    a telling word."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[str, str]] = []
@@ -67,8 +68,17 @@ class WordsJudge:
 
 def _replaces(earlier: str, later: str) -> float:
     words = set(terms(later))
-    shared = (words & set(terms(earlier))) - {"now", "perhaps"}
-    return 0.0 if "now" not in words or not shared else 0.94 if "perhaps" in words else 0.99
+    shared = (words & set(terms(earlier))) - {"now"}
+    return 0.99 if "now" in words and shared else 0.0
+
+
+class KnownJudge(NamedTuple):
+    """Sure of these pairs, and of no other."""
+
+    known: frozenset[tuple[str, str]]
+
+    def replaces(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        return [0.99 if pair in self.known else 0.0 for pair in pairs]
 
 
 class Shelf:

@@ -345,9 +345,9 @@ async def test_a_model_that_hangs_keeps_nobody_from_recalling_nor_from_closing(
             for number in range(20):
                 found = await recalled(background, "cat Ada")
                 assert texts(found)[0] == "my cat Ada"
-                assert "no answer" in found.degraded[0]
+                assert any("no answer" in one for one in found.degraded)
                 # The second may be asked, too, where the thread of the first one began late.
-                assert number < 2 or "no answer yet" in found.degraded[0]
+                assert number < 2 or any("no answer yet" in one for one in found.degraded)
             closing = time.monotonic()
         assert time.monotonic() - closing < 30
     finally:
@@ -367,12 +367,12 @@ async def test_a_model_with_a_defect_is_done_without(
     async with opening(search=patience) as background:
         found = await recalled(background, "cat Ada")
         assert texts(found)[0] == "my cat Ada"
-        assert "RecursionError" in found.degraded[0]
+        assert any("RecursionError" in one for one in found.degraded)
     monkeypatch.setattr(opening_module, "open_embedder", fail)
     async with opening(search=patience) as background:
         found = await recalled(background, "cat Ada")
         assert texts(found)[0] == "my cat Ada"
-        assert "RecursionError" in found.degraded[0]
+        assert any("RecursionError" in one for one in found.degraded)
 
 
 async def test_the_status_tells_what_is_wrong_with_the_index(

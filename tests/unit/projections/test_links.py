@@ -17,7 +17,7 @@ from offbook.projections.link_pairs import MOST_PAIRS
 from offbook.projections.links import THROUGH, Links
 from tests.unit.log.sqlite.test_sqlite import tamper
 from tests.unit.projections.conftest import add, indexed, places_of
-from tests.unit.projections.doubles import WordsJudge, settings_for
+from tests.unit.projections.doubles import KnownJudge, WordsJudge, settings_for
 from tests.unit.statements.said import BUDGET, DATABASE
 
 WORK = Scope(agent_id="main", session_id="work")
@@ -83,10 +83,26 @@ async def test_what_was_said_later_replaces_what_was_said_before(
     assert event.details == {"seq": 1, "replaced": 1, "kind": "correction"}
 
 
-async def test_what_is_less_sure_is_told_as_said_since(store: SqliteStore, indexes: Indexes, links: Links) -> None:
-    await add(store, LISBON, "I perhaps live in Berlin with my daughter now.")
+async def test_what_only_its_form_tells_is_told_as_said_since(
+    store: SqliteStore, indexes: Indexes, links: Links
+) -> None:
+    await add(store, "Our dog is called Bruno.", "Our dog is called Brutus.")
     await linked(links, indexes)
     assert [one.kind for one in await links_of(store)] == ["since"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "goes"), [("Lisbon it is, by the sea.", True), ("Lisbon or Berlin, both are fine.", False)]
+)
+async def test_the_answer_to_what_was_corrected_goes_with_it(
+    answer: str, goes: bool, store: SqliteStore, indexes: Indexes, tmp_path: Path
+) -> None:
+    moved = "I live in Berlin now, by the river."
+    judge = KnownJudge(frozenset([(LISBON, moved)]))
+    links = Links(store, indexes, Embedders(settings_for("none").embedding, tmp_path / "models"), judge)
+    await add(store, LISBON, Message(role="assistant", content=answer), moved)
+    await linked(links, indexes)
+    assert await pairs_of(store) == ([(0, 2), (1, 2)] if goes else [(0, 2)])
 
 
 async def test_of_what_said_more_the_rest_still_holds(store: SqliteStore, indexes: Indexes, links: Links) -> None:

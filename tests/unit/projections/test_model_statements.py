@@ -91,7 +91,13 @@ async def test_one_call_gives_summary_and_lessons(tmp_path: Path) -> None:
         holding = {text: by for text, (by, holds) in (await lessons_of(memory, store)).items() if holds}
         assert holding == {"They prefer tabs over spaces in the parser.": "model"}, "it takes the quotation's place"
         assert len(model.prompts) == 1
-        assert "[1] " + TABS in str(model.prompts[0].messages[0].content)
+        asked = "\n".join(str(message.content) for message in model.prompts[0].messages)
+        assert "[1] " + TABS in asked
+        (view,) = (await memory.summaries("main")).summaries
+        told = (view.instructions or "").split("\n")
+        assert len(told) > 10
+        open_ones = [line for line in told if "about … tokens" in line]
+        assert [line for line in told if line not in asked] == open_ones, "what it was asked, but for the length"
 
 
 async def test_done_again_it_is_not_paid_for_and_changes_nothing(tmp_path: Path) -> None:
@@ -100,8 +106,9 @@ async def test_done_again_it_is_not_paid_for_and_changes_nothing(tmp_path: Path)
         use(memory, model)
         await said(memory, "chat", TABS)
         before = await lessons_of(memory, store)
-        for projection in memory._background.projections:
-            await projection.rebuild("main")
+        async with memory._background.runner.apart("main"):
+            for projection in memory._background.projections:
+                await projection.rebuild("main")
         memory._background.runner.notify_agent("main")
         await caught_up(memory)
         assert await lessons_of(memory, store) == before

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -476,3 +478,38 @@ async def test_one_that_may_run_only_so_often_waits() -> None:
         runner.notify(Scope(agent_id="ada", session_id="chat"))
         await asyncio.sleep(0.05)
     assert len(seen) == 1
+
+
+# ── many agents ──
+
+
+async def test_whatever_happens_each_lane_is_queued_by_its_turn_and_only_busy_ones_are_counted() -> None:
+    chance = random.Random(5)
+    agents = [f"agent-{number}" for number in range(40)]
+    is_over = asyncio.Event()
+
+    async def work(batch: Batch) -> Progress:
+        await asyncio.sleep(chance.uniform(0, 0.002))
+        if is_over.is_set():
+            return Progress()
+        if chance.random() < 0.1:
+            raise StoreFull("the disk is full: free some space")
+        again = 0.01 if chance.random() < 0.2 else None
+        return Progress(is_done=chance.random() < 0.7, again_seconds=again)
+
+    jobs = [
+        Job("index", work, news="agent", retry_seconds=0.005),
+        Job("state", work, is_task=False, by_session=True, news="session", follows=("index",), retry_seconds=0.005),
+    ]
+    async with running(opened(jobs, *agents, interval=timedelta(hours=1))) as maintained:
+        for _ in range(300):
+            maintained.notify(Scope(agent_id=chance.choice(agents), session_id=f"chat{chance.randrange(3)}"))
+            if chance.random() < 0.2:
+                await maintained.now(chance.choice(agents), ["index"])
+            for each in [lane for of_job in maintained._lanes.values() for lane in of_job.values()]:
+                assert each.queued == (each.turn if each.working is None else math.inf)
+                assert (each in maintained._busy) == each.is_busy
+            await asyncio.sleep(0)
+        is_over.set()
+        await until(lambda: not maintained.backlog())
+        assert max(map(len, maintained._queues.values())) < 40 * len(agents), "what is void is taken out in time"

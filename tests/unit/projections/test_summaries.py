@@ -57,7 +57,7 @@ async def test_a_session_becomes_a_tree_whose_levels_lie_end_to_end(memory: Memo
         assert at <= 120
     for one in summaries:
         assert (len(one.sources) == 3) == (one.level > 1)
-        assert one.summarizer == "extractive"
+        assert (one.summarizer, one.instructions) == ("extractive", None)
         assert one.prompt_version
         assert len(one.fingerprint) == 64
         assert one.usage.dollars == 0

@@ -16,11 +16,9 @@ from offbook.model.settings import Settings
 from offbook.model.settings.sections import Summarizer as SummarizerSettings
 from offbook.model.summary import Completion, Usage
 from offbook.model.types import Message
-from offbook.models.endpoint import Answer
-from offbook.models.model_health import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Breaker
+from offbook.models.endpoint import Answer, Refused
 from offbook.models.protocols import Prompt, Written
-from offbook.models.remote import Refused
-from offbook.models.summarizers.available import open_summarizer
+from offbook.models.summarizers.available import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Breaker, open_summarizer
 from offbook.models.summarizers.host import HostSummarizer
 from offbook.projections import paid_answers
 from offbook.projections.summary_writer import BrokenOff, Writer

@@ -21,7 +21,7 @@ def test_what_we_need_is_installed_under_a_licence_that_we_allow() -> None:
     """Where it is not: look at the licence, then name it, its spelling or the package in release/licences.toml."""
     locked = {each["name"] for each in json.loads(SBOM.read_text())["components"]}
     found = {name: licence_of(name, metadata) for name, metadata in installed().items() if name in locked}
-    assert {"apsw", "numpy", "mcp", "typing-extensions"} <= found.keys()
+    assert {"apsw-sqlite3mc", "numpy", "mcp", "typing-extensions"} <= found.keys()
     assert {name: licence for name, licence in found.items() if list(not_allowed(licence))} == {}
 
 

@@ -13,6 +13,7 @@ from offbook.search.injection import (
     FALLBACK_CHARS,
     FALLBACK_ENTRIES,
     FIRST_RANKS,
+    FURTHER_CHARS,
     LEAST_SHOWN,
     NEARLY,
     budget_tokens,
@@ -69,15 +70,25 @@ def test_a_share_of_what_is_left_and_never_less_than_the_minimum(current: int, w
 # ── what is likely to matter ──
 
 
-def test_the_likeliest_come_to_mind_first_and_nobody_else() -> None:
+def test_the_likeliest_come_to_mind_first_and_nobody_that_is_unlikely() -> None:
     found = [
         Candidate(name, 400, None, probability=likely)
-        for name, likely in (("a", 0.3), ("b", 0.05), ("c", 0.6), ("d", 0.11))
+        for name, likely in (("a", 0.3), ("b", 0.03), ("c", 0.6), ("d", 0.11))
     ]
     assert ids(probable(found, budget=PLENTY, least_probability=0.1, keep=5)) == ["c", "a", "d"]
     assert ids(probable(found, budget=2 * chunk_tokens(400), least_probability=0.1, keep=5)) == ["c", "a"]
     assert ids(probable(found, budget=PLENTY, least_probability=0.1, keep=1)) == ["c"]
     assert probable(found, budget=PLENTY, least_probability=0.7, keep=5) == []
+
+
+def test_what_is_less_likely_comes_only_with_what_is_likely_and_where_that_leaves_room() -> None:
+    less = Candidate("b", 400, None, probability=0.05)
+    assert probable([less], budget=PLENTY, least_probability=0.1, keep=5) == []
+    likely = Candidate("a", 400, None, probability=0.3)
+    assert ids(probable([less, likely], budget=PLENTY, least_probability=0.1, keep=5)) == ["a", "b"]
+    assert ids(probable([less, likely], budget=PLENTY, least_probability=0.1, keep=1)) == ["a"]
+    long = Candidate("c", FURTHER_CHARS, None, probability=0.3)
+    assert ids(probable([less, long], budget=PLENTY, least_probability=0.1, keep=5)) == ["c"]
 
 
 # ── A2, D6: what is shown by the documents' rule ──

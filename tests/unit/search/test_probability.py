@@ -79,3 +79,26 @@ def test_what_holds_all_that_is_asked_comes_to_mind_however_large_the_memory_is(
         assert probability(held, by_words=by_words) >= 0.5
         for missing in ({"share": 0.4}, {"rarest": 0.0}, {"states": 0.0}):
             assert probability(held | missing, by_words=by_words) < 0.12
+
+
+def test_one_fact_among_messages_that_are_all_alike_comes_to_mind() -> None:
+    """It stands out by twenty deviations, more than anything that was fitted: that must not speak against it."""
+    alone = {
+        "meaning": 19.5,
+        "words": 22.0,
+        "window_meaning": 6.9,
+        "episode_words": 1.6,
+        "score": 20.6,
+        "lead": 5.0,
+        "cosine": 0.82,
+        "above": 0.75,
+        "best_above": 0.75,
+        "share": 1.0,
+        "best_share": 1.0,
+        "terms": math.log1p(3),
+        "memory": math.log1p(248),
+        "chars": math.log1p(65),
+        "user": 1.0,
+        "states": 0.3,
+    }
+    assert probability(alone, by_words=False) > 0.2

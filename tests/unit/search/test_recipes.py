@@ -6,14 +6,13 @@ from hypothesis import strategies as st
 
 from offbook.search.evidence import FEATURES
 from offbook.search.query import read_query
+from offbook.search.ranking_weights import BY_WORDS, WITH_VECTORS
 from offbook.search.weights import (
     ASSISTANT,
     ASSISTANT_QUESTION,
     CHAT,
     LONGEST_DIRECT_QUESTION,
-    Recipe,
     assistant_share,
-    by_words,
     chosen_recipe,
 )
 
@@ -48,19 +47,20 @@ def test_longer_answers_never_make_it_less_of_an_assistant(user: float, one: flo
 
 
 def test_people_chatting_have_one_recipe() -> None:
-    assert chosen_recipe(QUESTION, 3, 80.0, 90.0) is CHAT
-    assert chosen_recipe(TURN, 5, 80.0, 90.0) is CHAT
+    assert chosen_recipe(QUESTION, 3, 80.0, 90.0).name == CHAT
+    assert chosen_recipe(QUESTION, 3, 80.0, 90.0) == chosen_recipe(TURN, 5, 80.0, 90.0)
+    assert chosen_recipe(QUESTION, 3, 80.0, 90.0).weights == WITH_VECTORS[CHAT]
 
 
 def test_with_an_assistant_a_question_to_memory_is_no_ordinary_turn() -> None:
-    assert chosen_recipe(QUESTION, 3, 80.0, 900.0) is ASSISTANT_QUESTION
-    assert chosen_recipe(TURN, 5, 80.0, 900.0) is ASSISTANT
-    assert chosen_recipe(QUESTION, LONGEST_DIRECT_QUESTION + 1, 80.0, 900.0) is ASSISTANT
+    assert chosen_recipe(QUESTION, 3, 80.0, 900.0).name == ASSISTANT_QUESTION
+    assert chosen_recipe(TURN, 5, 80.0, 900.0).name == ASSISTANT
+    assert chosen_recipe(QUESTION, LONGEST_DIRECT_QUESTION + 1, 80.0, 900.0).name == ASSISTANT
     several = read_query(
         "I moved to the old harbour town last year. My new house has a red door. Where is my car parked?"
     )
     assert len(several.sentences) > 1
-    assert chosen_recipe(several, 9, 80.0, 900.0) is ASSISTANT
+    assert chosen_recipe(several, 9, 80.0, 900.0).name == ASSISTANT
 
 
 @pytest.mark.parametrize("ratio", [1.6, 2.0, 2.5, 2.9])
@@ -69,17 +69,29 @@ def test_between_the_two_every_weight_is_between_theirs(ratio: float) -> None:
     share = assistant_share(100.0, 100.0 * ratio)
     assert recipe.name == "chat+assistant-question"
     for feature in FEATURES:
-        one, other = CHAT.weight(feature), ASSISTANT_QUESTION.weight(feature)
+        one, other = WITH_VECTORS[CHAT][feature], WITH_VECTORS[ASSISTANT_QUESTION][feature]
         assert recipe.weight(feature) == pytest.approx((1 - share) * one + share * other)
 
 
+def test_who_asks_for_the_agents_own_words_is_not_given_the_users() -> None:
+    asked = read_query("What did you recommend for the harbour?")
+    assert asked.asks_assistant
+    recipe = chosen_recipe(asked, 2, 80.0, 900.0)
+    assert recipe.weight("user") == -WITH_VECTORS[ASSISTANT_QUESTION]["user"] < 0
+
+
 def test_a_recipe_weighs_features_that_there_are() -> None:
-    assert set(Recipe.__struct_fields__) - {"name"} == set(FEATURES)
+    for recipes in (WITH_VECTORS, BY_WORDS):
+        assert set(recipes) == {CHAT, ASSISTANT, ASSISTANT_QUESTION}
+    for weights in WITH_VECTORS.values():
+        assert set(weights) == set(FEATURES)
 
 
-def test_without_vectors_words_count_for_what_meaning_would() -> None:
-    for recipe in (CHAT, ASSISTANT, ASSISTANT_QUESTION):
-        plain = by_words(recipe)
-        assert plain.words == recipe.words + recipe.meaning
-        assert plain.meaning == plain.window_meaning == plain.episode_best == plain.episode_meaning == 0
-        assert plain.words > plain.length
+def test_without_vectors_nothing_is_weighed_that_needs_them() -> None:
+    for weights in BY_WORDS.values():
+        assert {name for name in FEATURES if "meaning" in name or name == "episode_best"} == set(FEATURES) - set(
+            weights
+        )
+    plain = chosen_recipe(QUESTION, 3, 80.0, 90.0, by_words=True)
+    assert plain.name == "chat by words"
+    assert plain.weight("words") > WITH_VECTORS[CHAT]["words"] > plain.weight("meaning") == 0

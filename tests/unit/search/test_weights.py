@@ -45,8 +45,8 @@ def test_a_recipe_is_a_weighted_sum() -> None:
     features = {name: np.zeros(2) for name in FEATURES}
     features["meaning"], features["words"] = np.array([1.0, 2.0]), np.array([3.0, -1.0])
     evidence = Evidence(np.arange(2), features, np.zeros(2, np.float32), np.ones(2, bool))
-    assert weighed(evidence, Recipe(name="x", meaning=0.5, words=2.0)).tolist() == [6.5, -1.0]
-    assert weighed(evidence, Recipe(name="x")).tolist() == [0.0, 0.0]
+    assert weighed(evidence, Recipe(name="x", weights={"meaning": 0.5, "words": 2.0})).tolist() == [6.5, -1.0]
+    assert weighed(evidence, Recipe(name="x", weights={})).tolist() == [0.0, 0.0]
 
 
 # ── time ──

@@ -27,8 +27,8 @@ from offbook.model.record import (
 )
 from offbook.model.types import Message
 from offbook.transfer.held_memory import Held
-from offbook.transfer.import_preview import ImportPreview
 from offbook.transfer.record_files import batches
+from offbook.transfer.record_import import ImportPreview
 from tests.unit.small_memory import small_memory, talk, user
 from tests.unit.transfer.test_transfer import lived, pages, settled
 

@@ -121,6 +121,10 @@ def _of_tomorrow(root: Path) -> None:
     (root / "export.json").write_text('{"format": 2, "agents": []}')
 
 
+def _nested(root: Path) -> None:
+    (root / "export.json").write_text('{"agents":' + "[" * 100_000)
+
+
 def _no_json(root: Path) -> None:
     (root / "export.json").write_bytes(b"\xff{")
 
@@ -166,6 +170,7 @@ def _changed_part(root: Path) -> None:
         (_without_index, "no export.json"),
         (_of_tomorrow, "format 2"),
         (_no_json, "cannot be read"),
+        (_nested, "cannot be read"),
         (_pointing_outside, "not in agents"),
         (_cut, "line 4"),
         (_a_line_less, "changed or cut"),

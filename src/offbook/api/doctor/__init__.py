@@ -11,6 +11,8 @@ from pathlib import Path
 import apsw
 import msgspec
 
+from offbook.api.doctor.database import check_database
+from offbook.api.doctor.encryption import check_encryption
 from offbook.api.doctor.finding import Finding, Level
 from offbook.api.doctor.folder import (
     check_blob_files,
@@ -26,15 +28,17 @@ from offbook.api.doctor.machine import check_python, check_settings, check_space
 from offbook.api.doctor.provider import check_chosen, check_lock, check_port, check_socket
 from offbook.api.doctor.record import check_store
 from offbook.api.doctor.salvage import mend_log
-from offbook.api.doctor.search import check_index, check_model
+from offbook.api.doctor.search import check_index, check_model, check_reader
 from offbook.api.doctor.upkeep import check_maintenance
+from offbook.log.opening import is_there
 from offbook.model.home import Home
+from offbook.model.settings import Settings
 
 __all__ = ["Finding", "Level", "examine", "fix", "mend_log"]
 
 _COMMAND = re.compile(
     r"\boffbook (?=(?:serve|restore|flush|doctor|audit|record|config|token|model|reindex|status|compress"
-    r"|maintain|backup)\b)"
+    r"|maintain|backup|encrypt)\b)"
 )
 
 
@@ -57,16 +61,21 @@ async def examine(
         findings.append(await check_port(home, settings))
     if home.folder.is_dir():
         findings += _of_folder("disk", lambda: [check_space(home)])
-        findings += _of_folder("log", lambda: check_log(home))
+        if settings is None or settings.store.url is None:
+            findings += _of_folder("log", lambda: check_log(home))
+        findings += _of_folder("encryption", lambda: check_encryption(home))
         findings += _of_folder("tokens", lambda: [check_tokens(home)])
         findings += _of_folder("outboxes", lambda: check_outboxes(home))
         findings += _of_folder("large parts", lambda: [check_blob_files(home)])
     if settings is not None:
         findings += _of_folder("model", lambda: [check_model(home, settings, environ)])
+        findings += _of_folder("reader", lambda: check_reader(home, settings, environ))
         findings += [await check_index(home, settings, is_answering=answer.level == "ok")]
         if answer.level == "ok":
             findings += await check_maintenance(home, settings)
-    if home.database.exists():
+    if settings is not None and settings.store.url is not None:
+        findings += await check_database(home, settings.store.url)
+    if is_there(home, (settings or Settings()).store):
         findings += await check_store(home, settings, is_quick=is_quick, progress=progress)
     return findings if is_chosen else [_naming_home(finding, home) for finding in findings]
 

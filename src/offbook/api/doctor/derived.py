@@ -14,7 +14,7 @@ from offbook.log.blobs import BlobFiles
 from offbook.log.store import Store
 from offbook.model.errors import StoreCorrupt, StoreError
 from offbook.model.home import Home
-from offbook.model.settings import Settings
+from offbook.model.settings import Settings, without_plain_copies
 from offbook.model.types import Fault
 from offbook.projections import base
 from offbook.projections.session_state import LASTING
@@ -46,7 +46,7 @@ async def _found(
     background = Background(
         store,
         BlobFiles(home.blobs),
-        settings,
+        without_plain_copies(settings) if home.is_encrypted else settings,
         indexes=home.indexes,
         models=home.models,
         summaries=home.summaries,

@@ -14,9 +14,10 @@ import msgspec
 from offbook.api.doctor.finding import Finding
 from offbook.client.outbox_folder import OutboxFolder
 from offbook.client.outboxes import waiting_in
-from offbook.log.sqlite.head import refuse_lost, refuse_lost_log
+from offbook.log.sqlite.lost_log import refuse_lost, refuse_lost_log
 from offbook.model.errors import LogLost, OffbookError, StoreError
 from offbook.model.home import SHORTEST_TOKEN, Home, lock_holder
+from offbook.model.keys import KEYS_FILE
 from offbook.model.private_files import read_private
 from offbook.model.types import now
 from offbook.transfer.backup import marker_of
@@ -28,7 +29,13 @@ UNFINISHED_AFTER = timedelta(hours=1)
 def private_paths(home: Home) -> list[tuple[Path, int]]:
     """What only the owner may open, and the widest mode it may have."""
     folders = [(folder, 0o700) for folder in (home.folder, home.indexes, home.summaries)]
-    return [*folders, (home.token, 0o600), (home.bound_tokens, 0o600), (home.socket, 0o600)]
+    return [
+        *folders,
+        (home.folder / KEYS_FILE, 0o600),
+        (home.token, 0o600),
+        (home.bound_tokens, 0o600),
+        (home.socket, 0o600),
+    ]
 
 
 def check_folder(home: Home) -> Finding:

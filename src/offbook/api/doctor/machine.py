@@ -32,7 +32,7 @@ def check_sqlite(version: str) -> Finding:
             check="sqlite",
             level="fail",
             what=f"{version} can lose committed rows (WAL-reset bug)",
-            mend="pip install --upgrade apsw",
+            mend="pip install --upgrade apsw-sqlite3mc",
         )
     return Finding(check="sqlite", level="ok", what=version)
 

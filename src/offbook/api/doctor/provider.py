@@ -6,9 +6,8 @@ import ssl
 from collections.abc import Mapping
 
 from offbook.api.doctor.finding import Finding
-from offbook.client.answers import content_of
 from offbook.client.endpoint import Endpoint, default_endpoint, default_token
-from offbook.client.transport import Transport
+from offbook.client.transport import Transport, content_of
 from offbook.model.errors import OffbookError, ProviderError, ProviderRefused, ProviderUnavailable, SettingsError
 from offbook.model.home import Home, lock_holder
 from offbook.model.private_files import read_private

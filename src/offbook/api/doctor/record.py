@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-
-import apsw
 
 from offbook.api.doctor.derived import check_derived
 from offbook.api.doctor.finding import FAULTS_SHOWN, Finding
 from offbook.api.doctor.upkeep import check_backups
 from offbook.log.blobs import BlobFiles
-from offbook.log.sqlite.connection import latest_version, schema_version
-from offbook.log.sqlite.store import SqliteStore
+from offbook.log.opening import open_snapshot
+from offbook.log.sql.schema import latest_version
+from offbook.log.store import Store
 from offbook.log.verification import LARGE_PART, salvage_told, salvages, verify
-from offbook.model.errors import StoreCorrupt, StoreError
+from offbook.model.errors import KeyNeeded, SettingsError, StoreCorrupt, StoreError
 from offbook.model.home import Home
 from offbook.model.settings import Settings
 from offbook.model.types import Fault, Scope, now
@@ -43,11 +41,15 @@ async def check_store(
 ) -> list[Finding]:
     """All of the below; a quick look leaves out what takes as long as there is history. `settings`: None where they
     cannot be read."""
-    path = home.database
+    of_store = (settings or Settings()).store
     try:
-        store = SqliteStore(path, read_only=True, snapshot=True)
-    except StoreError as error:
-        return [Finding(check="store", level="fail", what=f"{path}: {error.detail}", mend=MENDS)]
+        store = open_snapshot(home, of_store)
+    except KeyNeeded:
+        return []  # the check of the encryption tells of it
+    except (StoreError, SettingsError) as error:
+        if of_store.url is not None:
+            return []  # the check of the database tells of it
+        return [Finding(check="store", level="fail", what=f"{home.database}: {error.detail}", mend=MENDS)]
     checks: dict[str, Check] = {
         "schema": lambda: check_schema(store),
         "messages": lambda: check_newest(store, now()),
@@ -74,21 +76,13 @@ async def _finding_of(name: str, check: Check) -> Finding:
         return Finding(check=name, level="fail", what=error.detail, mend=MENDS)
 
 
-async def check_schema(store: SqliteStore) -> Finding:
-    found, newest = await asyncio.to_thread(_schema_of, store), latest_version()
+async def check_schema(store: Store) -> Finding:
+    found, newest = await store.schema_version(), latest_version()
     note = f"; the next `offbook serve` brings it to {newest}" if found < newest else ""
     return Finding(check="schema", level="ok", what=f"version {found}{note}")
 
 
-def _schema_of(store: SqliteStore) -> int:
-    connection = apsw.Connection(str(store.path), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
-        return schema_version(connection)
-    finally:
-        connection.close()
-
-
-async def check_capture(store: SqliteStore) -> Finding:
+async def check_capture(store: Store) -> Finding:
     """What clients say they sent against what arrived."""
     for agent_id in await store.agents():
         for capture in await store.captures(agent_id):
@@ -100,7 +94,7 @@ async def check_capture(store: SqliteStore) -> Finding:
     return Finding(check="capture", level="ok", what="all that was sent arrived")
 
 
-async def check_newest(store: SqliteStore, at: datetime) -> Finding:
+async def check_newest(store: Store, at: datetime) -> Finding:
     """When the last message came: proof that turns go through here, and that the clocks agree."""
     newest = None
     for agent_id in await store.agents():
@@ -116,7 +110,7 @@ async def check_newest(store: SqliteStore, at: datetime) -> Finding:
     return Finding(check="messages", level="ok", what=what)
 
 
-async def check_large_parts(store: SqliteStore, blobs: BlobFiles) -> Finding:
+async def check_large_parts(store: Store, blobs: BlobFiles) -> Finding:
     """The large parts of the newest messages are there and what they were."""
     looked_at, lost = 0, []
     for agent_id in await store.agents():
@@ -141,19 +135,23 @@ async def check_large_parts(store: SqliteStore, blobs: BlobFiles) -> Finding:
     )
 
 
-async def check_summaries(store: SqliteStore, home: Home, settings: Settings | None) -> Finding:
-    schema = await asyncio.to_thread(_schema_of, store)
+async def check_summaries(store: Store, home: Home, settings: Settings | None) -> Finding:
+    schema = await store.schema_version()
     if schema < SCHEMA_WITH_SUMMARIES:
         return Finding(check="summaries", level="ok", what="none yet: the next `offbook serve` makes room for them")
     return await check_derived(store, home, settings or Settings(), is_current=schema == latest_version())
 
 
-async def check_integrity(store: SqliteStore) -> Finding:
+async def check_integrity(store: Store) -> Finding:
     faults = [fault async for fault in store.faults()]
-    return _of_faults("integrity", faults, "the file is sound")
+    return _of_faults(
+        "integrity",
+        faults,
+        "the file is sound" if store.kind == "sqlite" else "PostgreSQL's own tools look at its files",
+    )
 
 
-async def check_audit(store: SqliteStore, blobs: BlobFiles, progress: Told) -> Finding:
+async def check_audit(store: Store, blobs: BlobFiles, progress: Told) -> Finding:
     agents = await store.agents()
     faults = [fault for agent in agents async for fault in verify(store, agent, blobs=blobs, progress=progress)]
     told = [f"; {agent}: {salvage_told(event)}" for agent in agents for event in await salvages(store, agent)]

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 import msgspec
 
 from offbook.api.doctor.finding import Finding
-from offbook.client.answers import value_of
 from offbook.client.endpoint import Endpoint
-from offbook.client.transport import Transport
+from offbook.client.transport import Transport, value_of
 from offbook.model.errors import ProviderError
 from offbook.model.home import Home
 from offbook.model.settings import Settings
 from offbook.models.embedder import NO_MODEL
+from offbook.models.rerankers.available import reader_status
 from offbook.models.status import model_status
 from offbook.projections.indexes import folder_name
 
@@ -32,6 +32,17 @@ def check_model(home: Home, settings: Settings, environ: Mapping[str, str]) -> F
         return Finding(check="model", level="warn", what=what, mend=_mend(found.kind))
     what = f"{found.model} ({'its SHA-256 is right' if found.is_verified else found.where})"
     return Finding(check="model", level="ok", what=what)
+
+
+def check_reader(home: Home, settings: Settings, environ: Mapping[str, str]) -> list[Finding]:
+    """Nothing is said of one that nobody wants."""
+    found = reader_status(settings, home.models, environ=environ)
+    if found.reader is None:
+        return []
+    if found.problem is not None:
+        what = f"{found.problem}; until then a deep recall answers in the first order"
+        return [Finding(check="reader", level="warn", what=what, mend="mend the settings rerank.…")]
+    return [Finding(check="reader", level="ok", what=f"{found.reader} reads again where a recall is deep")]
 
 
 async def check_index(home: Home, settings: Settings, *, is_answering: bool) -> Finding:

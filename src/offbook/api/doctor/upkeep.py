@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from offbook.api.doctor.finding import Finding
-from offbook.client.answers import value_of
 from offbook.client.endpoint import Endpoint
-from offbook.client.transport import Transport
-from offbook.log.sqlite.store import SqliteStore
-from offbook.model.errors import ProviderError, StoreError
+from offbook.client.transport import Transport, value_of
+from offbook.log import opening
+from offbook.log.store import Store
+from offbook.model.errors import ProviderError, SettingsError, StoreError
 from offbook.model.home import Home
 from offbook.model.settings import Settings
 from offbook.model.status import TaskHealth
@@ -51,11 +51,11 @@ async def _agent_there(home: Home, settings: Settings) -> str | None:
     def is_there(agent_id: str) -> bool:
         return (home.indexes / folder_name(agent_id)).is_dir()
 
-    if is_there(settings.default_agent) or not home.database.exists():
+    if is_there(settings.default_agent) or not opening.is_there(home, settings.store):
         return settings.default_agent if is_there(settings.default_agent) else None
     try:
-        store = SqliteStore(home.database, read_only=True, snapshot=True)
-    except StoreError:
+        store = opening.open_snapshot(home, settings.store)
+    except (StoreError, SettingsError):
         return None  # the checks of the store tell of it
     try:
         return next(filter(is_there, await store.agents()), None)
@@ -90,7 +90,9 @@ def of_tasks(tasks: list[TaskHealth], of_others: Sequence[TaskHealth] = ()) -> l
     return found or [Finding(check="maintenance", level="ok", what=f"{_counted(len(tasks), 'task')}, none failing")]
 
 
-async def check_backups(store: SqliteStore, home: Home) -> Finding:
+async def check_backups(store: Store, home: Home) -> Finding:
+    if store.kind != "sqlite":
+        return Finding(check="backups", level="ok", what="those of the database are made with its own tools")
     known = known_backups(home)
     if known:
         newest = known[-1]

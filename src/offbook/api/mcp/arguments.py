@@ -61,6 +61,7 @@ def taken(request: type[Request], *left_out: str, **otherwise: tuple[Any, Any]) 
 Recall = taken(
     session_requests.Recall,
     "explain",
+    "preview",
     session_id=(
         Annotated[SessionId | None, described("The session that asks; the one searched with scope session.")],
         None,
@@ -88,6 +89,7 @@ Pin = taken(agent_requests.Pin, unpin=(Annotated[bool, described("Let them age a
 Forget = taken(
     agent_requests.Forget,
     "dry_run",
+    "everything",  # for people only: no model is asked for it by a text it reads
     reason=(Annotated[Reason, described("Why; kept in the record. Needed with confirm.")], ""),
     confirm=(
         Annotated[

@@ -1,3 +1,3 @@
-"""Configuration files of other programs: read with their comments (`json5`), changed in place (`editing`), shown
-without their secrets (`masking`), replaced in one step with a backup beside them (`file`). Whose they are nothing here
+"""Configuration files of other programs: JSON5 read with its comments and changed in place (`editing`), TOML (`toml`),
+shown without their secrets and replaced in one step with a backup beside them (`file`). Whose they are nothing here
 knows."""

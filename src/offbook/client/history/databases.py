@@ -13,7 +13,8 @@ from urllib.parse import quote
 import apsw
 
 BUSY_MS = 5_000
-FAULTS = (apsw.Error, OSError)
+FAULTS = (apsw.Error, OSError, UnicodeDecodeError)
+"""The last one of a damaged page: SQLite does not look whether a text is UTF-8."""
 
 
 def is_in_use(path: Path) -> bool:

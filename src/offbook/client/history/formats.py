@@ -103,7 +103,7 @@ FORMATS: dict[str, Format] = {
     ),
     "swap-jsonl": Format(
         "Store the messages of the swap-memory plugin (swap.jsonl).",
-        "offbook.transfer.documents.swap_jsonl_reader:conversations",
+        "offbook.transfer.documents.swap_jsonl:conversations",
         ("~/.openclaw --dry-run", "~/.openclaw/agents/main/swap/swap.jsonl", "swap.jsonl --agent main --json"),
         "The file, or the folder of the host: then that of every agent. Each message under\n"
         "the id and the session it has there. Embeddings are left out and made anew.",
@@ -111,7 +111,7 @@ FORMATS: dict[str, Format] = {
     ),
     "summaries": Format(
         "Store the summaries of the hierarchical memory plugin (summaries/).",
-        "offbook.transfer.documents.summaries_folder_reader:conversations",
+        "offbook.transfer.documents.summaries_folder:conversations",
         ("summaries --dry-run", "~/.openclaw/state/agents/main/memory/summaries", "summaries --agent main --json"),
         "What they were made of is not there, so each becomes a message of the session\n"
         "`summaries:<agent>`, with its sources and times: what the agent remembers.",
@@ -119,7 +119,7 @@ FORMATS: dict[str, Format] = {
     ),
     "archive": Format(
         "Store the archives of the continuity plugin (archive/2026-05-10.json).",
-        "offbook.transfer.documents.archive_days_reader:conversations",
+        "offbook.transfer.documents.archive_days:conversations",
         ("data --dry-run", "data/archive", "data/archive/2026-05-10.json --agent main --json"),
         "The folder of all days, or a file. Under the session that a message names, else\n"
         "`archive:<agent>`. What is in continuity.db as well is stored once.",

@@ -1,25 +1,85 @@
-"""What a session recorded lately, and a history that the host made anew laid beside it.
-
-A message is known by its id. A host that keeps only words makes its messages anew for each turn, and its framework
-gives them new ids: recorded by those, all of the conversation would be said again with every turn. So where an id is
-unknown, the message is looked for among those that were recorded last, by who said what, in their order.
-"""
+"""The hot swap sessions of a host that has many conversations, and a history that the host made anew laid beside what
+one of them recorded lately."""
 
 from __future__ import annotations
 
 import threading
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
 from itertools import pairwise, takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
 
+from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.model.content import render
+from offbook.model.errors import OffbookError
 from offbook.model.types import Message
+
+MOST_SESSIONS = 1_000
+"""Held at a time. One that was let go begins again with what the provider has of it."""
+
+
+class Sessions:
+    """For any thread; `options` are those of `HotSwapSession`."""
+
+    def __init__(self, memory: Client, options: dict[str, Any], most: int = MOST_SESSIONS) -> None:
+        self._memory = memory
+        self._options = options
+        self._most = most
+        self._held: OrderedDict[str, _Begun] = OrderedDict()
+        self._changing = threading.Lock()
+
+    def of(self, session_id: str) -> BlockingHotSwapSession:
+        let_go = None
+        with self._changing:
+            begun = self._held.get(session_id)
+            if begun is None:
+                begun = _Begun(BlockingHotSwapSession(self._memory, session_id, **self._options))
+                self._held[session_id] = begun
+                let_go = self._held.popitem(last=False)[1] if len(self._held) > self._most else None
+            self._held.move_to_end(session_id)
+        if let_go is not None:
+            let_go.session.close()
+        return begun.get()
+
+
+class _Begun:
+    """A session that has begun when it is got: what is added before that would be taken for new."""
+
+    def __init__(self, session: BlockingHotSwapSession) -> None:
+        self.session = session
+        self._has_begun = False
+        self._beginning = threading.Lock()  # its own: a provider that is slow holds up no other conversation
+
+    def get(self) -> BlockingHotSwapSession:
+        with self._beginning:
+            if not self._has_begun:
+                self.session.start()
+                self._has_begun = True
+        return self.session
+
+
+# ── What a module of this package says where its framework is not installed ──
+
+
+class MissingExtra(OffbookError, ImportError):
+    """A framework is not installed."""
+
+
+def missing(framework: str, extra: str, error: ImportError) -> MissingExtra:
+    return MissingExtra(f"{framework} is not installed ({error}): run `pip install 'offbook[{extra}]'`")
+
+
+# ── What a session recorded lately, and a history that the host made anew laid beside it ──
+# A message is known by its id. A host that keeps only words makes its messages anew for each turn, and its
+# framework gives them new ids: recorded by those, all of the conversation would be said again with every turn. So
+# where an id is unknown, the message is looked for among those that were recorded last, by who said what, in their
+# order.
+
 
 COMPARED_MESSAGES = 256
 """How many messages are compared, of those that were recorded, here and by all, and of those that are given, the newest

@@ -18,7 +18,7 @@ from typing import Any
 
 from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
-from offbook.contrib.frameworks.sessions import Sessions, missing
+from offbook.contrib.frameworks.history_matcher import Sessions, missing
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse

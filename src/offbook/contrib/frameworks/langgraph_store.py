@@ -44,7 +44,7 @@ from offbook.model.errors import ProviderError, ProviderUnavailable, WrongShape
 from offbook.model.memory_entry import Reach
 from offbook.model.types import MAX_KEY_BYTES, Message
 
-# ── A value of a LangGraph store as a message of ours and back, and the session of an item. Pu ──
+# ── A value of a LangGraph store as a message of ours and back, and the session of an item ──
 
 Name = tuple[tuple[str, ...], str]
 """A namespace and a key."""

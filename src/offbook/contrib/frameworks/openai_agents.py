@@ -21,19 +21,18 @@ import msgspec
 
 from offbook.client.async_client import AsyncClient
 from offbook.client.hot_swap import DEADLINE_SECONDS, HotSwapSession
-from offbook.client.messages import message_of
-from offbook.client.model_shapes import QUOTED_RESULT, THOUGHT, is_framed
+from offbook.client.messages import QUOTED_RESULT, THOUGHT, is_framed, message_of
 from offbook.client.placement import TurnKey, held, placed, turn_key_of
 from offbook.client.slot import Slot
 from offbook.client.swap_question import Outcome, Questions, SwapStats
-from offbook.contrib.frameworks.sessions import missing
+from offbook.contrib.frameworks.history_matcher import missing
 from offbook.model.content import CALL_TYPES, TEXT_TYPES, block_text, render
 from offbook.model.errors import ProviderUnavailable, WrongShape
 from offbook.model.receipt import FORGOTTEN_TEXT
 from offbook.model.turn import PreparedTurn
 from offbook.model.types import Block, Message
 
-# ── Items of OpenAI's Responses API, as the Agents SDK keeps them, as messages of ours and bac ──
+# ── Items of OpenAI's Responses API, as the Agents SDK keeps them, as messages of ours and back ──
 
 MARK = "openaiAgents"
 Item = dict[str, Any]

@@ -25,10 +25,8 @@ import msgspec
 
 from offbook.client.blocking import Client
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
-from offbook.client.messages import message_of
-from offbook.client.model_shapes import OPENING, THOUGHT
-from offbook.contrib.frameworks.history_matcher import HistoryMatchers
-from offbook.contrib.frameworks.sessions import Sessions, missing
+from offbook.client.messages import OPENING, THOUGHT, message_of
+from offbook.contrib.frameworks.history_matcher import HistoryMatchers, Sessions, missing
 from offbook.model.content import render, tool_calls, tool_results
 from offbook.model.errors import InvalidInput
 from offbook.model.types import Block, Message

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
-from offbook.client.history.fields import (
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready, by_time
+from offbook.client.history.files import (
     bounded,
     decoded,
     dictionaries,
@@ -128,7 +128,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         begun_at = time_of(head.get("create_time"))
         report.note_time(head.get("create_time"), begun_at)
         taken[key] = (begun_at, Conversation(owner(key), key, size, reading))
-    return [each for _, each in sorted(taken.values(), key=lambda pair: pair[0].timestamp() if pair[0] else 0.0)]
+    return by_time(taken.values())
 
 
 def _messages(element: Element, report: ImportReport, damaged: Damaged) -> Iterator[Ready]:

@@ -7,24 +7,27 @@ work is an `attachment` of type `queued_command`, and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
-from offbook.client.history.fields import (
+from offbook.client.history.files import (
+    TranscriptLine,
     bounded,
     decoded,
     dictionaries,
     dictionary,
     digest_of,
+    files_under,
+    json_lines,
+    readable,
     ready,
     text_or_none,
     time_of,
     without_blanks,
 )
-from offbook.client.history.files import TranscriptLine, files_under, json_lines, readable
 from offbook.client.history.formats import FORMATS, Owner
 from offbook.model.files import open_regular
 
@@ -134,8 +137,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
     if len(files) > len(sessions):
         report.leave("transcripts of sub-agents", SIDE_CHAIN, len(files) - len(sessions))
     if not sessions:
-        report.unreadable += 1
-        report.problem(str(path), f"holds no session: {FORMATS['claude-code'].give}")
+        report.cannot_read(str(path), f"holds no session: {FORMATS['claude-code'].give}")
     imported = frozenset(each.stem for each in sessions)
     found: list[tuple[float, Conversation]] = []
     for each, name, status in readable(sessions, folder, report):
@@ -157,34 +159,55 @@ def _messages(
     path: Path, name: str, imported: frozenset[str], report: ImportReport, damaged: Damaged
 ) -> Iterator[Ready]:
     first: dict[str, Any] = {"title": _title(path)}
+    reading = LineReading(
+        message_of=lambda line: message_of(line, path.stem, imported, first),
+        is_ours=lambda line: isinstance(line.fields.get("type"), str),
+        said_at=lambda line: line.fields.get("timestamp"),
+        not_ours="not a session of Claude Code, no line says its type",
+        give=FORMATS["claude-code"].give,
+    )
+    for found in transcript_messages(path, name, reading, report, damaged):
+        yield found
+        first.clear()
+
+
+class LineReading(NamedTuple):
+    """How the lines of one program's transcripts are read."""
+
+    message_of: Callable[[TranscriptLine], Ready | Skipped | Damage]
+    is_ours: Callable[[TranscriptLine], bool]
+    """Whether only this program writes such a line."""
+    said_at: Callable[[TranscriptLine], Any]
+    not_ours: str
+    """What is told where no line is, before what to `give` instead."""
+    give: str
+
+
+def transcript_messages(
+    path: Path, name: str, reading: LineReading, report: ImportReport, damaged: Damaged
+) -> Iterator[Ready]:
+    """The messages of a file of JSON lines, each once."""
     seen: set[str] = set()
-    has_types, number = False, 0
-    for found in json_lines(path, name, FORMATS["claude-code"].give):
+    is_ours, number = False, 0
+    for found in json_lines(path, name, reading.give):
         number += 1
         if isinstance(found, Damage):
             damaged(found)
             if found.is_whole:
                 return
             continue
-        has_types = has_types or isinstance(found.fields.get("type"), str)
-        outcome = message_of(found, path.stem, imported, first)
+        is_ours = is_ours or reading.is_ours(found)
+        outcome = reading.message_of(found)
         if isinstance(outcome, Damage):
             damaged(outcome)
         elif isinstance(outcome, Skipped):
             report.leave(*outcome)
         elif outcome.wire["id"] not in seen:
             seen.add(outcome.wire["id"])
-            report.note_time(found.fields.get("timestamp"), outcome.at)
+            report.note_time(reading.said_at(found), outcome.at)
             yield outcome
-            first = {}
-    if number and not has_types:
-        damaged(
-            Damage(
-                name,
-                f"not a session of Claude Code, no line says its type: {FORMATS['claude-code'].give}",
-                is_whole=True,
-            )
-        )
+    if number and not is_ours:
+        damaged(Damage(name, f"{reading.not_ours}: {reading.give}", is_whole=True))
 
 
 def message_of(

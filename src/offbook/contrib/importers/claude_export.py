@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
-from offbook.client.history.fields import (
+from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready, by_time
+from offbook.client.history.files import (
     bounded,
     decoded,
     dictionaries,
@@ -63,7 +63,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         begun_at = time_of(head.get("created_at"))
         report.note_time(head.get("created_at"), begun_at)
         taken[key] = (begun_at, conversation)
-    return [each for _, each in sorted(taken.values(), key=lambda pair: pair[0].timestamp() if pair[0] else 0.0)]
+    return by_time(taken.values())
 
 
 def _key(head: dict[str, Any], unnamed: dict[str, _Alike]) -> str | None:

@@ -7,6 +7,7 @@ the lines of type `response_item`; the others are bookkeeping, the same messages
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
@@ -17,11 +18,23 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
-from offbook.client.history.fields import bounded, dictionary, digest_of, ready, text_or_none, time_of
-from offbook.client.history.files import TranscriptLine, files_under, json_lines, readable
+from offbook.client.history.files import (
+    TranscriptLine,
+    bounded,
+    decoded,
+    dictionaries,
+    dictionary,
+    digest_of,
+    files_under,
+    json_lines,
+    readable,
+    ready,
+    text_or_none,
+    time_of,
+    without_blanks,
+)
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.contrib.importers.claude_code import COPIED, Skipped, TranscriptMessage
-from offbook.contrib.importers.codex_lines import ITEMS, read
+from offbook.contrib.importers.claude_code import COPIED, LineReading, Skipped, TranscriptMessage, transcript_messages
 from offbook.model.plain_names import is_hex
 
 # ── What a forked session of Codex took over from the one that it was forked from ──
@@ -142,8 +155,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
             reading = partial(_messages, each, name, head, imported.get, report)
             found[key] = (status.st_mtime, Conversation(owner(key), key, status.st_size, reading))
     if not found and not report.left_out:
-        report.unreadable += 1
-        report.problem(str(path), f"holds no session: {FORMATS['codex'].give}")
+        report.cannot_read(str(path), f"holds no session: {FORMATS['codex'].give}")
     return [conversation for _, conversation in sorted(found.values(), key=lambda pair: pair[0])]
 
 
@@ -182,34 +194,15 @@ def _said_until(session_id: str, until: datetime, file_of: FileOf) -> Iterator[T
 def _messages(
     path: Path, name: str, head: Head, file_of: FileOf, report: ImportReport, damaged: Damaged
 ) -> Iterator[Ready]:
-    seen: set[str] = set()
     copies = copies_of(head, file_of)
-    is_known, number = False, 0
-    for found in json_lines(path, name, FORMATS["codex"].give):
-        number += 1
-        if isinstance(found, Damage):
-            damaged(found)
-            if found.is_whole:
-                return
-            continue
-        is_known = is_known or _envelope(found)[0] in ("session_meta", "response_item", "event_msg")
-        outcome = message_of(found, head, copies)
-        if isinstance(outcome, Damage):
-            damaged(outcome)
-        elif isinstance(outcome, Skipped):
-            report.leave(*outcome)
-        elif outcome.wire["id"] not in seen:
-            seen.add(outcome.wire["id"])
-            report.note_time(_said_at(found, head), outcome.at)
-            yield outcome
-    if number and not is_known:
-        damaged(
-            Damage(
-                name,
-                f"not a session of Codex, no line is of a kind that Codex writes: {FORMATS['codex'].give}",
-                is_whole=True,
-            )
-        )
+    reading = LineReading(
+        message_of=lambda line: message_of(line, head, copies),
+        is_ours=lambda line: _envelope(line)[0] in ("session_meta", "response_item", "event_msg"),
+        said_at=lambda line: _said_at(line, head),
+        not_ours="not a session of Codex, no line is of a kind that Codex writes",
+        give=FORMATS["codex"].give,
+    )
+    return transcript_messages(path, name, reading, report, damaged)
 
 
 def message_of(line: TranscriptLine, head: Head, copies: Copies | None = None) -> Ready | Skipped | Damage:
@@ -238,3 +231,139 @@ def _envelope(line: TranscriptLine) -> tuple[Any, dict[str, Any]]:
     if isinstance(kind, str) and kind in ITEMS and payload is None:
         return "response_item", line.fields
     return ("session_meta" if kind is None and "id" in line.fields else kind), dictionary(payload)
+
+
+# ── One line of a rollout: something that was said or done, or the reason why it is none ──
+
+
+OWN_WORDS = "Codex wrote it to itself"
+_NOTHING_SAID = "nothing is said in them, or their thoughts are sealed"
+_COMMAND = ("<user_shell_command>", "</user_shell_command>")
+"""What a person ran beside the agent, and what it printed."""
+_FRAGMENTS = (
+    ("# agents.md instructions", "</instructions>"),
+    ("<user_instructions>", "</user_instructions>"),
+    ("<environment_context>", "</environment_context>"),
+    ("<additional_context>", "</additional_context>"),
+    ("<recommended_plugins>", "</recommended_plugins>"),
+    ("<internal_model_context>", "</internal_model_context>"),
+    ("<goal_context>", "</goal_context>"),
+    ("<skill>", "</skill>"),
+    ("<turn_aborted>", "</turn_aborted>"),
+    ("<subagent_notification>", "</subagent_notification>"),
+    ("<hook_prompt", "</hook_prompt>"),
+)
+"""How what Codex adds under the user's name begins and ends, in small letters."""
+_IMAGE_TAG = re.compile(r"\s*(?:</?(?:local_)?image>|<image name=[^\n]{0,1000}>)\s*")
+"""Stands before and behind a picture, to name it."""
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
+"""The calls, and where each says what is called for."""
+_RESULTS = ("function_call_output", "custom_tool_call_output")
+_LEFT_OUT = {
+    "web_search_call": Skipped("searches of the web", "what they found stands in the reply"),
+    "image_generation_call": Skipped("images", "images are left out"),
+    "agent_message": Skipped("messages between agents", "what a sub-agent answered stands in the reply"),
+}
+ITEMS = frozenset({"message", "reasoning", *_CALLS, *_RESULTS, *_LEFT_OUT})
+"""What an item may be. The first versions wrote items without an envelope."""
+
+
+def read(kind: Any, payload: dict[str, Any]) -> TranscriptMessage | Skipped:
+    """Of a line's type and payload. ValueError for a message that has no content."""
+    if kind != "response_item":
+        return Skipped(f"lines of kind {str(kind)[:60]}", "bookkeeping of Codex")
+    item = payload.get("type")
+    if item == "message":
+        return _message(payload)
+    if item == "reasoning":
+        return _thought(payload)
+    if isinstance(item, str) and item in _CALLS:
+        return _call(item, payload)
+    if item in _RESULTS:
+        return _result(payload)
+    return _LEFT_OUT.get(str(item)) or Skipped(f"items of kind {str(item)[:60]}", "bookkeeping of Codex")
+
+
+def _message(payload: dict[str, Any]) -> TranscriptMessage | Skipped:
+    role, content = payload.get("role"), payload.get("content")
+    if role not in ("user", "assistant"):
+        return Skipped("instructions", OWN_WORDS)
+    if isinstance(content, str):
+        content = [{"type": "input_text", "text": content}]
+    if not isinstance(content, list):
+        raise ValueError("it has no content")
+    blocks = [_plain(block) for block in dictionaries(content)]
+    meta = {"phase": text_or_none(payload.get("phase"))}
+    if role == "assistant":
+        said = without_blanks(blocks)
+        return TranscriptMessage("assistant", said, {}, meta) if said else Skipped("empty messages", _NOTHING_SAID)
+    typed = [block for block in blocks if not _is_of_the_program(block)]
+    said = without_blanks(typed)
+    if not said:
+        return Skipped("context that Codex adds" if len(typed) < len(blocks) else "empty messages", OWN_WORDS)
+    is_command = isinstance(said, str) and _is_between(said, _COMMAND)
+    return TranscriptMessage("user", said, {"origin": "codex:command"} if is_command else {}, meta)
+
+
+def _plain(block: dict[str, Any]) -> dict[str, Any]:
+    if block.get("type") in ("input_text", "output_text"):
+        return {"type": "text", "text": text_or_none(block.get("text")) or ""}
+    return block
+
+
+def _is_of_the_program(block: dict[str, Any]) -> bool:
+    text = block.get("text") if block.get("type") == "text" else None
+    if not isinstance(text, str):
+        return False
+    return _IMAGE_TAG.fullmatch(text) is not None or any(_is_between(text, marks) for marks in _FRAGMENTS)
+
+
+def _is_between(text: str, marks: tuple[str, str]) -> bool:
+    begins, ends = marks
+    trimmed = text.strip()
+    return trimmed[: len(begins)].lower() == begins and trimmed[-len(ends) :].lower() == ends
+
+
+def _thought(payload: dict[str, Any]) -> TranscriptMessage | Skipped:
+    parts = dictionaries(payload.get("summary")) + dictionaries(payload.get("content"))
+    text = "\n\n".join(part["text"] for part in parts if text_or_none(part.get("text")))
+    if not text:
+        return Skipped("empty messages", _NOTHING_SAID)
+    return TranscriptMessage("assistant", [{"type": "thinking", "thinking": text}], {}, {})
+
+
+def _call(item: str, payload: dict[str, Any]) -> TranscriptMessage:
+    given = payload.get(_CALLS[item])
+    called = {
+        "type": "tool-call",
+        "id": text_or_none(payload.get("call_id")) or text_or_none(payload.get("id")) or "",
+        "name": text_or_none(payload.get("name")) or item,
+        "arguments": _arguments(given) if item == "function_call" else given,
+    }
+    return TranscriptMessage("assistant", [called], {}, {})
+
+
+def _arguments(given: Any) -> Any:
+    """They come as JSON in a text; what is none stays a text."""
+    value = _decoded_or_none(given)
+    return value if isinstance(value, dict) else given
+
+
+def _result(payload: dict[str, Any]) -> TranscriptMessage:
+    output = payload.get("output")
+    if isinstance(output, dict):  # of older versions
+        output = output.get("content", output.get("content_items"))
+    shell_output = dictionary(_decoded_or_none(output)).get("output")  # the shell's, beside its exit code
+    if isinstance(shell_output, str):
+        output = shell_output
+    content = output if isinstance(output, str) else without_blanks([_plain(each) for each in dictionaries(output)])
+    return TranscriptMessage("tool", content, {"toolCallId": text_or_none(payload.get("call_id"))}, {})
+
+
+def _decoded_or_none(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith("{"):
+        return None
+    try:
+        return decoded(value)
+    except (ValueError, RecursionError):
+        return None

@@ -17,8 +17,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from offbook.client.history.conversations import ImportReport
-from offbook.client.history.fields import decoded
-from offbook.client.history.files import ZIP, files_under, kind_of_file
+from offbook.client.history.files import ZIP, decoded, files_under, kind_of_file
 from offbook.client.recorder import encoded
 from offbook.model.files import open_regular
 
@@ -63,28 +62,28 @@ def find_elements(path: Path, report: ImportReport, *, give: str) -> FoundElemen
                 with member as source:
                     data = source.read(left + 1)
             except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-                _unreadable(report, name, f"{DAMAGED} ({error})")
+                report.cannot_read(name, f"{DAMAGED} ({error})")
                 continue
             except FAULTS as error:
-                _unreadable(report, name, f"cannot be read: {error}")
+                report.cannot_read(name, f"cannot be read: {error}")
                 continue
             if len(data) > left:
-                _unreadable(
-                    report, name, f"more than {LARGEST_BYTES:,} bytes with those before it: give its files one by one"
+                report.cannot_read(
+                    name, f"more than {LARGEST_BYTES:,} bytes with those before it: give its files one by one"
                 )
                 break
             left -= len(data)
             elements += _elements(data, name, report)
         if not documents:
-            _unreadable(report, str(path), f"holds no conversations.json: {give}")
+            report.cannot_read(str(path), f"holds no conversations.json: {give}")
     except _TooDense as error:
-        _unreadable(report, str(error), f"packed more than {LARGEST_RATIO} times: no export looks like this; unpack it")
+        report.cannot_read(str(error), f"packed more than {LARGEST_RATIO} times: no export looks like this; unpack it")
     except _NoExport as error:
-        _unreadable(report, str(path), f"{error}: {give}")
+        report.cannot_read(str(path), f"{error}: {give}")
     except zipfile.BadZipFile as error:
-        _unreadable(report, str(path), f"{DAMAGED} ({error})")
+        report.cannot_read(str(path), f"{DAMAGED} ({error})")
     except FAULTS as error:
-        _unreadable(report, str(path), f"cannot be read: {error}")
+        report.cannot_read(str(path), f"cannot be read: {error}")
     return FoundElements(elements, names)
 
 
@@ -101,7 +100,7 @@ def heads(
         try:
             head = decoded(element.raw)
         except (ValueError, RecursionError) as error:
-            _unreadable(report, element.where, f"cannot be read: {error}")
+            report.cannot_read(element.where, f"cannot be read: {error}")
             continue
         other = next((name for name in OWNERS if isinstance(head, dict) and name != field and name in head), None)
         if isinstance(head, dict) and isinstance(head.get(field), kind):
@@ -114,12 +113,12 @@ def heads(
     for name, count in others.items():
         owner, command = OWNERS[name]
         what, them = ("a conversation", "it") if count == 1 else (f"{count:,} conversations", "them")
-        _unreadable(report, str(path), f"holds {what} of {owner}: `offbook import {command}` reads {them}")
+        report.cannot_read(str(path), f"holds {what} of {owner}: `offbook import {command}` reads {them}")
     if misfits and not is_any and not others:
-        _unreadable(report, str(path), f"nothing in it is a conversation of {whose}, none has `{field}`: {give}")
+        report.cannot_read(str(path), f"nothing in it is a conversation of {whose}, none has `{field}`: {give}")
         return
     for where in misfits:
-        _unreadable(report, where, f"not a conversation of {whose}: it has no `{field}`")
+        report.cannot_read(where, f"not a conversation of {whose}: it has no `{field}`")
 
 
 class _TooDense(Exception):
@@ -176,7 +175,7 @@ def _packed(archive: zipfile.ZipFile, others: list[str]) -> Iterator[tuple[str, 
 def _elements(data: bytes, where: str, report: ImportReport) -> list[Element]:
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.strip():
-        _unreadable(report, where, "is empty: copy or export it again")
+        report.cannot_read(where, "is empty: copy or export it again")
         return []
     try:
         raws: list[msgspec.Raw] = _listed(data)
@@ -211,7 +210,7 @@ def _salvaged(data: bytes, where: str, report: ImportReport) -> list[Element]:
             value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
             detail = f"not JSON from character {position:,} on, damaged or cut off: {error}; copy or export it again"
-            _unreadable(report, f"{where} after #{len(elements)}", detail)
+            report.cannot_read(f"{where} after #{len(elements)}", detail)
             return elements
         elements.append(Element(f"{where} #{len(elements) + 1}", encoded(value)))
         if not is_list:
@@ -222,8 +221,3 @@ def _skipped(text: str, position: int) -> int:
     while text[position : position + 1] and text[position] in " \t\r\n,":
         position += 1
     return position
-
-
-def _unreadable(report: ImportReport, where: str, reason: str) -> None:
-    report.unreadable += 1
-    report.problem(where, reason)

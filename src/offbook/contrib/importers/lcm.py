@@ -16,7 +16,7 @@ import apsw
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
 from offbook.client.history.databases import FAULTS, connected, format_fault, is_in_use
-from offbook.client.history.fields import (
+from offbook.client.history.files import (
     bounded,
     decoded,
     dictionary,
@@ -103,7 +103,7 @@ class _Conversation(NamedTuple):
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
     file = path / NAME if path.is_dir() else path
     if path.is_dir() and not file.exists():
-        _unreadable(report, path, f"holds no {NAME}: give the file itself, or the folder that holds it")
+        report.cannot_read(str(path), f"holds no {NAME}: give the file itself, or the folder that holds it")
         return []
     try:
         connection = connected(file, is_immutable=not is_in_use(file))
@@ -112,7 +112,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         finally:
             connection.close()
     except FAULTS as error:
-        _unreadable(report, file, f"{format_fault(error)}: {FORMATS['lcm'].give}")
+        report.cannot_read(str(file), f"{format_fault(error)}: {FORMATS['lcm'].give}")
         return []
     total = sum(conversation.messages for by_key in sessions.values() for conversation in by_key)
     size = file.stat().st_size
@@ -125,11 +125,6 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         )
         for key, by_key in sessions.items()
     ]
-
-
-def _unreadable(report: ImportReport, file: Path, reason: str) -> None:
-    report.unreadable += 1
-    report.problem(str(file), reason)
 
 
 def _sessions(connection: apsw.Connection, report: ImportReport) -> dict[str, list[_Conversation]]:

@@ -14,8 +14,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from offbook.client.history.conversations import Conversation, Damaged, ImportReport, Ready
-from offbook.client.history.fields import bounded, decoded, dictionary, digest_of, ready, text_or_none, time_of
-from offbook.client.history.files import kind_of_file
+from offbook.client.history.files import (
+    bounded,
+    decoded,
+    dictionary,
+    digest_of,
+    kind_of_file,
+    ready,
+    text_or_none,
+    time_of,
+)
 from offbook.client.history.formats import FORMATS, Owner
 from offbook.contrib.importers.documents import FAULTS, LARGEST_BYTES
 from offbook.model.files import open_regular
@@ -46,13 +54,11 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
         with open_regular(path) as source:
             whole = decoded(source.read().removeprefix(b"\xef\xbb\xbf"))
     except (*FAULTS, ValueError, RecursionError) as error:
-        report.unreadable += 1
-        report.problem(str(path), f"cannot be read: {error}; {_GIVE}")
+        report.cannot_read(str(path), f"cannot be read: {error}; {_GIVE}")
         return []
     listed = whole if isinstance(whole, list) else _held(dictionary(whole))
     if listed is None:
-        report.unreadable += 1
-        report.problem(str(path), f"holds no memories; {_GIVE}")
+        report.cannot_read(str(path), f"holds no memories; {_GIVE}")
         return []
     if isinstance(whole, dict) and isinstance(whole.get("relations"), list) and whole["relations"]:
         report.leave("relations of the graph", "mem0 made them from the memories", len(whole["relations"]))

@@ -8,10 +8,9 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from offbook.client.config_files.editing import MISSING, Edit, Path, applied, dotted, edited, value_at
-from offbook.client.config_files.json5 import parse
+from offbook.client.config_files.editing import MISSING, Edit, Path, applied, dotted, edited, parse, value_at
 from offbook.client.config_files.toml import is_whole
-from offbook.contrib.mcp_clients.server import HOOK_SECONDS, NAME, checked_entry, is_our_hook, renewed
+from offbook.contrib.mcp_clients.clients import HOOK_SECONDS, NAME, checked_entry, is_our_hook, renewed
 from offbook.model.errors import InvalidInput
 
 
@@ -88,7 +87,7 @@ def remove_server(draft: Draft, servers: tuple[str, ...]) -> None:
     draft.prune(servers)
 
 
-# ── A TOML configuration with our server in it, or without. Python reads TOML and writes none, ──
+# ── A TOML configuration with our server in it, or without ──
 
 _BY_HAND = "the file is laid out in a way that cannot be edited safely; {} by hand"
 
@@ -198,7 +197,7 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
-# ── Our hooks among those of Claude Code or Codex: `hooks.<event>[n].hooks[m]`, in the same sh ──
+# ── Our hooks among those of Claude Code or Codex: `hooks.<event>[n].hooks[m]` in both ──
 
 
 def add_hooks(draft: Draft, events: tuple[str, ...], host: str, command: str) -> None:

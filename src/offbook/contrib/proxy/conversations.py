@@ -19,23 +19,21 @@ from typing import Any
 
 from offbook.contrib.proxy.conversation import (
     CONVERSATION,
-    Conversation,
-    Owners,
-    Turn,
-    answered_alone,
-    behind_response,
-    continued_by,
-    named,
-)
-from offbook.contrib.proxy.fingerprints import (
     DIGEST_BYTES,
     Aligned,
+    Conversation,
     Known,
+    Owners,
+    Turn,
     aligned,
+    answered_alone,
+    behind_response,
     chained,
+    continued_by,
     fingerprint,
     followed,
     is_instruction,
+    named,
 )
 
 MOST_CONVERSATIONS = 1_000

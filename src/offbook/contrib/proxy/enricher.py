@@ -17,19 +17,15 @@ from weakref import WeakKeyDictionary
 import msgspec
 import structlog
 
-from offbook.client.clients import AsyncClient
+from offbook.client.async_client import AsyncClient
 from offbook.client.messages import message_of
 from offbook.client.placement import held, turn_key_of
-from offbook.contrib.proxy.answers import Answer
-from offbook.contrib.proxy.backoff import Refusals, Rest
-from offbook.contrib.proxy.contexts import size_tokens
-from offbook.contrib.proxy.conversation import Conversation, Turn
+from offbook.contrib.proxy.chat_api import Answer, Item, Request, with_turn, written
+from offbook.contrib.proxy.conversation import Conversation, Known, Turn
 from offbook.contrib.proxy.conversations import Conversations
-from offbook.contrib.proxy.dialects import CHAT, Dialect
-from offbook.contrib.proxy.fingerprints import Known
-from offbook.contrib.proxy.naming import Naming
-from offbook.contrib.proxy.requests import Item, Request, with_turn, written
-from offbook.contrib.proxy.swaps import Context, Limits
+from offbook.contrib.proxy.naming import Naming, Refusals, Rest
+from offbook.contrib.proxy.responses_api import CHAT, Dialect
+from offbook.contrib.proxy.swaps import Context, Limits, size_tokens
 from offbook.model.errors import OffbookError
 from offbook.model.turn import PreparedTurn
 

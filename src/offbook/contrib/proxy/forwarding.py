@@ -13,15 +13,14 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from offbook.contrib.proxy.answers import Answer, Reader
-from offbook.contrib.proxy.dialects import DIALECTS, Dialect
+from offbook.contrib.proxy.chat_api import Answer, Reader, is_session_name
 from offbook.contrib.proxy.enricher import Enriched, Enricher, Exchange
-from offbook.contrib.proxy.requests import is_session_name
+from offbook.contrib.proxy.responses_api import DIALECTS, Dialect
 from offbook.contrib.proxy.upstream import Link, Reply, Upstream, reply_to
 from offbook.model.errors import NotFound
 from offbook.model.http1 import CONTINUE, LAST_CHUNK, Head, Headers, body_of, chunk, head_bytes, path_of
 
-# ── What of the API's host a request may reach: what lies beneath the path of its base URL. Pu ──
+# ── What of the API's host a request may reach: what lies beneath the path of its base URL ──
 
 TIMES_UNQUOTED = 2
 """Servers in a row that may each take the quotes off."""

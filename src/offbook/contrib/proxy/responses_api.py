@@ -5,22 +5,26 @@ Its history comes with it, as that of a chat request does; or it lies at the API
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
-from offbook.contrib.proxy.answers import UNREADABLE, Answer, Reader
-from offbook.contrib.proxy.conversation import behind_conversation, behind_response
-from offbook.contrib.proxy.requests import (
+from offbook.contrib.proxy.chat_api import (
+    UNREADABLE,
+    Answer,
+    AnswerReader,
     Item,
+    Reader,
     Request,
     is_session_name,
     read_fields,
     read_item,
     read_message,
     read_raws,
+    read_request,
 )
+from offbook.contrib.proxy.conversation import behind_conversation, behind_response
 from offbook.model.errors import WrongShape
 
 # ── Items of the Responses API as messages of chat completions, and ours as items. Pure ──
@@ -262,3 +266,19 @@ class ResponsesReader(Reader):
 def _response_answers_id(response: dict[str, Any]) -> str | None:
     given = response.get("id")
     return given if isinstance(given, str) and is_session_name(given) else None
+
+
+# ── The APIs whose requests get memory ──
+# How each is asked, and how it answers. All else of the proxy knows one.
+
+
+class Dialect(NamedTuple):
+    path: bytes
+    """Beneath that of the API's base URL."""
+    read_request: Callable[[bytes], Request | None]
+    reader: type[Reader]
+
+
+CHAT = Dialect(b"/chat/completions", read_request, AnswerReader)
+RESPONSES = Dialect(b"/responses", read_responses_request, ResponsesReader)
+DIALECTS = (CHAT, RESPONSES)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 import structlog
 
-from offbook.client.clients import AsyncClient
+from offbook.client.async_client import AsyncClient
 from offbook.client.endpoint import Endpoint
 from offbook.contrib.proxy.enricher import DEADLINE_SECONDS, Enricher
 from offbook.contrib.proxy.forwarding import Client, Forwarder

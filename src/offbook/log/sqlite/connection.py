@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
-import msgspec
 
+from offbook.log.sql.schema import latest_version, migrations, new_installation
 from offbook.model.errors import (
     OffbookError,
     StoreBusy,
@@ -21,6 +19,7 @@ from offbook.model.errors import (
     StoreReadOnly,
     StoreTooNew,
 )
+from offbook.model.keys import Keys, keys_for, need_cipher, opened_keys
 
 APPLICATION_ID = 0x0FFB00C
 """Marks the file as ours (`PRAGMA application_id`), so that another program's file is not taken for it."""
@@ -43,23 +42,73 @@ def store_errors() -> Iterator[None]:
             f"the store cannot be opened or written ({error}): check the folder's permissions"
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreCorrupt(f"{error}: run `offbook doctor`, then `offbook restore` from a backup") from error
+        raise StoreCorrupt(
+            f"{error}: stop the provider and run `offbook doctor --fix`, which saves what can be read, or put a backup "
+            "back with `offbook restore`"
+        ) from error
     except apsw.Error as error:
         raise StoreError(f"{type(error).__name__}: {error}: run `offbook doctor`") from error
 
 
-def migrations() -> list[tuple[int, str]]:
-    """Every numbered migration and its SQL, in order."""
-    found = []
-    for item in resources.files("offbook.log.sqlite").joinpath("migrations").iterdir():
-        number, _, rest = item.name.partition("_")
-        if number.isdecimal() and rest.endswith(".sql"):
-            found.append((int(number), item.read_text()))
-    return sorted(found)
+CIPHER = "chacha20"
+"""ChaCha20-Poly1305 over each page, by SQLite3 Multiple Ciphers."""
+TEMPORARY_FILES = "PRAGMA temp_store = FILE"
+"""What is sorted or built on the way, as large as the file where that is written anew: else this SQLite takes memory
+for it. Of an encrypted file only what VACUUM builds is encrypted, too, so that the rest of it stays in memory."""
+AnyConnection = TypeVar("AnyConnection", bound=apsw.Connection)
 
 
-def latest_version() -> int:
-    return migrations()[-1][0]
+def connect(path: Path, *, flags: int | None = None) -> apsw.Connection:
+    """Open a store's file, with its key where it is encrypted. Every connection to one is made here."""
+    return _connected(apsw.Connection, path, flags)
+
+
+def _connected(kind: type[AnyConnection], path: Path, flags: int | None) -> AnyConnection:
+    """In an encrypted folder with its key and no other. A copy elsewhere does not say whether it is encrypted: it is
+    tried."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if flags is None else flags
+    own = keys_for(path)
+    if own is None and not (others := opened_keys()):
+        return _plain(kind, path, flags)
+    if own is not None and own.folder == path.parent:
+        return _opened(kind, path, flags, own)
+    for keys in (own, None) if own is not None else (None, *others):
+        try:
+            return _opened(kind, path, flags, keys)
+        except apsw.NotADBError:
+            continue
+    return _plain(kind, path, flags)  # no database, or of another key: whoever reads it is told
+
+
+def _plain(kind: type[AnyConnection], path: Path, flags: int) -> AnyConnection:
+    connection = kind(str(path), flags=flags)
+    connection.execute(TEMPORARY_FILES)
+    return connection
+
+
+def _opened(kind: type[AnyConnection], path: Path, flags: int, keys: Keys | None) -> AnyConnection:
+    connection = kind(str(path), flags=flags)
+    try:
+        # Closed by a wrong key, it would be the last to close, and move the write-ahead log.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if keys is not None:
+            need_cipher()
+            connection.pragma("cipher", CIPHER)
+            connection.pragma("key", raw_key(keys))
+        else:
+            connection.execute(TEMPORARY_FILES)
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        connection.pragma("schema_version")
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def raw_key(keys: Keys) -> str:
+    """Not derived again: it is random."""
+    return f"raw:{keys.database_key.hex()}"
 
 
 def open_writer(path: Path) -> apsw.Connection:
@@ -67,7 +116,7 @@ def open_writer(path: Path) -> apsw.Connection:
     # SQLite would make the file readable by all, in a folder that may be open to all; -wal and -shm take its mode.
     with suppress(OSError):  # where the folder cannot be written, SQLite says so next
         path.touch(mode=0o600, exist_ok=False)
-    connection = apsw.Connection(str(path))
+    connection = connect(path)
     try:
         _prepare_writer(connection)
     except BaseException:
@@ -95,9 +144,18 @@ def _prepare_writer(connection: apsw.Connection) -> None:
     migrate(connection)
 
 
-def open_reader(path: Path) -> apsw.Connection:
-    """A connection that only reads; also beside a daemon of another process."""
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+class Reader(apsw.Connection):
+    """A connection that only reads."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.agents: dict[str, int] = {}
+        """The numbers of agents that were asked for. They never change."""
+
+
+def open_reader(path: Path) -> Reader:
+    """Also beside a daemon of another process."""
+    connection = _connected(Reader, path, apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     connection.execute("PRAGMA query_only = ON")
     connection.execute("PRAGMA cache_size = -16000")
@@ -131,34 +189,6 @@ def migrate(connection: apsw.Connection) -> None:
         with connection:
             connection.execute(sql)
             if version == 1:
-                connection.execute(
-                    "INSERT INTO installation VALUES ('key', ?), ('id', ?)",
-                    (secrets.token_bytes(32), secrets.token_hex(8).encode()),
-                )
+                connection.execute(*new_installation())
                 connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", version)
-
-
-# ── Rows that somebody damaged: what reading them raises, and how it is told ──
-
-UNREADABLE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, AttributeError, RecursionError)
-"""No UTF-8, no JSON, JSON of another shape, a time out of all time."""
-
-
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    try:
-        yield
-    except UNREADABLE as error:
-        raise StoreCorrupt(f"{unreadable(what, error)}: `offbook audit --verify` finds what else is damaged") from error
-
-
-def unreadable(what: str, error: Exception) -> str:
-    return f"{what} cannot be read ({type(error).__name__}: {error})"
-
-
-def only_row(connection: apsw.Connection, query: str, bindings: tuple[str | int, ...]) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = connection.execute(query, bindings).fetchone()
-    if row is None:
-        raise ValueError("it is gone")
-    return row

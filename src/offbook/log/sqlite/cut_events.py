@@ -11,10 +11,10 @@ import apsw
 import msgspec
 
 from offbook.log.audit_chain import GENESIS, counts_with, event_hash, micros, moment, seal, stand_ins_hash
-from offbook.log.sqlite import audit_reads
-from offbook.log.sqlite.connection import UNREADABLE
-from offbook.log.sqlite.lesson_reads import FORGOTTEN
-from offbook.log.sqlite.row_ids import place_of
+from offbook.log.sql import audit_reads
+from offbook.log.sql.connection import UNREADABLE
+from offbook.log.sql.lesson_reads import FORGOTTEN
+from offbook.log.sql.row_ids import place_of
 from offbook.model.lesson import LESSONS_SESSION, Lesson, LessonStatus, lesson_id
 from offbook.model.receipt import ForgottenSpan
 from offbook.model.status import Counts

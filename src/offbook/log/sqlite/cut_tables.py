@@ -8,11 +8,11 @@ from typing import Any
 
 import apsw
 
-from offbook.log.sqlite.connection import UNREADABLE
+from offbook.log.sql.connection import UNREADABLE
+from offbook.log.sql.lesson_reads import FORGOTTEN
+from offbook.log.sql.row_ids import MOST_MESSAGES, place_of
+from offbook.log.sql.summary_reads import unpacked
 from offbook.log.sqlite.cut_events import History, cut_lessons
-from offbook.log.sqlite.lesson_reads import FORGOTTEN
-from offbook.log.sqlite.row_ids import MOST_MESSAGES, place_of
-from offbook.log.sqlite.summary_reads import unpacked
 from offbook.log.store import PARENT_NOTE
 from offbook.log.tiers import OFFLOADED
 from offbook.model.summary import summary_id

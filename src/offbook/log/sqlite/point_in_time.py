@@ -17,10 +17,10 @@ import apsw
 import msgspec
 
 from offbook.log.audit_chain import counts_with, micros
-from offbook.log.sqlite.connection import open_writer, store_errors
+from offbook.log.sql.head import head_path
+from offbook.log.sqlite.connection import TEMPORARY_FILES, open_writer, store_errors
 from offbook.log.sqlite.cut_events import History, forgotten_again, history_of, parted_at
 from offbook.log.sqlite.cut_tables import Tables
-from offbook.log.sqlite.head import head_path
 from offbook.model.errors import StoreCorrupt
 from offbook.model.types import AuditEvent, AuditHead, Value
 
@@ -68,6 +68,7 @@ def cut_after(path: Path, at: datetime) -> Cut:
             with connection:
                 cut = _cut(connection, at)
                 _refuse_dangling(connection)
+            connection.execute(TEMPORARY_FILES)
             connection.execute("VACUUM")  # what went is not to be found in free pages either
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:

@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 import apsw
 
 from offbook.log.audit_chain import event_hash, fingerprint, message_hash, micros, stand_ins_hash
-from offbook.log.sqlite import reads
-from offbook.log.sqlite.connection import APPLICATION_ID, UNREADABLE, latest_version, open_writer, store_errors
+from offbook.log.sql import reads
+from offbook.log.sql.connection import UNREADABLE
+from offbook.log.sql.row_ids import MOST_VECTORS, place_of
+from offbook.log.sql.schema import latest_version
+from offbook.log.sqlite.connection import APPLICATION_ID, open_writer, store_errors
 from offbook.log.sqlite.pages import Pages, Row, Value
-from offbook.log.sqlite.row_ids import MOST_VECTORS, place_of
 from offbook.log.sqlite.salvaged_chain import AgentLoss, restored_chain
 from offbook.log.sqlite.salvaged_names import EVENTS, name_agents, sound_event
 from offbook.log.sqlite.salvaged_tables import mend_derived

@@ -27,10 +27,10 @@ from offbook.log.audit_chain import (
     seal,
     stand_ins_hash,
 )
-from offbook.log.sqlite import reads
-from offbook.log.sqlite.audit_reads import audit_events
+from offbook.log.sql import reads
+from offbook.log.sql.audit_reads import audit_events
+from offbook.log.sql.row_ids import ALL, MOST_MESSAGES, place_of
 from offbook.log.sqlite.pages import Row
-from offbook.log.sqlite.row_ids import ALL, MOST_MESSAGES, place_of
 from offbook.log.sqlite.salvaged_names import message_hashes, name_sessions, newest_named
 from offbook.model.receipt import FORGOTTEN, ForgottenSpan
 from offbook.model.status import Counts

@@ -10,10 +10,10 @@ from typing import Any
 import apsw
 
 from offbook.log.audit_chain import batch_hash, event_hash, micros
-from offbook.log.sqlite import audit_reads
-from offbook.log.sqlite.connection import UNREADABLE
+from offbook.log.sql import audit_reads
+from offbook.log.sql.connection import UNREADABLE
+from offbook.log.sql.row_ids import MOST_MESSAGES, place_of, session_of
 from offbook.log.sqlite.pages import Row
-from offbook.log.sqlite.row_ids import MOST_MESSAGES, place_of, session_of
 from offbook.model.types import LOST, AuditEvent, now
 
 EVENTS = """

@@ -7,10 +7,10 @@ from typing import Any
 
 import apsw
 
+from offbook.log.sql.derived_faults import KINDS, fault_at
+from offbook.log.sql.row_ids import ALL, MOST_VECTORS
+from offbook.log.sql.summary_reads import draft_decoder
 from offbook.log.sqlite.cut_tables import CROSS, EMBEDDING
-from offbook.log.sqlite.derived_faults import KINDS, fault_at
-from offbook.log.sqlite.row_ids import ALL, MOST_VECTORS
-from offbook.log.sqlite.summary_reads import draft_decoder
 from offbook.log.store import PARENT_NOTE
 from offbook.log.tiers import OFFLOADED
 from offbook.model.summary import summary_id

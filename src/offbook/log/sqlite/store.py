@@ -3,254 +3,187 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import AbstractContextManager, suppress
+from itertools import islice
 from pathlib import Path
 
-from offbook.log.sqlite import (
-    audit_reads,
-    derived_faults,
-    reads,
-    recall_reads,
+import apsw
+
+from offbook.log.sql.store import SqlStore
+from offbook.log.sqlite.connection import (
+    TEMPORARY_FILES,
+    connect,
+    open_reader,
+    refuse_foreign,
+    schema_version,
+    store_errors,
 )
-from offbook.log.sqlite.derived_store import SqliteDerivedStore
-from offbook.log.sqlite.held_events import ReadEvent
-from offbook.log.store import ChangeKind, ExaminedMessage
-from offbook.model.memory_entry import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession, VectorRow
-from offbook.model.status import Capture, CaptureClaim, Counts
-from offbook.model.types import (
-    AuditDraft,
-    AuditEvent,
-    AuditHead,
-    Entry,
-    Fault,
-    LoggedMessage,
-    Mark,
-    Receipt,
-    Scope,
-    Session,
-    SessionGaps,
-)
+from offbook.log.sqlite.encrypted_pages import pages_of_file, pages_of_log
+from offbook.log.sqlite.purge import PAUSE_SECONDS, TRIES, rewritten, truncated
+from offbook.log.sqlite.writer import SqliteWriter
+from offbook.model.errors import StoreBusy, StoreError
+from offbook.model.keys import keys_for
+from offbook.model.types import Fault
+
+log = logging.getLogger("offbook.store")
+
+RAW_BYTES = 4 * 1024 * 1024
+PAGES_AT_A_TIME = 1_024
 
 
-class SqliteStore(SqliteDerivedStore):
+class SqliteStore(SqlStore[SqliteWriter]):
     """See `offbook.log.store.Store` for what each method promises."""
 
     kind = "sqlite"
 
-    # ── the log ──
-
-    async def append(
+    def __init__(
         self,
-        scope: Scope,
-        entries: Sequence[Entry],
-        event: AuditDraft,
+        path: Path,
         *,
-        gaps: SessionGaps,
-        claim: CaptureClaim | None = None,
-        mark: Mark | None = None,
-        is_context: bool = False,
-    ) -> Receipt:
-        return await self._write().submit(
-            lambda ledger: ledger.append(
-                scope, entries, event, gaps=gaps, claim=claim, mark=mark, is_context=is_context
-            )
-        )
+        readers: int = 2,
+        max_queued_writes: int = 10_000,
+        read_only: bool = False,
+        snapshot: bool = False,
+    ) -> None:
+        """Opens and migrates the file; `read_only` looks at it beside the process that owns it."""
+        self.path = path
+        writer = None if read_only else SqliteWriter(path, max_queued=max_queued_writes)
+        super().__init__(writer, readers=readers, snapshot=snapshot)
+        self._raw: int | None = None
+        """The file itself, open as long as this is: to close it would take away the locks that SQLite holds on it."""
+        if read_only:
+            with store_errors(), open_reader(path) as connection:
+                refuse_foreign(connection)
 
-    async def messages(self, scope: Scope, *, after_seq: int = 0, limit: int = 100) -> list[LoggedMessage]:
-        return await self._read(reads.messages, scope, after_seq, limit)
+    def _errors(self) -> AbstractContextManager[None]:
+        return store_errors()
 
-    async def messages_before(self, scope: Scope, *, before_seq: int, limit: int = 100) -> list[LoggedMessage]:
-        return await self._read(reads.messages_before, scope, before_seq, limit)
-
-    async def missing(self, scope: Scope, ids: Sequence[str]) -> list[str]:
-        return await self._read(reads.missing, scope, ids)
-
-    async def places_of(self, scope: Scope, ids: Sequence[str]) -> list[int]:
-        return await self._read(reads.places_of, scope, ids)
-
-    # ── sessions ──
-
-    async def mark(self, scope: Scope, mark: Mark, event: AuditDraft, *, parent_session_id: str | None = None) -> None:
-        kinds: list[ChangeKind] = ["ends"] if mark.kind == "end" else []
-        await self._change(
-            scope.agent_id, kinds, lambda ledger: ledger.mark(scope, mark, event, parent_session_id=parent_session_id)
-        )
-
-    async def session(self, scope: Scope) -> Session | None:
-        return await self._read(reads.session, scope)
-
-    async def sessions(self, agent_id: str, *, limit: int = 20) -> list[Session]:
-        return await self._read(reads.sessions, agent_id, limit)
-
-    async def marks(self, scope: Scope, *, limit: int = 100) -> list[Mark]:
-        return await self._read(reads.marks, scope, limit)
-
-    # ── what is known of an agent ──
-
-    async def agents(self) -> list[str]:
-        return await self._read(reads.agents)
-
-    async def counts(self, agent_id: str) -> Counts:
-        return await self._read(reads.counts, agent_id)
-
-    async def captures(self, agent_id: str) -> list[Capture]:
-        return await self._read(reads.captures, agent_id)
-
-    # ── audit ──
-
-    async def record(self, agent_id: str, event: AuditDraft) -> AuditEvent | None:
-        return await self._write().submit_read(
-            ReadEvent(agent_id, event), lambda ledger: ledger.record(agent_id, event)
-        )
-
-    async def audit_head(self, agent_id: str) -> AuditHead:
-        return await self._read(audit_reads.audit_head, agent_id)
-
-    async def noted_audit_head(self, agent_id: str) -> AuditHead:
-        return await self._read(audit_reads.noted_audit_head, agent_id)
-
-    async def audit_events(
-        self, agent_id: str, *, session_id: str | None = None, after_seq: int = 0, limit: int = 100
-    ) -> list[AuditEvent]:
-        return await self._read(audit_reads.audit_events, agent_id, session_id, after_seq, limit, False)
-
-    async def newest_audit_events(
-        self,
-        agent_id: str,
-        *,
-        session_id: str | None = None,
-        limit: int = 100,
-        before_seq: int | None = None,
-        verbs: Sequence[str] | None = None,
-        until: datetime | None = None,
-    ) -> list[AuditEvent]:
-        return await self._read(audit_reads.newest_audit_events, agent_id, session_id, limit, before_seq, verbs, until)
-
-    # ── what recall follows ──
-
-    async def arrivals(self, agent_id: str, *, after_event: int, limit: int = 500) -> Arrivals:
-        return await self._read(recall_reads.arrivals, agent_id, after_event, limit)
-
-    async def messages_at(self, agent_id: str, places: Sequence[int]) -> list[PlacedMessage]:
-        return await self._read(recall_reads.messages_at, agent_id, places)
-
-    async def session_number(self, agent_id: str, session_id: str) -> int | None:
-        return await self._read(recall_reads.session_number, agent_id, session_id)
-
-    async def places(self, scope: Scope, seqs: Sequence[int]) -> list[int]:
-        return await self._read(recall_reads.places, scope, seqs)
-
-    # ── vectors ──
-
-    async def add_vectors(self, agent_id: str, model: str, vectors: Sequence[VectorRow]) -> None:
-        await self._write().submit(lambda ledger: ledger.recall.add_vectors(agent_id, model, vectors))
-
-    async def vectors(self, agent_id: str, model: str, *, after: int = 0, limit: int = 1000) -> list[StoredVector]:
-        return await self._read(recall_reads.vectors, agent_id, model, after, limit)
-
-    async def vector_models(self, agent_id: str) -> dict[str, int]:
-        return await self._read(recall_reads.vector_models, agent_id)
-
-    async def drop_vectors(self, agent_id: str, model: str) -> int:
-        through = await self._read(recall_reads.newest_vector, agent_id, model)
-        dropped = 0
-        while through is not None:
-            piece = await self._write().submit(lambda ledger: ledger.recall.drop_vectors(agent_id, model, through))
-            dropped += piece
-            if not piece:
-                break
-        return dropped
-
-    # ── what use makes of a message ──
-
-    async def recalled(self, agent_id: str, places: Sequence[int], event: AuditDraft) -> None:
-        await self._write().submit_read(
-            ReadEvent(agent_id, event, places), lambda ledger: ledger.recall.recalled(agent_id, places, event)
-        )
-
-    async def pin(self, agent_id: str, places: Sequence[int], *, pinned: bool, event: AuditDraft) -> list[int]:
-        return await self._change(
-            agent_id, ["pins"], lambda ledger: ledger.recall.pin(agent_id, places, pinned=pinned, event=event)
-        )
-
-    async def holds(self, agent_id: str, places: Sequence[int]) -> dict[int, Hold]:
-        return await self._read(recall_reads.holds, agent_id, places)
-
-    async def pinned(self, agent_id: str, *, limit: int = 100, session_id: str | None = None) -> list[int]:
-        return await self._read(recall_reads.pinned, agent_id, limit, session_id)
-
-    async def hold_counts(self, agent_id: str) -> HoldCounts:
-        return await self._read(recall_reads.hold_counts, agent_id)
-
-    async def retrieved_since(self, agent_id: str, since: datetime, *, limit: int) -> list[tuple[int, Hold]]:
-        return await self._read(recall_reads.retrieved_since, agent_id, since, limit)
-
-    async def supersede(self, agent_id: str, links: Sequence[Supersession], event: AuditDraft) -> int:
-        return await self._change(agent_id, ["links"], lambda ledger: ledger.recall.supersede(agent_id, links, event))
-
-    async def withdraw_supersessions(self, agent_id: str, note: str, event: AuditDraft) -> int:
-        return await self._change(agent_id, ["links"], lambda ledger: ledger.recall.withdraw(agent_id, note, event))
-
-    async def newest_supersessions(self, agent_id: str, *, limit: int = 500) -> list[Supersession]:
-        return await self._read(recall_reads.newest_supersessions, agent_id, limit)
-
-    async def unlink(self, agent_id: str, old_place: int, new_place: int | None, event: AuditDraft) -> int:
-        return await self._change(
-            agent_id, ["links"], lambda ledger: ledger.recall.unlink(agent_id, old_place, new_place, event)
-        )
-
-    async def supersessions(self, agent_id: str, places: Sequence[int]) -> list[Supersession]:
-        return await self._read(recall_reads.supersessions, agent_id, places)
-
-    # ── small state of an agent ──
-
-    async def agent_note(self, agent_id: str, name: str) -> str | None:
-        return await self._read(recall_reads.agent_note, agent_id, name)
-
-    async def set_agent_note(self, agent_id: str, name: str, value: str | None, event: AuditDraft | None) -> None:
-        await self._write().submit(lambda ledger: ledger.recall.set_agent_note(agent_id, name, value, event))
-
-    async def agents_with_note(self, name: str, value: str) -> list[str]:
-        return await self._read(recall_reads.agents_with_note, name, value)
-
-    # ── for who verifies ──
-
-    async def noted_counts(self, agent_id: str) -> tuple[AuditHead, Counts]:
-        return await self._read(reads.noted_counts, agent_id)
-
-    async def examined_messages(
-        self, scope: Scope, *, after_seq: int = 0, limit: int = 100
-    ) -> list[ExaminedMessage | Fault]:
-        return await self._read(reads.examined_messages, scope, after_seq, limit)
-
-    async def examined_audit_events(
-        self, agent_id: str, *, after_seq: int = 0, limit: int = 100
-    ) -> list[AuditEvent | Fault]:
-        return await self._read(audit_reads.examined_audit_events, agent_id, after_seq, limit)
+    def _opened_reader(self) -> apsw.Connection:
+        connection = open_reader(self.path)
+        if self._is_snapshot:
+            connection.execute("BEGIN")
+        return connection
 
     # ── care ──
 
-    async def ping(self) -> None:
-        await self._read(reads.answers)
+    async def schema_version(self) -> int:
+        return await asyncio.to_thread(self._schema_version)
 
-    async def installation_key(self) -> bytes:
-        return await self._read(reads.installation_key)
+    def _schema_version(self) -> int:
+        with store_errors():
+            connection = open_reader(self.path)
+            try:
+                return schema_version(connection)
+            finally:
+                connection.close()
 
     async def faults(self) -> AsyncIterator[Fault]:
         for fault in await asyncio.to_thread(self._integrity_faults):
             yield fault
 
-    async def derived_faults(self) -> AsyncIterator[Fault]:
-        for table in await self._read(derived_faults.tables):
-            through: int | None = 0
-            while through is not None:
-                faults, through = await self._read(derived_faults.page, table, through)
-                for fault in faults:
-                    yield fault
-
     async def backup(self, destination: Path) -> None:
         await asyncio.to_thread(self._copy_to, destination)
 
-    async def close(self) -> None:
-        await asyncio.to_thread(self._close)
+    async def purge(self) -> None:
+        await self._write().submit_alone(rewritten)
+        for _ in range(TRIES):
+            if await self._write().submit_alone(truncated):
+                return
+            await asyncio.sleep(PAUSE_SECONDS)
+        raise StoreBusy(
+            "somebody reads the store and keeps its old pages: end the backup or the reader, then try again"
+        )
+
+    def _integrity_faults(self) -> list[Fault]:
+        with store_errors():
+            connection = open_reader(self.path)
+            try:
+                return list(_faults_in(connection))
+            except (apsw.CorruptError, apsw.NotADBError) as error:
+                return [Fault(what=f"integrity check could not go on: {error}")]
+            finally:
+                connection.close()
+
+    @property
+    def out_of_reach(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def own_files(self) -> frozenset[str]:
+        return frozenset(f"{self.path.name}{suffix}" for suffix in ("", "-wal", "-shm"))
+
+    async def found_in_files(self, forms: Collection[bytes]) -> dict[str, set[bytes]]:
+        return await asyncio.to_thread(self._found_in_files, forms)
+
+    def _found_in_files(self, forms: Collection[bytes]) -> dict[str, set[bytes]]:
+        """The index of the WAL (`-shm`) holds page numbers only. Encrypted pages are decrypted to be looked through."""
+        if self._raw is None:
+            self._raw = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        keys = keys_for(self.path)
+        key = keys.database_key if keys is not None else None
+        found = {self.path.name: _found_in(_pieces(self._raw, key, pages_of_file), forms)}
+        wal = self.path.with_name(f"{self.path.name}-wal")
+        with suppress(FileNotFoundError), wal.open("rb", buffering=0) as file:  # nobody locks that one
+            found[wal.name] = _found_in(_pieces(file.fileno(), key, pages_of_log), forms)
+        return {name: there for name, there in found.items() if there}
+
+    def _copy_to(self, destination: Path) -> None:
+        """VACUUM INTO reads one snapshot while others write, where the backup API would start over at each write."""
+        if destination.exists():
+            raise StoreError(f"{destination} exists already: choose another name")
+        with store_errors():
+            connection = connect(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+            try:
+                connection.execute(TEMPORARY_FILES)
+                connection.execute("VACUUM INTO ?", (str(destination),))
+            finally:
+                connection.close()
+        with destination.open("rb+") as copy:
+            os.fsync(copy.fileno())
+
+    def _close(self) -> None:
+        super()._close()
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            os.close(raw)
+
+
+def _faults_in(connection: apsw.Connection) -> Iterator[Fault]:
+    for (line,) in connection.execute("PRAGMA integrity_check(100)"):
+        if line != "ok":
+            yield Fault(what=f"integrity check: {line}")
+    for table, row_id, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        yield Fault(what=f"row {row_id} of {table} points to a row of {parent} that is not there")
+
+
+def _pieces(
+    descriptor: int, key: bytes | None, pages: Callable[[int, bytes], Iterator[bytes | None]]
+) -> Iterator[bytes]:
+    """Not through a map: closing that would close a descriptor, too."""
+    if key is None:
+        at = 0
+        while read := os.pread(descriptor, RAW_BYTES, at):
+            at += len(read)
+            yield read
+        return
+    closed, decrypted = 0, pages(descriptor, key)
+    while batch := list(islice(decrypted, PAGES_AT_A_TIME)):
+        closed += batch.count(None)
+        if piece := b"".join(page for page in batch if page is not None):
+            yield piece
+    if closed:
+        log.warning("%d pages cannot be decrypted, nor looked through", closed, extra={"action": "store.pages"})
+
+
+def _found_in(pieces: Iterator[bytes], forms: Collection[bytes]) -> set[bytes]:
+    overlap = max(map(len, forms), default=1) - 1
+    found: set[bytes] = set()
+    before = b""
+    while len(found) < len(forms) and (read := next(pieces, b"")):
+        piece = before + read
+        found.update(form for form in forms if form in piece)
+        before = piece[-overlap:] if overlap else b""
+    return found

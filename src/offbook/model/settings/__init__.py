@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from offbook.model.errors import SettingsError
 from offbook.model.home import SHARED_HOME
+from offbook.model.keys import SECRET_VARIABLES
 from offbook.model.settings.sections import (
     Anchors,
     Archive,
@@ -27,6 +28,7 @@ from offbook.model.settings.sections import (
     ContextBudget,
     Count,
     Embedding,
+    Encryption,
     InjectionBudget,
     Lessons,
     Log,
@@ -36,6 +38,7 @@ from offbook.model.settings.sections import (
     Outbox,
     Positive,
     Redaction,
+    Rerank,
     Search,
     Server,
     SessionSilence,
@@ -49,18 +52,21 @@ from offbook.model.settings.sections import (
     Wiki,
 )
 from offbook.model.settings.sources import Catalogue, Given, Reading, dotted, read_toml, unknown
-from offbook.model.settings.values import as_text, replaced, shown
+from offbook.model.settings.values import as_text, replaced, shown, without_password
 from offbook.model.types import MAX_AGENT_BYTES, Value
 
 CONFIG_FILE = "config.toml"
 RESERVED_VARIABLES = frozenset(
     {"OFFBOOK_HOME", "OFFBOOK_TOKEN", "OFFBOOK_SOCKET", "OFFBOOK_AGENT", "OFFBOOK_CLIENT", "OFFBOOK_URL", SHARED_HOME}
+    | SECRET_VARIABLES
 )
 SHORT_NAMES = {"port": "server.port"}
-PROVIDER_WIDE_GROUPS = frozenset({"server", "store", "log", "embedding", "summarizer", "maintenance", "backup"})
+PROVIDER_WIDE_GROUPS = frozenset(
+    {"server", "store", "log", "embedding", "summarizer", "rerank", "maintenance", "backup", "encryption"}
+)
 """One process, one port, one store, one log and one model serve all agents, so no agent has its own."""
 
-MACHINE_GROUPS = frozenset({"server", "store", "log", "maintenance", "backup"})
+MACHINE_GROUPS = frozenset({"server", "store", "log", "maintenance", "backup", "encryption"})
 """How this machine serves: no concern of an agent's."""
 
 
@@ -107,6 +113,7 @@ class Settings(Value, frozen=True):
     archive: Archive = Archive()
     embedding: Embedding = Embedding()
     search: Search = Search()
+    rerank: Rerank = Rerank()
     summarizer: Summarizer = Summarizer()
     session: SessionSilence = SessionSilence()
     token_budget: TokenBudget = TokenBudget()
@@ -117,6 +124,7 @@ class Settings(Value, frozen=True):
 
     maintenance: Maintenance = Maintenance()
     backup: Backup = Backup()
+    encryption: Encryption = Encryption()
     server: Server = Server()
     store: StoreSettings = StoreSettings()
     log: Log = Log()
@@ -128,6 +136,34 @@ class Settings(Value, frozen=True):
 
     def for_agent(self, agent_id: str) -> Settings:
         return self.agents.get(agent_id, self)
+
+
+LARGEST_STRING = 2**53 - 1
+"""More characters than any request has."""
+
+
+def without_plain_copies(settings: Settings) -> Settings:
+    """What an encrypted data folder goes by: no copies for people to read, but where they are wanted knowingly."""
+    if settings.encryption.plain_copies:
+        return settings
+    return msgspec.structs.replace(
+        settings,
+        summary_files=False,
+        wiki=msgspec.structs.replace(settings.wiki, enabled=False),
+        agents={agent_id: without_plain_copies(own) for agent_id, own in settings.agents.items()},
+    )
+
+
+def for_nodes(settings: Settings) -> Settings:
+    """What one of several nodes goes by: nothing of an agent's is in its data folder alone, since another node may have
+    the agent next."""
+    return msgspec.structs.replace(
+        settings,
+        summary_files=False,
+        wiki=msgspec.structs.replace(settings.wiki, enabled=False),
+        store=msgspec.structs.replace(settings.store, externalise_chars=LARGEST_STRING),
+        agents={agent_id: for_nodes(own) for agent_id, own in settings.agents.items()},
+    )
 
 
 class Row(NamedTuple):
@@ -157,12 +193,13 @@ class LoadedSettings(Value, frozen=True):
         """Every setting, then what agents have of their own."""
         for setting in catalogue():
             origin = self.origins.get(setting.name, "default")
-            yield Row(setting.name, setting.value_in(self.settings), origin, setting.description)
+            yield Row(setting.name, without_password(setting.value_in(self.settings)), origin, setting.description)
         for agent_id, settings in self.settings.agents.items():
             for setting in catalogue():
                 name = _prefix(agent_id) + setting.name
                 if name in self.origins:
-                    yield Row(name, setting.value_in(settings), self.origins[name], setting.description)
+                    value = without_password(setting.value_in(settings))
+                    yield Row(name, value, self.origins[name], setting.description)
 
 
 @cache
@@ -184,6 +221,17 @@ def as_document(settings: Settings) -> dict[str, Any]:
             inner = inner.setdefault(group, {})
         inner[name] = as_text(value) if isinstance(value, timedelta) else value
     return document
+
+
+def told_origins(origins: Mapping[str, str], agent_id: str) -> dict[str, str]:
+    """Who gave what of `as_document` is not a default, for one agent: what is its own comes before what is everybody's.
+    Of a file and a flag it is told that they are one, without a path."""
+    told: dict[str, str] = {}
+    for setting in catalogue():
+        origin = origins.get(_prefix(agent_id) + setting.name) or origins.get(setting.name)
+        if origin is not None and setting.name.split(".")[0] not in MACHINE_GROUPS:
+            told[setting.name] = CONFIG_FILE if origin.startswith("file ") else origin
+    return told
 
 
 def load(

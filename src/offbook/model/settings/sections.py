@@ -109,7 +109,11 @@ class Archive(Value, frozen=True):
 
 class Embedding(Value, frozen=True):
     model: Annotated[
-        Name, Meta(description="The embedding model; none is no embeddings, any but MiniLM needs an endpoint.")
+        Name,
+        Meta(
+            description="The embedding model; none is no embeddings, local:NAME one that was installed, others but "
+            "MiniLM need an endpoint."
+        ),
     ] = "Xenova/all-MiniLM-L6-v2"
     dimensions: Annotated[Positive, Meta(description="Length of its vectors.")] = 384
     endpoint: Annotated[
@@ -182,6 +186,33 @@ class Search(Value, frozen=True):
     ] = timedelta(milliseconds=300)
 
 
+class Rerank(Value, frozen=True):
+    reader: Annotated[
+        Name | None,
+        Meta(
+            description="Who reads what recall found once more where `depth` is deep: host, openai:MODEL or "
+            "anthropic:MODEL (as summarizer.… says), endpoint:MODEL, onnx:/path/to/folder; null is nobody."
+        ),
+    ] = None
+    endpoint: Annotated[
+        Name | None,
+        Meta(
+            description="Where endpoint:MODEL is, without /rerank: Jina, Cohere, vLLM, TEI, such as http://127.0.0.1:8000/v1."
+        ),
+    ] = None
+    api_key_variable: Annotated[
+        Name, Meta(description="Environment variable with the key that rerank.endpoint gets.")
+    ] = "RERANK_API_KEY"
+    deadline: Annotated[
+        timedelta,
+        Meta(
+            description="How long a deep recall waits for the reader before it answers in the first order.",
+            extra={"at_least": timedelta(milliseconds=100)},
+        ),
+    ] = timedelta(seconds=20)
+    candidates: Annotated[int, Meta(ge=2, le=100, description="How many of the first found are read once more.")] = 50
+
+
 class SessionSilence(Value, frozen=True):
     interrupted_gap: Annotated[timedelta, Meta(description="Silence that interrupts a session.")] = timedelta(hours=2)
     new_session_gap: Annotated[timedelta, Meta(description="Silence that begins a new session.")] = timedelta(hours=6)
@@ -224,6 +255,21 @@ class Server(Value, frozen=True):
 
 
 class StoreSettings(Value, frozen=True):
+    url: Annotated[
+        Name | None,
+        Meta(description="PostgreSQL in place of the file in the data folder: postgresql://USER@HOST/DATABASE."),
+    ] = None
+    node_url: Annotated[
+        Name | None,
+        Meta(description="One of several nodes over the database: the URL at which the others reach this one."),
+    ] = None
+    lease: Annotated[
+        timedelta,
+        Meta(
+            description="How long a node that is gone keeps the database, or its agents.",
+            extra={"at_least": timedelta(seconds=1)},
+        ),
+    ] = timedelta(seconds=15)
     externalise_chars: Annotated[Positive, Meta(description="Strings longer than this are stored apart.")] = 65_536
     readers: Annotated[int, Meta(ge=1, le=64, description="Connections that read.")] = 2
     max_queued_writes: Annotated[Positive, Meta(description="Writes that may wait; more are refused.")] = 10_000
@@ -260,6 +306,13 @@ class Maintenance(Value, frozen=True):
         timedelta,
         Meta(description="How often the memory is looked after.", extra={"at_least": timedelta(seconds=1)}),
     ] = timedelta(minutes=5)
+    own_process: Annotated[
+        bool,
+        Meta(
+            description="Read and embed messages in a process of its own, which ends when there is nothing to do; off, "
+            "in threads of the provider."
+        ),
+    ] = True
 
 
 class Backup(Value, frozen=True):
@@ -267,6 +320,13 @@ class Backup(Value, frozen=True):
         Positive | None, Meta(description="Hours between two backups in the data folder; null makes none.")
     ] = None
     keep: Annotated[Positive, Meta(description="Newest of these backups that are kept.")] = 7
+
+
+class Encryption(Value, frozen=True):
+    plain_copies: Annotated[
+        bool,
+        Meta(description="Write the wiki and the files of summaries in an encrypted data folder, too, in plain text."),
+    ] = False
 
 
 class Redaction(Value, frozen=True):

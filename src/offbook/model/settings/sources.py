@@ -167,6 +167,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         lines_before = data.count(b"\n", 0, error.start)
         raise SettingsError(f"file {path}, line {lines_before + 1}: not UTF-8") from error
+    except RecursionError as error:
+        raise SettingsError(f"file {path}: nested too deep: mend it, or remove it to have the defaults") from error
     except ValueError as error:  # also of numbers too long for Python, which tomllib does not wrap
         place = _TOML_LINE.search(str(error))
         line = f", line {place[1] or len(data.splitlines())}" if place else ""

@@ -214,3 +214,17 @@ def _range(low: float | None, high: float | None) -> str:
     if low is None:
         return ""
     return f" of at least {as_text(low)}" if high is None else f" from {as_text(low)} to {as_text(high)}"
+
+
+# ── what is shown of a URL ────────────────────────────────────────────────────────────────────
+
+HIDDEN = "***"
+_PASSWORD = re.compile(r"(?<=://)([^:]*):.*@|(?<=[?&])(password|sslpassword)=[^&]*", re.DOTALL)
+"""Up to the last `@`: whoever did not percent-encode a password has any character in it."""
+
+
+def without_password(value: Any) -> Any:
+    """A URL with its password hidden; whatever else as it is."""
+    if not isinstance(value, str) or "://" not in value:
+        return value
+    return _PASSWORD.sub(lambda found: f"{found[2]}={HIDDEN}" if found[2] else f"{found[1]}:{HIDDEN}@", value)

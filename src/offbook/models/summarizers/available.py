@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from offbook.model.errors import ModelUnavailable
-from offbook.model.settings import Settings
+from offbook.model.settings import Settings, sections
+from offbook.model.types import Value
+from offbook.models.endpoint import checked_key
 from offbook.models.protocols import Summarizer
 from offbook.models.summarizers.host import HostSummarizer
-from offbook.models.summarizers.prompt import prices_of
+from offbook.models.summarizers.remote import Anthropic, OpenAIChat, prices_of
 
 EXTRACTIVE = "extractive"
 KINDS = ("host", "local", "openai", "anthropic", EXTRACTIVE)
@@ -62,40 +65,27 @@ def _named(model: str | None, kind: str) -> str:
 
 
 def _openai(model: str, settings: Settings, environ: Mapping[str, str]) -> Summarizer:
-    from offbook.models.summarizers.openai_chat import OpenAIChat
-
     given = settings.summarizer
-    return OpenAIChat(
-        given.endpoint,
-        model,
-        key=environ.get(given.api_key_variable, "").strip() or None,  # a server of one's own needs none
-        key_variable=given.api_key_variable,
-        context_tokens=given.context_tokens,
-        prices=prices_of(given),
-        attempts=given.attempts,
-        timeout_seconds=given.timeout.total_seconds(),
-    )
+    key = environ.get(given.api_key_variable, "").strip() or None  # a server of one's own needs none
+    return OpenAIChat(given.endpoint, model, key=key, key_variable=given.api_key_variable, **_asking(given))
 
 
 def _anthropic(model: str, settings: Settings, environ: Mapping[str, str]) -> Summarizer:
-    from offbook.models.remote import checked_key
-    from offbook.models.summarizers.anthropic import KEY_SETTING, Anthropic
-
     given = settings.summarizer
-    key = environ.get(given.anthropic_key_variable, "").strip()
+    key, variable = environ.get(given.anthropic_key_variable, "").strip(), given.anthropic_key_variable
     if not key:
-        variable = checked_key(None, given.anthropic_key_variable, KEY_SETTING)
+        variable = checked_key(None, variable, Anthropic.key_setting)
         raise ModelUnavailable(f"anthropic needs a key: put it into the variable {variable} and start again")
-    return Anthropic(
-        given.anthropic_endpoint,
-        model,
-        key=key,
-        key_variable=given.anthropic_key_variable,
-        context_tokens=given.context_tokens,
-        prices=prices_of(given),
-        attempts=given.attempts,
-        timeout_seconds=given.timeout.total_seconds(),
-    )
+    return Anthropic(given.anthropic_endpoint, model, key=key, key_variable=variable, **_asking(given))
+
+
+def _asking(given: sections.Summarizer) -> dict[str, Any]:
+    return {
+        "context_tokens": given.context_tokens,
+        "prices": prices_of(given),
+        "attempts": given.attempts,
+        "timeout_seconds": given.timeout.total_seconds(),
+    }
 
 
 def open_local(settings: Settings, models: Path) -> Summarizer:
@@ -113,3 +103,45 @@ def _local(path: str, settings: Settings, models: Path) -> Summarizer:
     if not weights.is_file():
         raise ModelUnavailable(f"there is no file {weights}: write local:/path/to/model.gguf in summarizer.order")
     return Llama(weights, threads=given.threads, timeout_seconds=given.timeout.total_seconds())
+
+
+# ── How a model gets on ──
+# What went wrong with it lately, and how long it is left alone after that.
+
+
+FAILURES_THAT_OPEN = 3
+FIRST_PAUSE_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 3_600.0
+
+
+class Breaker(Value, frozen=True):
+    """Keeps from asking again and again who cannot answer. After a pause one is let through to try."""
+
+    failures: int = 0
+    pause_seconds: float = 0.0
+    opened_at: float = 0.0
+
+    def seconds_left(self, at: float) -> float:
+        return max(0.0, self.opened_at + self.pause_seconds - at)
+
+    def after_failure(self, at: float) -> Breaker:
+        failures = self.failures + 1
+        if failures < FAILURES_THAT_OPEN:
+            return Breaker(failures=failures)
+        pause = min(2 * self.pause_seconds or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        return Breaker(failures=failures, pause_seconds=pause, opened_at=at)
+
+
+class ModelHealth:
+    """Of a model, as one agent finds it, or all."""
+
+    def __init__(self) -> None:
+        self.breaker = Breaker()
+        self.trouble: str | None = None
+
+    def format(self, at: float) -> str | None:
+        seconds = self.breaker.seconds_left(at)
+        return f"{self.trouble} (asked again in {seconds:.0f} seconds)" if self.trouble and seconds else self.trouble
+
+    def clear(self) -> None:
+        self.breaker, self.trouble = Breaker(), None

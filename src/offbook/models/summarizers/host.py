@@ -16,7 +16,7 @@ import msgspec
 from offbook.model.errors import ModelUnavailable
 from offbook.model.summary import Job, Usage
 from offbook.models.protocols import Prompt, Written
-from offbook.models.summarizers.prompt import tidied, usage_of
+from offbook.models.summarizers.remote import tidied, usage_of
 
 PRESENT_SECONDS = 60.0
 """A host that has not asked for that long is taken to be away."""

@@ -22,14 +22,14 @@ from typing import IO, Any
 import msgspec
 
 from offbook.model.errors import ModelUnavailable
+from offbook.model.keys import without_secrets
 from offbook.model.summary import Usage
 from offbook.models import weights
 from offbook.models.protocols import Prompt, Written
 from offbook.models.summarizers.llama_process import Order, Ready
-from offbook.models.summarizers.openai_chat import OpenAIChat
-from offbook.models.summarizers.prompt import fingerprint_of
+from offbook.models.summarizers.remote import OpenAIChat, fingerprint_of
 
-# ── Weights of language models, as llama.cpp reads them: where they are, and what their first  ──
+# ── Weights of language models, as llama.cpp reads them: where they are, and what they begin with ──
 
 MAGIC = b"GGUF"
 MOST_FIELDS = 10_000
@@ -169,7 +169,11 @@ class Llama:
             key=secrets.token_urlsafe(32),
         )
         process = self._process = subprocess.Popen(
-            [sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, "-m", MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=without_secrets(os.environ),
         )
         line = b""
         if not self._is_closed:

@@ -8,9 +8,7 @@ in each case the folder is made anew from the log.
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,15 +23,14 @@ import numpy as np
 from offbook.model.memory_entry import StoredVector
 from offbook.model.private_files import make_folders
 from offbook.model.types import Value
+from offbook.search.index.records import IndexDamaged, is_damage
 from offbook.search.index.rows import NO_ROW, IndexedMessage, Rows
 from offbook.search.index.text import TextIndex
 from offbook.search.index.vectors import VectorIndex, is_sound
 
-FORMAT = 5
+FORMAT = 6
 """Of the files and of the way words are read: raise it where either changes, and the index is made anew."""
 CHECKPOINT = "checkpoint.json"
-DAMAGE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
-"""What the system says where a file is missing, or something else is in its place."""
 
 
 class VectorMark(Value, frozen=True):
@@ -51,6 +48,7 @@ class Checkpoint(Value, frozen=True):
     through_hash: str = ""
     rows: int = 0
     words: int = 0
+    events: int = 0
     speakers: list[str] = msgspec.field(default_factory=list)
     called: dict[str, list[int]] = msgspec.field(default_factory=dict)
     labels: dict[str, int] = msgspec.field(default_factory=dict)
@@ -75,8 +73,8 @@ class AgentIndex:
         """What `candidates.ordinary` keeps between two queries."""
         try:
             self._open(_read_checkpoint(folder))
-        except (OSError, ValueError, msgspec.MsgspecError) as error:
-            if not _is_damage(error):
+        except (OSError, ValueError, IndexError, msgspec.MsgspecError, RecursionError, IndexDamaged) as error:
+            if not is_damage(error):
                 self.close()
                 raise
             # Whatever it is, it can be had again from the log.
@@ -159,6 +157,7 @@ class AgentIndex:
             through_hash=through_hash,
             rows=self._rows.count,
             words=self._rows.word_count,
+            events=self._rows.events.count,
             speakers=list(self._rows.speakers),
             labels=dict(self._rows.labels),
             called={name: list(times) for name, times in self._rows.called.items()},
@@ -182,7 +181,8 @@ class AgentIndex:
 
     def discard(self) -> None:
         """Let go of it and remove its files. Whoever still reads may go on."""
-        with suppress(OSError, ValueError):  # a full disk: what cannot be rolled back goes all the same
+        # A full disk, a damaged file: what cannot be rolled back goes all the same.
+        with suppress(OSError, ValueError, IndexDamaged):
             self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -209,6 +209,7 @@ class AgentIndex:
             self.folder,
             rows=checkpoint.rows,
             words=checkpoint.words,
+            events=checkpoint.events,
             speakers=checkpoint.speakers,
             called=checkpoint.called,
             labels=checkpoint.labels,
@@ -222,17 +223,6 @@ class AgentIndex:
 
     def _vector_folder(self, model: str) -> Path:
         return self.folder / "vectors" / _folder_name(model)
-
-
-def _is_damage(error: Exception) -> bool:
-    """And not for want of descriptors or of the right to read, which leaves the files as good as they were.
-
-    tantivy's errors are ValueErrors, whatever they are about: `Os { code: 24, …`, `(os error 24)`.
-    """
-    if isinstance(error, OSError):
-        return error.errno in DAMAGE
-    said = re.search(r"\bOs \{ code: (\d+)|\(os error (\d+)\)", str(error))
-    return said is None or int(said[1] or said[2]) in DAMAGE
 
 
 def _folder_name(model: str) -> str:

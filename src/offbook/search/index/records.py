@@ -2,18 +2,26 @@
 
 What counts is `count`, which the index's checkpoint keeps: whatever a crash left behind it is written over. A
 reader takes `view()` once and is not disturbed by what is appended meanwhile.
+
+Files of an index that are not as they were left are `IndexDamaged`: whoever reads them says so, and the index is made
+again from the log.
 """
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import re
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from offbook.model.errors import StoreError
 from offbook.model.private_files import OPEN_OURS
 
 SMALLEST_CAPACITY = 64
@@ -100,3 +108,54 @@ class Growing:
             self._all = grown
         self._all[self.count : end] = block
         self.count = end
+
+
+# ── damage ──
+
+DAMAGE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EEXIST)
+"""What the system says where a file is missing, or something else is in its place."""
+PANIC = "PanicException"
+"""What tantivy raises where it finds its files other than it left them. No module has the class, and it is none of
+`Exception`: it would end the worker and take the connection of whoever searches."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class IndexDamaged(StoreError):
+    """The files of a search index are damaged; it is made anew from the log."""
+
+    status = 503
+    slug = "index-damaged"
+    retryable = True
+
+
+def is_damage(error: BaseException) -> bool:
+    """And not for want of descriptors or of the right to read, which leaves the files as good as they were.
+
+    tantivy's errors are ValueErrors, whatever they are about: `Os { code: 24, …`, `(os error 24)`.
+    """
+    if isinstance(error, OSError):
+        return error.errno in DAMAGE
+    said = re.search(r"\bOs \{ code: (\d+)|\(os error (\d+)\)", str(error))
+    return said is None or int(said[1] or said[2]) in DAMAGE
+
+
+def damage_told(*errors: type[Exception]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A panic becomes IndexDamaged, and so do those of `errors` that only damaged files explain."""
+
+    def decorated(work: Callable[P, T]) -> Callable[P, T]:
+        @wraps(work)
+        def told(*given: P.args, **named: P.kwargs) -> T:
+            try:
+                return work(*given, **named)
+            except BaseException as error:
+                if type(error).__name__ != PANIC and not (isinstance(error, errors) and is_damage(error)):
+                    raise
+                raise IndexDamaged(
+                    "the files of the search index are damaged, and it is made anew from the log: ask again in a while"
+                ) from None
+
+        return told
+
+    return decorated

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from offbook.log.audit_chain import micros
 from offbook.model.types import Role, Value
 from offbook.search.addressing import LEAST_TIMES, is_certain
-from offbook.search.index.records import Growing, Records
+from offbook.search.index.events import Event, Events
+from offbook.search.index.records import Growing, Records, damage_told
 
 ROW: Final = np.dtype(
     [
@@ -75,6 +76,8 @@ class IndexedMessage(Value, frozen=True):
     """Names by which somebody is addressed in it."""
     label: str = ""
     """The name it begins with ("Ada: …"): its speaker, if others begin so too."""
+    events: list[Event] = msgspec.field(default_factory=list)
+    """The times it tells of."""
 
 
 def word_numbers(terms: Iterable[str]) -> NDArray[np.uint32]:
@@ -108,6 +111,7 @@ class Rows:
         words: int,
         speakers: Sequence[str],
         silence: timedelta,
+        events: int = 0,
         called: Mapping[str, Sequence[int]] | None = None,
         labels: Mapping[str, int] | None = None,
     ) -> None:
@@ -116,6 +120,12 @@ class Rows:
             self._words = Records(folder / "words", WORD, words)
         except (OSError, ValueError):
             self._rows.close()
+            raise
+        try:
+            self.events = Events(folder, events)
+        except (OSError, ValueError):
+            self._rows.close()
+            self._words.close()
             raise
         self.speakers = list(speakers)
         self.called = {name: list(times) for name, times in (called or {}).items()}
@@ -156,12 +166,14 @@ class Rows:
     def words(self) -> NDArray[np.uint32]:
         return self._words.view()
 
+    @damage_told(IndexError)
     def next_of(self, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """The message after each in its session, as long as it is among the first `count`."""
         following = self._next.view()[rows].astype(np.int64)
         following[following >= count] = NO_ROW
         return following
 
+    @damage_told(IndexError)
     def episode_rows(self, episodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """The rows of these episodes."""
         view = self._rows.view()
@@ -178,9 +190,11 @@ class Rows:
             found.append(rows)
         return np.concatenate(found)
 
+    @damage_told(IndexError)
     def session_rows(self, session: int, count: int) -> NDArray[np.int64]:
         return np.flatnonzero(self._rows.view()["session"][:count] == session)
 
+    @damage_told(IndexError)
     def find(self, places: Sequence[int]) -> NDArray[np.int64]:
         """The row of each place; NO_ROW where there is none."""
         view = self._rows.view()
@@ -226,6 +240,7 @@ class Rows:
 
     # ── appending ──
 
+    @damage_told(IndexError)
     def append(self, said: Sequence[IndexedMessage]) -> None:
         """ValueError where it was closed: what broke off half-way has left its numbers here, and not its rows."""
         self._rows.check_open()
@@ -248,6 +263,7 @@ class Rows:
             self._note_names(one)
         self._words.append(np.concatenate(words) if words else np.empty(0, WORD))
         first = self._rows.count
+        self.events.append(first, [one.events for one in said])
         # Who reads meanwhile may ask for the next of each row that it sees.
         self._next.append(np.full(len(rows), NO_ROW, np.int32))
         self._rows.append(rows)
@@ -262,10 +278,12 @@ class Rows:
     def sync(self) -> None:
         self._rows.sync()
         self._words.sync()
+        self.events.sync()
 
     def close(self) -> None:
         self._rows.close()
         self._words.close()
+        self.events.close()
 
     def _link(self, rows: NDArray[Any], index: int) -> None:
         """To the message before it in its session, and into its episode or a new one. What the host tells the agent

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tantivy
@@ -19,6 +19,8 @@ from offbook.model.memory_entry import PlacedMessage
 from offbook.model.private_files import make_folders
 from offbook.model.types import Message
 from offbook.search.addressing import labelled_speaker, names_called
+from offbook.search.index.events import Event, told_events
+from offbook.search.index.records import damage_told
 from offbook.search.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, IndexedMessage, Rows
 from offbook.search.substance import asks, is_boilerplate, is_denial, is_memory_question
 from offbook.search.words import MAX_TERM_CHARS, distinct_terms, indexed_terms
@@ -31,6 +33,7 @@ _TOKENIZER = "terms"
 class TextIndex:
     """Rows are added in order. One thread writes; any may search what is committed."""
 
+    @damage_told()
     def __init__(self, folder: Path, *, rows: int) -> None:
         """Opens the index of the first `rows` rows; ValueError where it holds fewer."""
         make_folders(folder)
@@ -46,6 +49,7 @@ class TextIndex:
 
     # ── writing ──
 
+    @damage_told()
     def add(self, first_row: int, said: Sequence[IndexedMessage]) -> None:
         writer = self._open_writer()
         for row, one in enumerate(said, first_row):
@@ -55,12 +59,14 @@ class TextIndex:
             document.add_text("words", " ".join((*one.terms, *one.further)))
             writer.add_document(document)
 
+    @damage_told()
     def commit(self, rows: int) -> None:
         if self._writer is not None:
             self._writer.commit()
             self._reload()
         self.committed = rows
 
+    @damage_told()
     def close(self) -> None:
         """What was not committed is lost, and added again from the log. Nobody writes after it, whatever went wrong."""
         writer, self._writer = self._writer, None
@@ -70,6 +76,7 @@ class TextIndex:
             finally:
                 writer.wait_merging_threads()
 
+    @damage_told()
     def rest(self) -> None:
         """Let go of the writer's memory and threads until there is something to write."""
         writer, self._writer = self._writer, None
@@ -79,6 +86,7 @@ class TextIndex:
 
     # ── reading ──
 
+    @damage_told(ValueError)
     def search(
         self,
         terms: Sequence[str],
@@ -105,6 +113,7 @@ class TextIndex:
         found = np.array(rows, np.int64) if hits else np.empty(0, np.int64)
         return found[found < before_row]
 
+    @damage_told(ValueError)
     def frequencies(self, terms: Sequence[str]) -> NDArray[np.int64]:
         """How many committed messages hold each term."""
         return np.array([self._searcher.doc_freq("words", term) for term in terms], np.int64)
@@ -148,43 +157,61 @@ INDEXED_CHARS = 200_000
 """Of one message, read word for word. Beyond that it is a file: each of its words counts once."""
 
 
-class KnownFlags:
-    """Those of rows that were, by the places of their messages: a message's do not change, and to read it for them
-    takes longer than to read its words. A copy, since the files of those rows go."""
+class Reading(NamedTuple):
+    """What was found out about a message and does not change; it takes longer than to read its words."""
+
+    flags: int
+    events: list[Event]
+
+
+class KnownReadings:
+    """Those of rows that were, by the places of their messages. A copy, since the files of those rows go."""
 
     def __init__(self, rows: Rows) -> None:
         view = rows.view()
         order = np.argsort(view["place"], kind="stable")
         self._places, self._flags = view["place"][order], view["flags"][order]
+        events = rows.events.view()
+        self._events: dict[int, list[Event]] = {}
+        places = view["place"].tolist()
+        for row, start, end in zip(*(events[name].tolist() for name in ("row", "start", "end")), strict=True):
+            if row < len(places):
+                self._events.setdefault(places[row], []).append((start, end))
 
-    def of(self, places: Sequence[int]) -> list[int | None]:
+    def of(self, places: Sequence[int]) -> list[Reading | None]:
         """None where there was no row."""
         wanted = np.asarray(places, np.int64)
         if not len(self._places):
             return [None] * len(wanted)
         at = np.minimum(np.searchsorted(self._places, wanted), len(self._places) - 1)
         is_there = self._places[at] == wanted
-        return [flags if known else None for flags, known in zip(self._flags[at].tolist(), is_there, strict=True)]
+        return [
+            Reading(flags, self._events.get(place, [])) if known else None
+            for place, flags, known in zip(places, self._flags[at].tolist(), is_there, strict=True)
+        ]
 
 
-def said_by(placed: PlacedMessage, whole: Message | None = None, *, flags: int | None = None) -> IndexedMessage:
-    """`whole`: the message with its large parts back in their places. `flags`: where they are known."""
+def said_by(placed: PlacedMessage, whole: Message | None = None, *, known: Reading | None = None) -> IndexedMessage:
+    """`whole`: the message with its large parts back in their places. `known`: what was found out about it before."""
     logged = placed.logged
     message = whole or logged.message
     everything = without_stand_ins(render(message))
     text, terms = everything[:INDEXED_CHARS], indexed_terms(everything[:INDEXED_CHARS])
     label, said = labelled_speaker(text) if message.role != "system" else ("", text)
+    said_at = logged.message.ts or logged.received_at
+    reading = known or Reading(_flags(said, message.role), told_events(said, said_at))
     return IndexedMessage(
         place=placed.place,
         session=placed.session,
-        ts=logged.message.ts or logged.received_at,
+        ts=said_at,
         arrived=logged.received_at,
         role=message.role,
         speaker=message.name or "",
         text=text,
         terms=terms,
         further=_further(everything, terms),
-        flags=_flags(said, message.role) if flags is None else flags,
+        flags=reading.flags,
+        events=reading.events,
         calls=names_called(said),
         label=label,
     )

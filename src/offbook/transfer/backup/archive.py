@@ -3,8 +3,10 @@
     manifest.json       what is in here: every file with its SHA-256 and size, every agent with its audit head
     offbook.db          one consistent moment of the log
     blobs/…             the large parts that this moment refers to
+    keys/…              of an encrypted data folder: the wrapped keys of its agents
 
-Tokens, sockets and outboxes are not in it: they belong to a machine, not to the memory.
+That of an encrypted data folder is sealed as a whole (`model.sealed_stream`), and what is in it is encrypted as it was
+there. Tokens, sockets and outboxes are not in it: they belong to a machine, not to the memory.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ from typing import IO, cast
 import msgspec
 
 from offbook.model.errors import InvalidInput, OffbookError, StoreFull, StoreTooNew
-from offbook.model.private_files import make_folders
+from offbook.model.home import Home
+from offbook.model.keys import KEYS_FILE, keys_of
+from offbook.model.private_files import make_folders, write_private
+from offbook.model.sealed_stream import SealedWriter, is_sealed, open_maybe_sealed, sealed_keys
 from offbook.model.types import AuditHead, Value
 
 FORMAT = 1
@@ -42,7 +47,7 @@ MOST_HEADER_BYTES = 64 * 1024
 """Ours have two kilobytes. A header says of itself how large it is, and is read into memory."""
 
 # All that may be in an archive: no such path leads out of the folder it is unpacked in.
-_MEMBER = re.compile(r"offbook\.db|blobs/[0-9a-f]{32}/([0-9a-f]{2})/\1[0-9a-f]{62}")
+_MEMBER = re.compile(r"offbook\.db|blobs/[0-9a-f]{32}/([0-9a-f]{2})/\1[0-9a-f]{62}|keys/[0-9a-f]{32}\.key")
 
 Advance = Callable[[int], None]
 Progress = Callable[[str, int | None], AbstractContextManager[Advance]]
@@ -96,16 +101,30 @@ class Manifest(Value, frozen=True):
 
 
 def pack(archive_path: Path, manifest: Manifest, database: Path, home: Path, advance: Advance) -> None:
-    """Write the database and, from the data folder, the large parts. Readable by the owner only."""
-    document = msgspec.json.format(msgspec.json.encode(manifest))
-    with _new_file(archive_path) as file:
-        with tarfile.open(fileobj=file, mode="w:gz", compresslevel=COMPRESSION) as archive:
-            _add(archive, MANIFEST, len(document), BytesIO(document), manifest.created_at)  # first: it is read alone
-            for each in manifest.files:
-                with (database if each.name == DATABASE else home / each.name).open("rb") as source:
-                    _add(archive, each.name, each.bytes, _Counted(source, advance), manifest.created_at)
+    """Write the database and, from the data folder, the large parts. Readable by the owner only, and sealed where the
+    data folder is encrypted."""
+    keys = keys_of(home)
+    with new_file(archive_path) as file:
+        if keys is None:
+            _pack_into(file, COMPRESSION, manifest, database, home, advance)
+        else:
+            sealing = SealedWriter(file, keys)
+            # What is encrypted cannot be compressed.
+            _pack_into(cast("IO[bytes]", sealing), 0, manifest, database, home, advance)
+            sealing.finish()
         file.flush()
         os.fsync(file.fileno())
+
+
+def _pack_into(
+    file: IO[bytes], compression: int, manifest: Manifest, database: Path, home: Path, advance: Advance
+) -> None:
+    document = msgspec.json.format(msgspec.json.encode(manifest))
+    with tarfile.open(fileobj=file, mode="w:gz", compresslevel=compression) as archive:
+        _add(archive, MANIFEST, len(document), BytesIO(document), manifest.created_at)  # first: it is read alone
+        for each in manifest.files:
+            with (database if each.name == DATABASE else home / each.name).open("rb") as source:
+                _add(archive, each.name, each.bytes, _Counted(source, advance), manifest.created_at)
 
 
 class _Counted:
@@ -147,6 +166,9 @@ def check_archive(path: Path, *, into: Path | None = None, advance: Advance = la
                 raise _altered(path, member.name)
         if left:
             raise BackupDamaged(f"{path} is incomplete: {next(iter(left))} is missing; take another backup")
+    keys = sealed_keys(path)
+    if keys is not None and into is not None:
+        write_private(into / KEYS_FILE, msgspec.json.format(msgspec.json.encode(keys)).decode() + "\n")
     return manifest
 
 
@@ -154,6 +176,20 @@ def read_manifest(path: Path) -> Manifest:
     """What a backup says of itself; the rest of it is not looked at."""
     with _reading(path, to_the_end=False) as archive:
         return _read_manifest(path, archive)
+
+
+def refuse_other_kind(archive: Path, home: Home) -> None:
+    """A backup in plain text would leave an encrypted data folder as one in plain text, and the other way round."""
+    if home.is_encrypted and not is_sealed(archive):
+        raise InvalidInput(
+            f"{archive} is not encrypted, and {home.folder} is: restore it elsewhere with --home, and run `offbook "
+            "encrypt` there"
+        )
+    if not home.is_encrypted and is_sealed(archive):
+        raise InvalidInput(
+            f"{archive} is encrypted, and {home.folder} is not: restore it elsewhere with --home, or run `offbook "
+            "encrypt` first"
+        )
 
 
 def digest_of(path: Path) -> str:
@@ -164,7 +200,7 @@ def digest_of(path: Path) -> str:
 @contextmanager
 def _reading(path: Path, *, to_the_end: bool = True) -> Iterator[_Members]:
     try:
-        with gzip.open(path, "rb") as stream:
+        with open_maybe_sealed(path) as file, gzip.open(file, "rb") as stream:
             bounded = _Bounded(stream)
             with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|", errorlevel=2) as archive:
                 yield _Members(archive, bounded)
@@ -235,7 +271,7 @@ def _altered(path: Path, name: str) -> BackupDamaged:
 
 def _digest_while_copying(source: IO[bytes], target: Path | None, advance: Advance) -> str:
     digest = sha256()
-    with _new_file(target) if target is not None else nullcontext() as copy:
+    with new_file(target) if target is not None else nullcontext() as copy:
         while chunk := source.read(CHUNK_BYTES):
             digest.update(chunk)
             advance(len(chunk))
@@ -250,7 +286,7 @@ def _digest_while_copying(source: IO[bytes], target: Path | None, advance: Advan
 # ── files ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _new_file(path: Path) -> IO[bytes]:
+def new_file(path: Path) -> IO[bytes]:
     make_folders(path.parent)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 

@@ -17,7 +17,8 @@ from offbook.forget.erase import Eraser, Plan
 from offbook.forget.selection import Said, pages_of
 from offbook.log.blobs import BlobFiles
 from offbook.log.erasure import folded, saying, spans_of, texts_of
-from offbook.log.sqlite.head import head_path
+from offbook.log.sql.head import head_path
+from offbook.log.sqlite.connection import TEMPORARY_FILES, connect
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.store import Store
 from offbook.model.errors import OffbookError, StoreCorrupt, StoreError
@@ -31,7 +32,7 @@ from offbook.transfer.backup.making import described, in_thread, left_behind, pu
 from offbook.transfer.backup.restoring import ASIDE, DAMAGED, UNPACKED
 from offbook.transfer.backup.rotation import KnownBackup, known_backups
 
-# ── Taking something out of a backup that was made before: unpacked, changed, packed and check ──
+# ── Taking something out of a backup that was made before: unpacked, changed, packed and checked ──
 
 
 class Unpacked(NamedTuple):
@@ -82,9 +83,10 @@ async def erase_in_backup(archive: Path, erase: Callable[[Path, Path], Awaitable
 def _leave_no_trace(database: Path) -> None:
     """What was erased may still lie in free pages, or in the write-ahead log."""
     try:
-        connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = connect(database, flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute(TEMPORARY_FILES)
             connection.execute("VACUUM")
         finally:
             connection.close()
@@ -92,7 +94,7 @@ def _leave_no_trace(database: Path) -> None:
         raise StoreCorrupt(f"the log of the backup cannot be packed again ({error}): take another backup") from error
 
 
-# ── Looking through a copy of the memory for what was forgotten: a backup, or what was left or ──
+# ── Looking through a copy of the memory for what was forgotten ──
 
 
 class Sought(NamedTuple):

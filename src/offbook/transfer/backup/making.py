@@ -19,11 +19,12 @@ from typing import Any
 import apsw
 
 from offbook.log.blobs import BlobFiles
-from offbook.log.sqlite.connection import open_reader, schema_version, store_errors
+from offbook.log.sqlite.connection import connect, open_reader, schema_version, store_errors
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import ALL_SESSIONS
 from offbook.model.errors import InvalidInput, OffbookError, StoreBusy, StoreError
 from offbook.model.home import Home
+from offbook.model.keys import KEYS_FOLDER
 from offbook.model.private_files import sync_folder
 from offbook.model.types import Scope, now
 from offbook.model.version import VERSION
@@ -43,7 +44,7 @@ from offbook.transfer.backup.archive import (
 )
 from offbook.transfer.backup.restoring import refuse_unfinished
 
-# ── The private folders in which backups are made, changed and looked through: whole copies of ──
+# ── The private folders in which backups are made, changed and looked through: they hold whole copies ──
 
 UNFINISHED = ".offbook-backup-"
 """How the name of such a folder begins."""
@@ -234,17 +235,24 @@ async def _copy(database: Path, copy: Path) -> None:
 
 async def described(copy: Path, blobs: BlobFiles) -> Manifest:
     """Reads the copy, not the store: what it says is what will be in the archive."""
-    files, missing = [await asyncio.to_thread(_database_file, copy)], []
+    files, missing = [await asyncio.to_thread(archived, copy, DATABASE)], []
     store = SqliteStore(copy, read_only=True)
     try:
         async for agent_id, digest in blob_references(store):
-            name = blobs.path_of(agent_id, digest).relative_to(blobs.root.parent).as_posix()
+            name = f"{blobs.root.name}/{digest}"  # where the agent's key is damaged, nobody knows its file
             try:
-                size = len(await blobs.get(agent_id, digest))
+                name = blobs.path_of(agent_id, digest).relative_to(blobs.root.parent).as_posix()
+                data = await blobs.get(agent_id, digest)
             except StoreError:
                 missing.append(name)
             else:
-                files.append(ArchivedFile(name=name, sha256=digest, bytes=size))
+                if blobs.keys is None:
+                    files.append(ArchivedFile(name=name, sha256=digest, bytes=len(data)))
+                else:
+                    files.append(await asyncio.to_thread(archived, blobs.root.parent / name, name))
+        if blobs.keys is not None:
+            for key in sorted((blobs.root.parent / KEYS_FOLDER).glob("*.key")):
+                files.append(await asyncio.to_thread(archived, key, f"{KEYS_FOLDER}/{key.name}"))
         return await manifest_of(store, files, missing)
     finally:
         await store.close()
@@ -268,12 +276,12 @@ async def _agent(store: SqliteStore, agent_id: str) -> ArchivedAgent:
     return ArchivedAgent(agent_id=agent_id, messages=counts.messages, sessions=counts.sessions, head=head)
 
 
-def _database_file(copy: Path) -> ArchivedFile:
-    return ArchivedFile(name=DATABASE, sha256=digest_of(copy), bytes=copy.stat().st_size)
+def archived(path: Path, name: str) -> ArchivedFile:
+    return ArchivedFile(name=name, sha256=digest_of(path), bytes=path.stat().st_size)
 
 
 def _schema_of(database: Path) -> int:
-    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    connection = connect(database, flags=apsw.SQLITE_OPEN_READONLY)
     try:
         return schema_version(connection)
     finally:

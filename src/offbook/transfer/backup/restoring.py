@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from tempfile import mkdtemp
@@ -13,37 +13,44 @@ from tempfile import mkdtemp
 import apsw
 import msgspec
 
-from offbook.log.sqlite.connection import latest_version
-from offbook.log.sqlite.head import head_path
-from offbook.log.sqlite.point_in_time import Cut
+from offbook.log.audit_chain import micros, moment
+from offbook.log.blobs import BlobFiles
+from offbook.log.sql import audit_reads, reads
+from offbook.log.sql.head import head_path
+from offbook.log.sql.schema import latest_version
+from offbook.log.sqlite.checkpointer import move_log_into
+from offbook.log.sqlite.connection import open_reader, store_errors
+from offbook.log.sqlite.point_in_time import Cut, cut_after
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
-from offbook.model.errors import InvalidInput, StoreError, StoreFull, StoreTooNew
+from offbook.model.errors import InvalidInput, StoreCorrupt, StoreError, StoreFull, StoreTooNew
 from offbook.model.home import Home, Lock, refuse_owned
+from offbook.model.keys import KEYS_FILE, KEYS_FOLDER
 from offbook.model.private_files import sync_folder, write_private
-from offbook.model.types import Fault, Value, now
+from offbook.model.types import BlobRef, Fault, Value, now
 from offbook.transfer.backup.archive import (
     BLOBS,
     DATABASE,
     Advance,
+    ArchivedAgent,
     Manifest,
     Progress,
     check_archive,
     disk_errors,
     read_manifest,
+    refuse_other_kind,
     silent,
 )
-from offbook.transfer.backup.point_in_time import cut_unpacked
 
-# ── The one step of a restore that must not stay half done: the old data out of the way, the n ──
+# ── The one step of a restore that must not stay half done: the old data out of the way, the new in ──
 
 HEAD = head_path(Path(DATABASE)).name
-DATA = (f"{DATABASE}-wal", f"{DATABASE}-shm", HEAD, DATABASE, BLOBS)
+DATA = (f"{DATABASE}-wal", f"{DATABASE}-shm", HEAD, DATABASE, BLOBS, KEYS_FILE, KEYS_FOLDER)
 ASIDE = "before-restore-"
 """The folder that takes what was there before."""
 DAMAGED = "damaged-"
 """The same for a damaged log that was salvaged."""
-INCOMING = (BLOBS, DATABASE)
+INCOMING = (KEYS_FOLDER, KEYS_FILE, BLOBS, DATABASE)
 """The log last: it must never refer to what is not there."""
 
 
@@ -83,7 +90,7 @@ def data_of(home: Home) -> list[str]:
 
 def move(home: Home, unpacked: Path, manifest: Manifest) -> Path | None:
     """Put what was unpacked in place. Returns where the old data is now; on an error all is as it was."""
-    _checkpoint(home.database)
+    move_log_into(home.database)
     return exchange(home, unpacked, manifest, aside_name(ASIDE), data_of(home))
 
 
@@ -196,21 +203,6 @@ def _sync(folders: Sequence[Path]) -> None:
             sync_folder(folder)
 
 
-def _checkpoint(database: Path) -> None:
-    """Brings what is in the write-ahead log into the database: apart from it, a crash's last messages are lost."""
-    if not database.exists():
-        return
-    try:
-        connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
-        try:
-            connection.execute("PRAGMA schema_version")  # unread, SQLite does not know yet that there is such a log
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        finally:
-            connection.close()
-    except apsw.Error:
-        return  # a damaged one is what a restore replaces; both files move, side by side
-
-
 UNPACKED = ".restore-"
 
 
@@ -285,10 +277,13 @@ def _refuse_unwanted(archive: Path, manifest: Manifest, home: Home, *, force: bo
         )
     refuse_owned(home)
     refuse_unfinished(home)
-    if set(data_of(home)) - {HEAD} and not force:
+    there = set(data_of(home)) - {HEAD}
+    if there and not force:
         raise InvalidInput(
             f"there is data in {home.folder} already: restore elsewhere with --home, or move it aside with --force"
         )
+    if there:
+        refuse_other_kind(archive, home)
 
 
 def _put_in_place(
@@ -325,3 +320,71 @@ async def _faults(home: Home, manifest: Manifest, advance: Advance) -> list[Faul
     finally:
         await store.close()
     return faults
+
+
+# ── What was unpacked of a backup, cut after a moment, before it is put in its place ──
+
+
+_references = msgspec.json.Decoder(list[BlobRef])
+
+
+def cut_unpacked(unpacked: Path, manifest: Manifest, at: datetime) -> tuple[Manifest, Cut]:
+    """Cut the log, let go of the large parts that only what went referred to, and say of it what it holds now.
+    Raises InvalidInput where nothing would be left."""
+    _refuse_before_everything(unpacked / DATABASE, at)
+    cut = cut_after(unpacked / DATABASE, at)
+    if not cut.agents:
+        return manifest, cut
+    with store_errors():
+        connection = open_reader(unpacked / DATABASE)
+        try:
+            agents = [_agent(connection, name) for name in reads.agents(connection)]
+            if not agents:
+                raise InvalidInput(_nothing_yet(at, "only events of a wrong clock say an earlier time"))
+            names = set(_large_parts(connection, BlobFiles(unpacked / BLOBS)))
+        finally:
+            connection.close()
+    for path in (unpacked / BLOBS).rglob("*"):
+        if path.is_file() and path.relative_to(unpacked).as_posix() not in names:
+            path.unlink()
+    missing = [name for name in manifest.missing if name in names]
+    return msgspec.structs.replace(manifest, agents=agents, missing=missing), cut
+
+
+def _refuse_before_everything(database: Path, at: datetime) -> None:
+    """An empty memory is nothing to go back to: more likely the year is wrong, or the zone."""
+    with store_errors():
+        connection = open_reader(database)
+        try:
+            oldest: int | None = connection.execute("SELECT min(at) FROM audit").get
+        finally:
+            connection.close()
+    if oldest is not None and micros(at) < oldest:
+        oldest_moment = moment(oldest).astimezone().isoformat()
+        raise InvalidInput(_nothing_yet(at, f"the oldest moment in this backup is {oldest_moment}"))
+
+
+def _nothing_yet(at: datetime, why: str) -> str:
+    when = f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+    return f"on {when} there was nothing yet: {why}. Give --at a later moment; nothing was moved"
+
+
+def _agent(connection: apsw.Connection, agent_id: str) -> ArchivedAgent:
+    counts, head = reads.counts(connection, agent_id), audit_reads.audit_head(connection, agent_id)
+    return ArchivedAgent(agent_id=agent_id, messages=counts.messages, sessions=counts.sessions, head=head)
+
+
+def _large_parts(connection: apsw.Connection, blobs: BlobFiles) -> Iterator[str]:
+    for agent_id, references in connection.execute(
+        "SELECT a.name, m.blobs FROM messages m JOIN sessions s ON s.session = m.session "
+        "JOIN agents a ON a.agent = s.agent WHERE m.blobs IS NOT NULL"
+    ):
+        try:
+            found = _references.decode(str(references))
+        except msgspec.DecodeError as error:
+            raise StoreCorrupt(
+                f"a message of agent {agent_id!r} does not say what its large parts are ({error}): restore the backup "
+                "without --at"
+            ) from None
+        for reference in found:
+            yield blobs.path_of(str(agent_id), reference.sha256).relative_to(blobs.root.parent).as_posix()

@@ -144,7 +144,7 @@ def _names(home: Home) -> list[str]:
         return []
 
 
-# ── Which backups there are, as far as is known: those in the data folder, and where others we ──
+# ── Which backups there are, as far as is known: in the data folder, and where others were written ──
 
 KNOWN = "known.json"
 MOST_KNOWN = 1_000

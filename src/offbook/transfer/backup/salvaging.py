@@ -11,15 +11,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 import apsw
+import structlog
 
+from offbook.log.sql.head import read_head
+from offbook.log.sqlite.checkpointer import move_log_into
 from offbook.log.sqlite.connection import open_writer
-from offbook.log.sqlite.head import read_head
+from offbook.log.sqlite.encrypted_pages import RESERVED_BYTES, pages_of_file
 from offbook.log.sqlite.pages import HEADER_BYTES, MAGIC, USUAL_PAGE_BYTES
 from offbook.log.sqlite.salvage import Salvaged, salvage
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
 from offbook.model.errors import StoreCorrupt, StoreError, StoreFull
 from offbook.model.home import Home, Lock
+from offbook.model.keys import KEYS_FILE, KEYS_FOLDER, Keys, keys_for, keys_of, shred
+from offbook.model.memory_folder import is_in_memory, memory_folder, prepare_memory_folder, remove_memory_folder
 from offbook.model.types import Fault
 from offbook.transfer.backup.archive import BLOBS, DATABASE, disk_errors
 from offbook.transfer.backup.making import manifest_of
@@ -32,6 +37,8 @@ from offbook.transfer.backup.restoring import (
     marker_of,
     refuse_unfinished,
 )
+
+log = structlog.get_logger("offbook.encryption")
 
 COPIED = "copy.db"
 READS = 5
@@ -82,11 +89,14 @@ async def _salvaged(home: Home, names: Sequence[str]) -> tuple[Salvaged, Path]:
     needed, free = 3 * home.database.stat().st_size, shutil.disk_usage(home.folder).free
     if free < needed:
         raise StoreFull(f"{home.folder} has {free:,} bytes free, saving the log needs {needed:,}: make room")
+    keys = keys_of(home.folder)
     unpacked = Path(mkdtemp(prefix=UNPACKED, dir=home.folder))
     aside = aside_name(DAMAGED)
     try:
         head = read_head(home.database)
         copy = await asyncio.to_thread(_copied, home.database, unpacked)
+        if keys is not None:
+            copy = await asyncio.to_thread(_decrypted, copy, home, keys)
         salvaged = await asyncio.to_thread(
             salvage,
             copy,
@@ -108,12 +118,16 @@ async def _salvaged(home: Home, names: Sequence[str]) -> tuple[Salvaged, Path]:
         finally:
             await store.close()
         made_from_it = [path.name for path in (home.indexes, home.wiki_state) if path.exists()]
-        kept = [name for name in data_of(home) if name != BLOBS] + made_from_it
+        kept = [name for name in data_of(home) if name not in (BLOBS, KEYS_FILE, KEYS_FOLDER)] + made_from_it
         await asyncio.to_thread(exchange, home, unpacked, manifest, aside, kept)
         return salvaged, home.folder / aside
     finally:
         if not marker_of(home).exists():
             shutil.rmtree(unpacked, ignore_errors=True)
+        if keys is not None:
+            if not is_in_memory():
+                shred(memory_folder(home.folder) / COPIED)
+            remove_memory_folder(home.folder)
 
 
 # ── The file as it was last written: with what is in its write-ahead log ──
@@ -125,21 +139,32 @@ def _copied(database: Path, folder: Path) -> Path:
     log = database.with_name(f"{database.name}-wal")
     if log.exists() and log.stat().st_size:
         _copy_readable(log, copy.with_name(f"{copy.name}-wal"))
+    if keys_for(database) is None:
+        _mend_header(copy)
+    move_log_into(copy)  # where that fails, without it: the newest messages may be among the lost
+    return copy
+
+
+def _mend_header(copy: Path, reserved_bytes: int = 0) -> None:
     with copy.open("rb+") as file:
         if file.read(len(MAGIC)) != MAGIC:
             pages = copy.stat().st_size // USUAL_PAGE_BYTES
             file.seek(0)
-            file.write(_fresh_header(pages))
-    try:
-        connection = apsw.Connection(str(copy))
-        try:
-            connection.execute("PRAGMA schema_version")
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        finally:
-            connection.close()
-    except apsw.Error:
-        pass  # then without it: the newest messages may be among the lost
-    return copy
+            file.write(_fresh_header(pages, reserved_bytes))
+
+
+def _decrypted(copy: Path, home: Home, keys: Keys) -> Path:
+    """In memory, where there is a folder in it. A page that cannot be opened is zeros."""
+    if prepare_memory_folder(home.folder):
+        what = f"in plain text, and overwritten at the end: {memory_folder(home.folder)}"
+        log.warning("the log is salvaged outside memory", action="encryption.salvage", detail=what)
+    plain = memory_folder(home.folder) / COPIED
+    with copy.open("rb") as source, plain.open("wb") as target:
+        plain.chmod(0o600)
+        for page in pages_of_file(source.fileno(), keys.database_key):
+            target.write(page or bytes(USUAL_PAGE_BYTES))
+    _mend_header(plain, RESERVED_BYTES)
+    return plain
 
 
 def _copy_readable(source: Path, target: Path) -> None:
@@ -164,11 +189,13 @@ def _pages(file: RawIOBase, size: int) -> Iterator[bytes | None]:
         yield page
 
 
-def _fresh_header(pages: int) -> bytes:
+def _fresh_header(pages: int, reserved_bytes: int) -> bytes:
+    """`reserved_bytes`: at the end of each page, for what encrypts it."""
     with TemporaryDirectory() as folder:
         path = Path(folder, DATABASE)
         open_writer(path).close()
         header = bytearray(path.read_bytes()[:HEADER_BYTES])
+    header[20] = reserved_bytes
     header[28:32] = pages.to_bytes(4)
     header[32:40] = bytes(8)  # no free pages are known
     return bytes(header)

@@ -19,10 +19,19 @@ import apsw
 
 from offbook.client.history.conversations import Conversation, Damage, Damaged, ImportReport, Ready
 from offbook.client.history.databases import FAULTS, connected, format_fault, is_in_use
-from offbook.client.history.fields import decoded, dictionary, iso, moment_of, owner_in
+from offbook.client.history.files import decoded, dictionary, iso, moment_of, owner_in
 from offbook.client.history.formats import FORMATS, Owner
-from offbook.transfer.documents.archive_days_reader import FOLDER, ROLES, DayMessage, read_day, unnamed_session
-from offbook.transfer.documents.exchange_ids import AGENT, USER, ExchangeNumbers, base
+from offbook.transfer.documents.archive_days import (
+    AGENT,
+    FOLDER,
+    ROLES,
+    USER,
+    DayMessage,
+    ExchangeNumbers,
+    base,
+    read_day,
+    unnamed_session,
+)
 
 NAME = "continuity.db"
 COLUMNS = ("id", "date", "exchange_index", "user_text", "agent_text", "metadata", "topic_tags", "thread_id")
@@ -46,8 +55,7 @@ class ExchangeSide(NamedTuple):
 def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conversation]:
     file = path / NAME if path.is_dir() else path
     if path.is_dir() and not file.exists():
-        report.unreadable += 1
-        report.problem(str(path), f"holds no {NAME}: give the file itself, or the folder that holds it")
+        report.cannot_read(str(path), f"holds no {NAME}: give the file itself, or the folder that holds it")
         return []
     owner = owner_in(file.absolute().parent / FOLDER, owner)
     unnamed = unnamed_session(owner)
@@ -64,8 +72,7 @@ def conversations(path: Path, report: ImportReport, owner: Owner) -> list[Conver
                     report.agent(owner(unnamed)).skipped += 1
                     report.problem(found.where, found.reason)
     except (*FAULTS, _NoExchanges) as error:
-        report.unreadable += 1
-        report.problem(str(file), f"{format_fault(error)}: {FORMATS['continuity-db'].give}")
+        report.cannot_read(str(file), f"{format_fault(error)}: {FORMATS['continuity-db'].give}")
     return [Conversation(owner(key), key, size, partial(_messages, file, key, unnamed)) for key, size in sizes.items()]
 
 

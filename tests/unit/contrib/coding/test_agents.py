@@ -6,7 +6,7 @@ from typing import Any
 
 from offbook.client.history.conversations import Ready
 from offbook.client.history.files import TranscriptLine
-from offbook.contrib.coding.agents import Document, rollout_of, session_of
+from offbook.contrib.coding.capture import Document, rollout_of, session_of
 from offbook.contrib.importers.claude_code import Skipped
 
 ID = "0199f0c2-1c1e-7a31-9d7e-2f1f5f6a7b8c"

@@ -8,9 +8,17 @@ from typing import Any, cast
 
 import pytest
 
-from offbook.client.clients import Client
-from offbook.contrib.coding.agents import Document, Session, session_of
-from offbook.contrib.coding.capture import Captured, Place, Places, ReadByAnother, capture
+from offbook.client.blocking import Client
+from offbook.contrib.coding.capture import (
+    Captured,
+    Document,
+    Place,
+    Places,
+    ReadByAnother,
+    Session,
+    capture,
+    session_of,
+)
 
 
 class Recording:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offbook.contrib.coding.agents import LONGEST_DOCUMENT_BYTES, Document, read_document
+from offbook.contrib.coding.capture import LONGEST_DOCUMENT_BYTES, Document, read_document
 from offbook.model.errors import InvalidInput
 
 

@@ -9,12 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from offbook.client.clients import Client
+from offbook.client.blocking import Client
 from offbook.client.endpoint import Endpoint
 from offbook.client.outbox import Outbox
-from offbook.contrib.coding.agents import Document
-from offbook.contrib.coding.answers import answer, deliver
-from offbook.contrib.coding.ends import Ends, hosts_with_ends
+from offbook.contrib.coding.capture import Document
+from offbook.contrib.coding.hooks import Ends, answer, deliver, hosts_with_ends
 from offbook.model.errors import ProviderRefused, ProviderUnavailable
 
 
@@ -113,7 +112,7 @@ def test_an_end_is_kept_where_its_transcript_is_read_by_another(
     def busy(*_: object, **__: object) -> None:
         raise OSError("read by another")
 
-    monkeypatch.setattr("offbook.contrib.coding.answers.capture", busy)
+    monkeypatch.setattr("offbook.contrib.coding.hooks.capture", busy)
     client = Told()
     with pytest.raises(OSError, match="read by another"):
         hook(client, tmp_path, "SessionEnd")

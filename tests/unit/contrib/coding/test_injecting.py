@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from offbook.client.clients import Client
-from offbook.contrib.coding.answers import (
+from offbook.client.blocking import Client
+from offbook.contrib.coding.hooks import (
     HANDOVER,
     HANDOVER_CHARS,
     LONGEST_CONTEXT_CHARS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from offbook.contrib.conformance.cover import pair_faults
+from offbook.contrib.conformance.check import pair_faults
 from offbook.model.types import Message
 
 CALL = {"type": "server_tool_use", "id": "x", "name": "web_search", "input": {"query": "ferries"}}

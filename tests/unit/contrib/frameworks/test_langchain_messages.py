@@ -13,7 +13,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from offbook.contrib.frameworks.langchain_messages import langchain_of, message_id_of, message_of_langchain
+from offbook.contrib.frameworks.langchain_turns import langchain_of, message_id_of, message_of_langchain
 from offbook.model.content import text_of, tool_calls, tool_results
 from offbook.model.types import Message
 from tests.unit.contrib.frameworks.strategies import JSON, NAMES, WORDS

@@ -12,8 +12,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from offbook.client.blocking_hot_swap import BlockingHotSwapSession
 from offbook.client.placement import placed
 from offbook.contrib.frameworks import history_matcher
+from offbook.contrib.frameworks.history_matcher import Sessions
 from offbook.contrib.frameworks.langchain_turns import Turns, in_their_order, with_unrecorded
-from offbook.contrib.frameworks.sessions import Sessions
 from offbook.model.turn import PreparedTurn, TurnTokens
 from offbook.model.types import Message
 

@@ -17,11 +17,11 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from offbook import AsyncClient, Client
+from offbook.contrib.frameworks.history_matcher import Sessions
 from offbook.contrib.frameworks.langgraph import OffbookStore, hot_swap_hook
 from offbook.contrib.frameworks.langgraph_store import message_of_value, value_in
 from offbook.contrib.frameworks.openai_agents import OffbookSession
 from offbook.contrib.frameworks.pydantic_ai import HotSwap
-from offbook.contrib.frameworks.sessions import Sessions
 from offbook.model.errors import InvalidInput, OffbookError, ProviderUnavailable, WrongShape
 
 RUN: Any = {"configurable": {"thread_id": "t1"}}

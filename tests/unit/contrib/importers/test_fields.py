@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from offbook.client.history.fields import iso, key_of, moment_of, owner_in
+from offbook.client.history.files import iso, key_of, moment_of, owner_in
 from offbook.ingest.scope import resolve_agent
 
 NOON = datetime(2026, 5, 10, 12, tzinfo=UTC)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from offbook.client.history.conversations import Conversation, Damaged, ImportReport, Ready
-from offbook.client.history.fields import ready
-from offbook.client.history.importing import HistoryImport
+from offbook.client.history.conversations import Conversation, Damaged, HistoryImport, ImportReport, Ready
+from offbook.client.history.files import ready
 
 
 @pytest.mark.parametrize("error", [TypeError("x"), OverflowError("x"), AttributeError("x"), KeyError("x")])

@@ -156,3 +156,11 @@ def test_times_that_are_not_understood_are_told(database: Lcm) -> None:
     assert [each.get("ts") for each in found.only] == ["2026-02-03T04:05:06.000Z", None]
     assert found.left_out() == {"times that are not understood": 1}
     assert b'"count":1' in msgspec.json.encode(found.report)
+
+
+def test_a_text_that_is_no_utf8_is_told_and_does_not_fail(tmp_path: Path) -> None:
+    lcm = Lcm(tmp_path / "lcm.db")
+    lcm.say(lcm.conversation("s", "agent:main:main"), 0, "user", "Hello")
+    file = lcm.close()
+    file.write_bytes(file.read_bytes().replace(b"transcript", b"tran\xe1cript").replace(b"title", b"tit\xe1e"))
+    assert read("lcm", file).sessions == {}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from offbook.client.history.fields import digest_of
+from offbook.client.history.files import digest_of
 from offbook.contrib.importers import markdown
 from tests.unit.contrib.importers.reading_files import read, texts
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.contrib.importers.markdown_notes import Note, notes
+from offbook.contrib.importers.markdown import Note, notes
 
 TEXT = """\
 ---

@@ -13,8 +13,8 @@ import pytest
 
 from offbook.client.history.conversations import Damage, ImportReport
 from offbook.client.recorder import encoded
-from offbook.openclaw.history.catalogue import Catalogue, conversation_of
-from offbook.openclaw.history.places import Agent
+from offbook.openclaw.catalogue import Catalogue, conversation_of
+from offbook.openclaw.places import Agent
 from tests.unit.contrib.importers.continuity_state import EXCHANGES, day_file
 from tests.unit.contrib.importers.continuity_state import said as archived
 from tests.unit.contrib.importers.foreign_files import Lcm, chatgpt, claude, claude_message, code_line, node

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 
-from offbook.openclaw.history.catalogue import Catalogue, messages
-from offbook.openclaw.history.lines import Damage
-from offbook.openclaw.history.places import Agent
+from offbook.openclaw.catalogue import Catalogue, messages
+from offbook.openclaw.places import Agent
+from offbook.openclaw.transcripts import Damage
 from tests.unit.contrib.importers.openclaw_state import AT_MS, State, cold, compressed, head, said, text
 
 WHEN = "2025-10-09T09-00-00.000Z"

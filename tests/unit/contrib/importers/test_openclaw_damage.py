@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from offbook.openclaw.history import lines
-from offbook.openclaw.history import lines as events
-from offbook.openclaw.history.catalogue import Catalogue
-from offbook.openclaw.history.database import Database
-from offbook.openclaw.history.lines import Damage, Event
-from offbook.openclaw.history.places import Agent
+from offbook.openclaw import transcripts
+from offbook.openclaw.catalogue import Catalogue
+from offbook.openclaw.places import Agent
+from offbook.openclaw.transcripts import Damage, Database, Event
 from tests.unit.contrib.importers.openclaw_state import State, add_events, compressed, head, said, text
 from tests.unit.contrib.importers.test_openclaw_catalogue import messages_of
 
@@ -43,7 +41,7 @@ def test_bytes_that_are_no_text(state: State) -> None:
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LONGEST_EVENT_BYTES", 1_000)
+    monkeypatch.setattr(transcripts, "LONGEST_EVENT_BYTES", 1_000)
     (state.sessions / "s.jsonl").write_text(text(head("s"), "x" * 200_000, said("1", "a")))
     damages: list[Damage] = []
     assert messages_of(state, damages) == {"agent:main:archived:s": ["1"]}
@@ -82,7 +80,7 @@ def test_a_file_that_is_no_database_is_named_and_the_files_are_read(state: State
 @pytest.mark.parametrize("cut", [r"cut \ud83d", r"\uD83D", r"\udf89 end", r"a \ud83dx b", r"\ud83d\ud83d"])
 def test_half_a_character_becomes_a_sign_for_it(cut: str) -> None:
     message = r'{"role":"user","meta":"\ud83c\udf89","content":"' + cut + '"}'
-    found = events.event_of('{"type":"message","id":"1","message":' + message + "}", "here", "own")
+    found = transcripts.event_of('{"type":"message","id":"1","message":' + message + "}", "here", "own")
     assert isinstance(found, Event)
     assert found.message["content"] == re.sub(r"\\u[dD]...", "\ufffd", cut)
     assert found.message["meta"] == "🎉"

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from offbook.client.history import conversations, importing
-from offbook.client.history.conversations import AgentReport, ImportReport
-from offbook.client.history.importing import HistoryImport
+from offbook.client.history import conversations
+from offbook.client.history.conversations import AgentReport, HistoryImport, ImportReport
 from offbook.model.errors import ProviderRefused, ProviderUnavailable
 from offbook.model.types import Conflict, Receipt
-from offbook.openclaw.history.catalogue import Catalogue, conversation_of
-from offbook.openclaw.history.places import Agent
+from offbook.openclaw.catalogue import Catalogue, conversation_of
+from offbook.openclaw.places import Agent
 from tests.unit.contrib.importers.openclaw_state import AT_MS, State, said
 
 KEY = "agent:main:main"
@@ -153,12 +152,12 @@ def test_a_refusal_that_is_not_the_messages_fault_ends_it(state: State, monkeypa
 
 
 def test_a_provider_that_is_busy_is_asked_again(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(conversations, "FIRST_PAUSE_SECONDS", 0.0)
     ids, provider = conversation(state, 3), Provider()
-    provider.busy = importing.TRIES - 1
+    provider.busy = conversations.TRIES - 1
     run(state, provider)
     assert provider.ids() == ids
-    provider.busy, provider.sessions = importing.TRIES, {}
+    provider.busy, provider.sessions = conversations.TRIES, {}
     with pytest.raises(ProviderRefused, match="busy"):
         run(state, provider)
 

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from offbook.client.history.fields import moment
+from offbook.client.history.files import moment
 from offbook.model.types import Message
-from offbook.openclaw.history.mapping import wire_message
+from offbook.openclaw.catalogue import wire_message
 
 CASES = json.loads(Path("tests/data/openclaw_messages.json").read_text())
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from offbook.model.errors import NotFound
-from offbook.openclaw.history.places import Agent, folder_with_agents, state_folder, transcript_files
+from offbook.openclaw.places import Agent, folder_with_agents, state_folder, transcript_files
 from tests.unit.contrib.importers.openclaw_state import State
 
 WHEN = "2025-10-09T09-00-00.000Z"

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from offbook.client.history.conversations import ImportReport
-from offbook.contrib.importers.markdown import conversations
-from offbook.contrib.importers.own_pages import is_own_page
+from offbook.contrib.importers.markdown import conversations, is_own_page
 from offbook.model.lesson import Lesson, LessonSource
 from offbook.projections.wiki.day_page import Shown, cold_page, day_page
 from offbook.projections.wiki.index_page import agent_index, agents_index, lessons_index

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offbook.client.history.conversations import is_unknown_time
-from offbook.client.history.fields import bounded, digest_of, ready, time_of
+from offbook.client.history.files import bounded, digest_of, ready, time_of
 from offbook.client.history.formats import FORMATS
 from offbook.ingest.scope import checked_key
 

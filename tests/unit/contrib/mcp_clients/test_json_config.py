@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offbook.client.config_files.json5 import parse
+from offbook.client.config_files.editing import parse
+from offbook.contrib.mcp_clients.clients import Server, is_our_hook
 from offbook.contrib.mcp_clients.configs import Draft, add_hooks, add_server, remove_hooks, remove_server
-from offbook.contrib.mcp_clients.server import Server, is_our_hook
 from offbook.model.errors import InvalidInput
 
 SERVER = Server(command="/opt/off book/bin/offbook", home="/数据/🐈")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offbook.contrib.mcp_clients.clients import Server
 from offbook.contrib.mcp_clients.configs import with_server, without_server
-from offbook.contrib.mcp_clients.server import Server
 from offbook.model.errors import InvalidInput
 
 SERVER = Server(command="/opt/offbook", home='/数据/"🐈"\\x', agent="coder")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.contrib.proxy.answers import MOST_BYTES, Answer, AnswerReader, Reader
+from offbook.contrib.proxy.chat_api import MOST_BYTES, Answer, AnswerReader, Reader
 from offbook.contrib.proxy.responses_api import ResponsesReader
 from tests.acceptance.scripted_api import Says, events, whole
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from offbook.contrib.proxy.contexts import Base, NotUsed, base_of, has_open_calls, shown_by_id, size_tokens, with_base
-from offbook.contrib.proxy.fingerprints import Known, chained
-from offbook.contrib.proxy.requests import Item, made_item
+from offbook.contrib.proxy.chat_api import Item, made_item
+from offbook.contrib.proxy.conversation import Known, chained
+from offbook.contrib.proxy.swaps import Base, NotUsed, base_of, has_open_calls, shown_by_id, size_tokens, with_base
 from offbook.model.content import render, strings
 from offbook.model.types import Message
 
@@ -192,7 +192,7 @@ def test_of_what_is_binary_only_the_beginning_is_looked_at(monkeypatch: pytest.M
     def image(data: str) -> dict[str, Any]:
         return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
 
-    monkeypatch.setattr("offbook.contrib.proxy.contexts.render", looked)
+    monkeypatch.setattr("offbook.contrib.proxy.swaps.render", looked)
     assert 0 <= shown(image("A" * 4_000_000)) - shown(image("A")) < 10
     assert max(longest) < 10_000
     letter = {"type": "file", "file": {"data": "A long letter. " * 100_000}}  # words, wherever they lie

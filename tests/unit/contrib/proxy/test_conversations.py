@@ -6,9 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.contrib.proxy.conversation import Turn, behind_conversation, behind_response
+from offbook.contrib.proxy.conversation import Known, Turn, behind_conversation, behind_response, fingerprint
 from offbook.contrib.proxy.conversations import Conversations
-from offbook.contrib.proxy.fingerprints import Known, fingerprint
 
 Said = dict[str, Any]
 

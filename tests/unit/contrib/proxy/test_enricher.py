@@ -8,15 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from offbook.client.clients import AsyncClient
+from offbook.client.async_client import AsyncClient
 from offbook.contrib.proxy import enricher
-from offbook.contrib.proxy.answers import Answer
-from offbook.contrib.proxy.contexts import size_tokens
+from offbook.contrib.proxy.chat_api import Answer, Request, read_request
 from offbook.contrib.proxy.conversations import Conversations
-from offbook.contrib.proxy.dialects import CHAT, RESPONSES
 from offbook.contrib.proxy.enricher import LARGE_BYTES, Enricher
-from offbook.contrib.proxy.requests import Request, read_request
-from offbook.contrib.proxy.swaps import Limits
+from offbook.contrib.proxy.responses_api import CHAT, RESPONSES
+from offbook.contrib.proxy.swaps import Limits, size_tokens
 from offbook.model.errors import ProviderUnavailable
 from offbook.model.summary import Ledger, Swap
 from offbook.model.turn import PreparedTurn, TurnTokens

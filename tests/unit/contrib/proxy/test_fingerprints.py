@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.contrib.proxy.fingerprints import fingerprint
+from offbook.contrib.proxy.conversation import fingerprint
 
 Said = dict[str, Any]
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.text())

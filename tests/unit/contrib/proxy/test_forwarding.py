@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from offbook.client.clients import AsyncClient
+from offbook.client.async_client import AsyncClient
 from offbook.client.endpoint import Endpoint
 from offbook.contrib.proxy.enricher import Enricher
 from offbook.contrib.proxy.forwarding import Forwarder
@@ -330,7 +330,7 @@ async def test_whatever_reading_an_answer_raises_the_client_has_it(
     bench.reply = plainly(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
     request = POST.replace(b"connection: close\r\n", b"")
     for name in ("answer", "feed"):
-        monkeypatch.setattr(f"offbook.contrib.proxy.answers.Reader.{name}", broken)
+        monkeypatch.setattr(f"offbook.contrib.proxy.chat_api.Reader.{name}", broken)
         reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
         async with asyncio.timeout(120):
             for _ in range(2):  # and its connection

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from offbook.contrib.proxy.conversation import MOST_OWNERS, MOST_UNSENT, Conversation, Owners, continued_by
-from offbook.contrib.proxy.fingerprints import chained
+from offbook.contrib.proxy.conversation import MOST_OWNERS, MOST_UNSENT, Conversation, Owners, chained, continued_by
 from offbook.model.types import Message
 
 

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from offbook.contrib.proxy.backoff import MOST_IN_A_ROW, MOST_MODELS, REFUSED_SECONDS, Refusals
+from offbook.contrib.proxy.naming import MOST_IN_A_ROW, MOST_MODELS, REFUSED_SECONDS, Refusals
 
 
 def test_a_model_is_left_alone_for_a_while_when_it_refused_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
-    monkeypatch.setattr("offbook.contrib.proxy.backoff.time.monotonic", lambda: now)
+    monkeypatch.setattr("offbook.contrib.proxy.naming.time.monotonic", lambda: now)
     refusals = Refusals()
     for _ in range(MOST_IN_A_ROW - 1):
         assert not refusals.refused("gemma")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.contrib.proxy.requests import Request, read_request, with_turn, written
+from offbook.contrib.proxy.chat_api import Request, read_request, with_turn, written
 from offbook.model.turn import PreparedTurn, TurnTokens
 
 values = st.recursive(

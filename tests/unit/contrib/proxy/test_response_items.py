@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.contrib.proxy.fingerprints import fingerprint
-from offbook.contrib.proxy.requests import made_item
+from offbook.contrib.proxy.chat_api import made_item
+from offbook.contrib.proxy.conversation import fingerprint
 from offbook.contrib.proxy.responses_api import UNSAID, said_by, sent_as
 from offbook.model.errors import WrongShape
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.contrib.proxy.requests import Request, with_turn, written
+from offbook.contrib.proxy.chat_api import Request, with_turn, written
 from offbook.contrib.proxy.responses_api import read_responses_request
 from tests.unit.contrib.proxy.test_requests import fields, turn, values, words
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from offbook.log.sqlite import erase_writes, held_events, reserve, writer
+from offbook.log.sql import held_events, writer
+from offbook.log.sqlite import checkpointer, purge, reserve
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
 from offbook.model.errors import StoreFull
@@ -23,7 +24,7 @@ READ = AuditDraft(verb="recall", actor="test", session_id="chat", details={"entr
 @pytest.fixture
 async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
     monkeypatch.setattr(writer, "HELD_RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(writer, "IDLE_SECONDS", 3_600.0)  # the reserve is taken when a test says so
+    monkeypatch.setattr(checkpointer, "IDLE_SECONDS", 3_600.0)  # the reserve is taken when a test says so
     store = SqliteStore(tmp_path / "offbook.db")
     await add(store, "hello")
     yield store
@@ -149,7 +150,7 @@ async def test_the_reserve_is_given_back_once_for_what_finds_no_room_all_the_sam
 async def test_a_file_is_not_written_anew_where_that_would_fill_the_disk(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erase_writes, "WAL_FRAME_BYTES", 10**15)
+    monkeypatch.setattr(purge, "WAL_FRAME_BYTES", 10**15)
     with pytest.raises(StoreFull, match="bytes on the disk"):
         await store.purge()
     await add(store, "goes on")

@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from offbook.log.audit_chain import fingerprint
-from offbook.log.sqlite import audit_reads, reads
+from offbook.log.sql import audit_reads, reads
 from offbook.log.sqlite.connection import latest_version, migrations, open_reader, open_writer, schema_version
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.store import PARENT_NOTE
@@ -238,6 +238,7 @@ async def test_a_message_pays_for_no_index_over_verbs(tmp_path: Path) -> None:
     assert connection.execute(indexed).get == 0
     with connection:
         ledger.record("main", AuditDraft(verb="swap", actor="test", session_id="chat"))
+        ledger.flush()
     assert connection.execute(indexed).get == 1
     await store.close()
 
@@ -245,7 +246,7 @@ async def test_a_message_pays_for_no_index_over_verbs(tmp_path: Path) -> None:
 async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / "offbook.db"
     path.write_bytes(b"this is not a database, whatever its name says" * 100)
-    with pytest.raises(StoreCorrupt, match="offbook restore"):
+    with pytest.raises(StoreCorrupt, match=r"offbook doctor --fix.*offbook restore"):
         SqliteStore(path)
 
 
@@ -337,8 +338,8 @@ async def test_an_error_in_a_checkpoint_leaves_the_writer_alive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore(tmp_path / "offbook.db")
-    monkeypatch.setattr("offbook.log.sqlite.writer.PAGES_TOO_MANY", 0)
-    monkeypatch.setattr("offbook.log.sqlite.writer._checkpoint", lambda *_: None)
+    monkeypatch.setattr("offbook.log.sqlite.checkpointer.PAGES_TOO_MANY", 0)
+    monkeypatch.setattr("offbook.log.sqlite.checkpointer._checkpoint", lambda *_: None)
     for number in range(5):
         await asyncio.wait_for(add(store, str(number)), 30)
     await store.close()

@@ -15,7 +15,7 @@ import pytest
 import structlog
 
 from offbook.log.blobs import BlobFiles
-from offbook.log.sqlite import ledger
+from offbook.log.sql import ledger
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.tiers import OFFLOADED
 from offbook.model.errors import InvalidInput, StoreCorrupt, StoreError

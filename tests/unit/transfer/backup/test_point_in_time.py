@@ -15,7 +15,7 @@ import pytest
 from offbook.api.memory import Memory
 from offbook.log.audit_chain import fingerprint, moment
 from offbook.log.blobs import BlobFiles
-from offbook.log.sqlite import ledger
+from offbook.log.sql import ledger
 from offbook.log.sqlite.connection import open_reader
 from offbook.log.sqlite.point_in_time import Cut, cut_after
 from offbook.log.sqlite.store import SqliteStore
@@ -26,7 +26,7 @@ from offbook.model.home import Home
 from offbook.model.types import AuditDraft, Entry, Message, Scope, SessionGaps, now
 from offbook.transfer.backup import check_archive, restore, write_backup
 from offbook.transfer.backup.archive import Manifest
-from offbook.transfer.backup.point_in_time import cut_unpacked
+from offbook.transfer.backup.restoring import cut_unpacked
 from tests.contract.test_store_compression import context as handed
 from tests.places import REPOSITORY
 from tests.unit.small_memory import caught_up, exchange, small_memory, user
@@ -275,7 +275,7 @@ async def test_a_cut_that_fails_changes_nothing(
         cut_after(path, at)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("offbook.transfer.backup.point_in_time.cut_after", breaks)
+    monkeypatch.setattr("offbook.transfer.backup.restoring.cut_after", breaks)
     home = Home(tmp_path / "then")
     with pytest.raises(Exception, match="no room"):
         await restore(lived[0], home, at=lived[1][2].at)

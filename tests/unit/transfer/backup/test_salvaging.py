@@ -18,7 +18,7 @@ from docs.generate.pages import DETAIL_MEANINGS
 from offbook.api.doctor import mend_log
 from offbook.api.doctor.record import check_store
 from offbook.cli.root import root
-from offbook.log.sqlite.head import head_path
+from offbook.log.sql.head import head_path
 from offbook.log.sqlite.point_in_time import cut_after
 from offbook.log.sqlite.salvage import salvage
 from offbook.log.sqlite.salvaged_chain import LOST_TEXT

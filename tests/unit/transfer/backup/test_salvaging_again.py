@@ -13,8 +13,8 @@ import pytest
 
 from offbook.api.doctor import mend_log
 from offbook.log.audit_chain import micros, seal
+from offbook.log.sql.head import head_path
 from offbook.log.sqlite import cut_events
-from offbook.log.sqlite.head import head_path
 from offbook.log.sqlite.point_in_time import cut_after
 from offbook.log.sqlite.salvage import salvage
 from offbook.log.sqlite.store import SqliteStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from offbook.ingest.scope import resolve_agent
-from offbook.transfer.documents.archive_days_reader import conversations
+from offbook.transfer.documents.archive_days import conversations
 from tests.unit.contrib.importers.continuity_state import day_file, said
 from tests.unit.contrib.importers.exported_history import History, read, report
 

@@ -10,8 +10,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 
 from offbook.model.types import Message
-from offbook.transfer.documents.archive_days import write
-from offbook.transfer.documents.archive_days_reader import conversations
+from offbook.transfer.documents.archive_days import conversations, write
 from tests.unit.contrib.importers.exported_history import AT, History, files_under, histories, read
 
 LATER = AT + timedelta(minutes=3)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offbook.client.history.conversations import Damage
-from offbook.transfer.documents import archive_days_reader, continuity_db
+from offbook.transfer.documents import archive_days, continuity_db
 from offbook.transfer.documents.continuity_db import conversations
 from tests.unit.contrib.importers.continuity_state import DAY, OLDER, database, day_file, said
 from tests.unit.contrib.importers.exported_history import History, messages_of, owner, read, report
@@ -75,7 +75,7 @@ def test_a_message_has_one_id_in_the_archive_and_in_the_database(talk: list[tupl
     with TemporaryDirectory() as folder:
         day_file(Path(folder, "a"), messages)
         database(Path(folder, "b"), {DAY: messages})
-        archived, _ = read(archive_days_reader.conversations, Path(folder, "a"))
+        archived, _ = read(archive_days.conversations, Path(folder, "a"))
         indexed, _ = read(continuity_db.conversations, Path(folder, "b"))
     assert sorted(described(archived), key=str) == sorted(described(indexed), key=str)
 
@@ -84,7 +84,7 @@ def test_the_archives_beside_it_say_the_session_and_the_time_of_the_answer(tmp_p
     messages = [{**message, "sessionId": "s1"} for message in TALK]
     database(tmp_path, {DAY: messages, "2026-05-09": [{**TALK[0], "timestamp": "2026-05-09T08:00:00.000Z"}]})
     day_file(tmp_path, messages)
-    archived, _ = read(archive_days_reader.conversations, tmp_path)
+    archived, _ = read(archive_days.conversations, tmp_path)
     indexed, _ = read(conversations, tmp_path)
     assert described(archived) == [each for each in described(indexed) if each[0] == "s1"]
     assert [each[0] for each in described(indexed)].count("archive:main") == 1

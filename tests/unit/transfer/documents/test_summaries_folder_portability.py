@@ -9,8 +9,7 @@ import pytest
 
 from offbook.client.history.conversations import Damage
 from offbook.ingest.scope import resolve_agent
-from offbook.transfer.documents.summaries_folder import write
-from offbook.transfer.documents.summaries_folder_reader import conversations
+from offbook.transfer.documents.summaries_folder import conversations, write
 from tests.unit.contrib.importers.exported_history import files_under, messages_of, owner, read, report
 from tests.unit.contrib.importers.summaries_state import FIRST, MERGED, NIGHT_MS, SECOND, entry, page, summaries
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offbook.model.types import Message
-from offbook.transfer.documents.summaries_folder import write
-from offbook.transfer.documents.summaries_folder_reader import conversations
+from offbook.transfer.documents.summaries_folder import conversations, write
 from tests.unit.contrib.importers.exported_history import (
     AT,
     History,

@@ -8,7 +8,7 @@ from typing import Any
 
 from offbook.client.history.conversations import Damage
 from offbook.ingest.scope import resolve_agent
-from offbook.transfer.documents.swap_jsonl_reader import conversations
+from offbook.transfer.documents.swap_jsonl import conversations
 from tests.unit.contrib.importers.exported_history import History, messages_of, owner, read, report
 
 LINE: dict[str, Any] = {

@@ -10,8 +10,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 
 from offbook.model.types import Message
-from offbook.transfer.documents.swap_jsonl import write
-from offbook.transfer.documents.swap_jsonl_reader import conversations
+from offbook.transfer.documents.swap_jsonl import conversations, write
 from offbook.transfer.provider_export import ExportedMessage
 from tests.unit.contrib.importers.exported_history import AT, History, files_under, histories, read
 

@@ -12,10 +12,7 @@ import pytest
 from offbook.api.memory import Memory
 from offbook.client.history import formats
 from offbook.model.types import Message
-from offbook.transfer.documents import archive_days as archive_writing
-from offbook.transfer.documents import archive_days_reader, summaries_folder_reader, swap_jsonl_reader
-from offbook.transfer.documents import summaries_folder as summaries_writing
-from offbook.transfer.documents import swap_jsonl as swap_writing
+from offbook.transfer.documents import archive_days, summaries_folder, swap_jsonl
 from offbook.transfer.provider_export import Exported, ExportedMessage, Written
 from tests.unit.contrib.importers.exported_history import AT, History, files_under, messages_of, owner, report
 from tests.unit.contrib.importers.summaries_state import FIRST, MERGED, summaries
@@ -23,9 +20,9 @@ from tests.unit.small_memory import assistant, caught_up, exchange, small_memory
 
 Writer = Callable[[Exported, Path], Written]
 FORMATS: list[tuple[formats.Reader, Writer]] = [
-    (swap_jsonl_reader.conversations, swap_writing.write),
-    (archive_days_reader.conversations, archive_writing.write),
-    (summaries_folder_reader.conversations, summaries_writing.write),
+    (swap_jsonl.conversations, swap_jsonl.write),
+    (archive_days.conversations, archive_days.write),
+    (summaries_folder.conversations, summaries_folder.write),
 ]
 NAMES = ["swap-jsonl", "archive", "summaries"]
 
@@ -98,8 +95,8 @@ async def test_what_the_hierarchical_plugin_wrote_goes_back_though_we_summarised
     long = [({**FIRST[0], "id": f"{number:04}"}, FIRST[1] * 20) for number in range(2, 20)]
     folder = summaries(tmp_path / "theirs" / "summaries", FIRST, *long, MERGED)
     async with small_memory(tmp_path / "home") as memory:
-        await taken_in(memory, summaries_folder_reader.conversations, folder)
+        await taken_in(memory, summaries_folder.conversations, folder)
         held = await held_by(memory)
     assert held.kept, "the memory made summaries of these summaries"
-    summaries_writing.write(held, tmp_path / "again")
+    summaries_folder.write(held, tmp_path / "again")
     assert files_under(tmp_path / "again") == files_under(tmp_path / "theirs")

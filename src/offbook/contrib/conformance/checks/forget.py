@@ -6,21 +6,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from offbook.contrib.conformance.check import check, expect, expect_no_faults, expect_that
-from offbook.contrib.conformance.checks.refused_fields import NOT_A_STRING
-from offbook.contrib.conformance.checks.refused_recall import NOT_A_BOOLEAN
-from offbook.contrib.conformance.cover import context_faults
-from offbook.contrib.conformance.provider import PLENTY_CHARS, NotOffered, Provider, named
-from offbook.contrib.conformance.refusal import (
+from offbook.contrib.conformance.check import (
     bad,
     call_block,
+    check,
+    context_faults,
+    expect,
+    expect_no_faults,
+    expect_that,
     identified,
     result,
     said,
     table_faults,
     unchanged,
     unique_word,
+    wrong_fields,
 )
+from offbook.contrib.conformance.checks.refused_fields import NOT_A_BOOLEAN, NOT_A_STRING
+from offbook.contrib.conformance.provider import PLENTY_CHARS, NotOffered, Provider, named
 from offbook.model.errors import ProviderRefused
 from offbook.model.types import Scope
 
@@ -195,16 +198,10 @@ async def a_wrong_forgetting_is_refused(provider: Provider) -> None:
         await provider.ask("forget", sound)
         sure = {**sound, "dryRun": False}
         without = {key: value for key, value in sure.items() if key != "matching"}
-        table = [
-            bad(f"{field} = {value!r}", "forget", {**sure, field: value})
-            for field, values in WRONG_IN_A_FORGETTING.items()
-            for value in values
-        ]
+        table = wrong_fields("forget", sure, WRONG_IN_A_FORGETTING, ["reason"])
         table += [bad(f"{wrong!r}", "forget", {**without, **wrong}) for wrong in WRONG_INSTEAD]
         table.append(bad("nothing is named", "forget", without))
         table.append(bad("two ways at once", "forget", {**sure, "sessionId": scope.session_id}))
-        table.append(bad("no reason", "forget", {k: v for k, v in sure.items() if k != "reason"}, "reason"))
-        table.append(bad("an unknown field", "forget", {**sure, "surplusField": 1}, "surplusField"))
         expect_no_faults(await table_faults(provider, table))
 
 

@@ -7,9 +7,17 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, get_args
 
-from offbook.contrib.conformance.check import check, expect, expect_no_faults, expect_that
-from offbook.contrib.conformance.provider import Provider, asked_since, named
-from offbook.contrib.conformance.refusal import said, unique_id, unique_word
+from offbook.contrib.conformance.check import (
+    audit_faults,
+    check,
+    expect,
+    expect_no_faults,
+    expect_that,
+    said,
+    unique_id,
+    unique_word,
+)
+from offbook.contrib.conformance.provider import Provider, named
 from offbook.model.errors import ProviderRefused
 from offbook.model.types import Scope, Tier
 
@@ -82,6 +90,19 @@ async def the_best_come_first_and_no_more_than_asked_for(provider: Provider) -> 
         scores = [entry.score for entry in entries]
         expect_that(scores == sorted(scores, reverse=True), "scores that fall", scores)
         expect_that(rare in entries[0].text, f"first what holds both words ({rare})", entries[0].text)
+
+
+@check(0, "recall", "onMessage")
+async def a_deep_recall_only_orders_anew(provider: Provider) -> None:
+    """`recall` with `depth` deep finds what a normal one does, best first, whether or not a model reads it again."""
+    scope = provider.new_session(provider.new_agent())
+    word = unique_word()
+    await provider.record(scope, *(said(f"Number {number} is about {word}.") for number in range(5)))
+    normal = {entry.id for entry in await provider.recall(scope, word, limit=100)}
+    entries = await provider.recall(scope, word, limit=100, depth="deep")
+    expect("the entries of a normal recall", normal, {entry.id for entry in entries})
+    scores = [entry.score for entry in entries]
+    expect_that(scores == sorted(scores, reverse=True), "scores that fall", scores)
 
 
 @check(0, "recall", "onMessage")
@@ -218,16 +239,7 @@ async def recall_and_pins_leave_one_event_each(provider: Provider) -> None:
         ("unpin", {**agent, "sessionId": scope.session_id}),
         ("unpin", {**agent, "entryIds": []}),
     ]
-    before = (await provider.audit(scope.agent_id)).head.seq
-    faults = []
-    for verb, fields in asked:
-        await provider.ask(verb, fields)
-        report = await provider.audit(scope.agent_id)
-        left = asked_since(report, before)
-        if left != [verb, "audit"]:
-            faults.append(f"{verb}: between two audits came the events {left}")
-        before = report.head.seq
-    expect_no_faults(faults)
+    expect_no_faults(await audit_faults(provider, scope.agent_id, asked))
     expect("verified", True, (await provider.audit(scope.agent_id)).verified)
 
 
@@ -238,15 +250,11 @@ async def an_unlink_without_a_link_changes_nothing_and_leaves_one_event(provider
     word = unique_word()
     await provider.record_one(scope, said(f"The boat is called {word}."))
     (entry,) = await provider.recall(scope, word)
-    before = (await provider.audit(scope.agent_id)).head.seq
-    for fields in ({}, {"byId": entry.id}):
-        asked = {"agentId": scope.agent_id, "entryId": entry.id, **fields}
-        answer = await provider.ask_value("unlink", dict[str, Any], asked)
+    unlink = {"agentId": scope.agent_id, "entryId": entry.id}
+    for fields in (unlink, {**unlink, "byId": entry.id}):
+        answer = await provider.ask_value("unlink", dict[str, Any], fields)
         expect(f"unlink {fields}", 0, answer.get("changed"))
-        report = await provider.audit(scope.agent_id)
-        left = asked_since(report, before)
-        expect("the events between two audits", ["unlink", "audit"], left)
-        before = report.head.seq
+        expect_no_faults(await audit_faults(provider, scope.agent_id, [("unlink", fields)]))
     (still,) = await provider.recall(scope, word)
     expect("the entry after it", [entry.id, entry.text], [still.id, still.text])
 

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from offbook.contrib.conformance.check import check, expect, expect_no_faults, expect_that
+import msgspec
+
+from offbook.contrib.conformance.check import (
+    BadRequest,
+    bad,
+    check,
+    expect,
+    expect_no_faults,
+    expect_that,
+    refusal_faults,
+    said,
+    table_faults,
+    unchanged,
+    unique_word,
+    wrong_fields,
+)
 from offbook.contrib.conformance.provider import PLENTY_CHARS, Provider, named
-from offbook.contrib.conformance.refusal import BadRequest, bad, said, table_faults, unchanged
 from offbook.model.types import Scope
 
 REQUIRED_VERBS = (
@@ -167,4 +181,100 @@ async def numbers_beyond_reason_are_survived(provider: Provider) -> None:
             answer = await provider.send("POST", "/v1/getCompressedContext", body)
             if answer.status != 200 and not 400 <= answer.status < 500:
                 faults.append(f"maxChars {number[:30]}: came {answer.status}")
+        expect_no_faults(faults)
+
+
+# ── The verbs of recall ──
+
+
+NOT_A_BOOLEAN: tuple[Any, ...] = ("true", 1, [], {})
+WRONG_IN_A_RECALL: dict[str, tuple[Any, ...]] = {
+    "sessionId": (*NOT_A_STRING, None, ""),
+    "agentId": NOT_A_STRING,
+    "query": (*NOT_A_STRING, None, ""),
+    "limit": (*NOT_A_COUNT, 0),
+    "scope": (*NOT_A_STRING, "everything", "Agent", ""),
+    "at": (True, {}, [], "yesterday", "2024-13-01T00:00:00Z", ""),
+    "includeSuperseded": NOT_A_BOOLEAN,
+    "explain": NOT_A_BOOLEAN,
+    "depth": (*NOT_A_STRING, "shallow", "Deep", ""),
+}
+WRONG_IN_A_PIN: dict[str, tuple[Any, ...]] = {
+    "agentId": NOT_A_STRING,
+    "keyword": NOT_A_STRING,
+    "sessionId": NOT_A_STRING,
+    "entryIds": ("x", 1, True, {}, [1], [None], [["x"]]),
+}
+
+
+@check(7, "recall", "onMessage")
+async def a_wrong_recall_is_refused(provider: Provider) -> None:
+    """A `recall` without a query, with an empty one, with a field of the wrong type or an unknown one is refused."""
+    async with unchanged(provider) as scope:
+        sound = {**named(scope), "query": "First"}
+        await provider.ask("recall", sound)
+        table = wrong_fields("recall", sound, WRONG_IN_A_RECALL, ["sessionId", "query"])
+        expect_no_faults(await table_faults(provider, table))
+
+
+@check(7, "unlink", "onMessage")
+async def a_wrong_unlink_is_refused(provider: Provider) -> None:
+    """An `unlink` without an entry, with a field of the wrong type or an unknown one is refused."""
+    async with unchanged(provider) as scope:
+        agent = {"agentId": scope.agent_id}
+        wrong = {"entryId": (*NOT_A_STRING, None), "byId": NOT_A_STRING}
+        table = wrong_fields("unlink", {**agent, "entryId": "m1"}, wrong, ["entryId"])
+        expect_no_faults(await table_faults(provider, table))
+
+
+@check(7, "pin", "unpin", "recall", "onMessage")
+async def a_wrong_pin_is_refused(provider: Provider) -> None:
+    """A `pin` or `unpin` with a field of the wrong type or an unknown one is refused, and pins and unpins nothing."""
+    async with unchanged(provider) as scope:
+        agent = {"agentId": scope.agent_id}
+        word = unique_word()
+        other = provider.new_session(scope.agent_id)
+        await provider.record_one(other, said(f"The spare key is with {word}."))
+        table = [
+            request
+            for verb in ("pin", "unpin")
+            for request in wrong_fields(verb, {**agent, "keyword": word}, WRONG_IN_A_PIN)
+        ]
+        for is_pinned in (False, True):
+            if is_pinned:
+                await provider.ask("pin", {**agent, "keyword": word})
+            expect_no_faults(await table_faults(provider, table))
+            (entry,) = await provider.recall(other, word, scope="session")
+            expect("pinned after all refusals", is_pinned, entry.pinned)
+
+
+# ── A turn made ready ──
+
+
+WRONG_IN_A_TURN: dict[str, tuple[Any, ...]] = {
+    "sessionId": (*NOT_A_STRING, None, "", "k" * (LONGEST_SESSION_ID + 1)),
+    "agentId": NOT_A_STRING,
+    "prompt": (*NOT_A_STRING, None),
+    "currentTokens": NOT_A_COUNT,
+    "contextWindow": (*NOT_A_COUNT, 0),
+}
+NOT_UTF8 = {"a lone byte": b"\xff", "a cut sequence": b"\xe2\x82", "half a pair": b"\\ud83d"}
+
+
+@check(7, "prepareTurn", "onMessage", "getCompressedContext")
+async def a_wrong_turn_is_refused(provider: Provider) -> None:
+    """A turn that lacks a field, or has one that is unknown, of the wrong type or beyond sense, is refused."""
+    async with unchanged(provider) as scope:
+        sound: dict[str, Any] = {**named(scope), "prompt": "TEXT", "currentTokens": 1_000, "contextWindow": 200_000}
+        await provider.ask("prepareTurn", sound)
+        table = wrong_fields("prepareTurn", sound, WRONG_IN_A_TURN, ["sessionId", "prompt"])
+        body = msgspec.json.encode(sound)
+        table += [
+            BadRequest(f"{label} in the prompt", "prepareTurn", body.replace(b"TEXT", broken))
+            for label, broken in NOT_UTF8.items()
+        ]
+        faults = await table_faults(provider, table)
+        if provider.token is not None:
+            answer = await provider.send("POST", "/v1/prepareTurn", body, authorization="Bearer wrong")
+            faults += refusal_faults("prepareTurn, a wrong token", answer, statuses=(401, 403))
         expect_no_faults(faults)

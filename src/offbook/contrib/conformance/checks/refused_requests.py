@@ -6,9 +6,17 @@ from collections.abc import Iterator
 
 import msgspec
 
-from offbook.contrib.conformance.check import NotApplicable, check, expect_no_faults
+from offbook.contrib.conformance.check import (
+    BadRequest,
+    NotApplicable,
+    check,
+    expect_no_faults,
+    refusal_faults,
+    said,
+    table_faults,
+    unchanged,
+)
 from offbook.contrib.conformance.provider import Provider, named
-from offbook.contrib.conformance.refusal import BadRequest, refusal_faults, said, table_faults, unchanged
 
 DEEP = 100_000
 NESTED = 2_000

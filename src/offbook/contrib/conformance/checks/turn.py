@@ -7,11 +7,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from offbook.contrib.conformance.check import NotApplicable, check, expect, expect_no_faults, expect_that
+from offbook.contrib.conformance.check import (
+    NotApplicable,
+    check,
+    expect,
+    expect_no_faults,
+    expect_that,
+    long_talk,
+    said,
+    unique_word,
+)
+from offbook.contrib.conformance.checks.context import MOST_CHARS_OF_A_TOKEN
 from offbook.contrib.conformance.checks.recall import FIELDS
-from offbook.contrib.conformance.checks.swap import MOST_CHARS_OF_A_TOKEN
 from offbook.contrib.conformance.provider import NotOffered, Provider, Turn, named
-from offbook.contrib.conformance.refusal import long_talk, said, unique_word
 from offbook.model.errors import ProviderRefused
 from offbook.model.types import Scope
 
