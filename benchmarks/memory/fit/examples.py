@@ -22,6 +22,8 @@ class Example(NamedTuple):
     """Its place in `RELATIONS`."""
     weight: float = 1.0
     language: str = ""
+    is_new: bool = False
+    """Of a kind that the weights before were not fitted to: what they say of it counts for nothing."""
 
 
 class Examples(NamedTuple):
@@ -29,6 +31,8 @@ class Examples(NamedTuple):
     cases: list[Example]
     frames: list[Example]
     ordinary: list[Example]
+    restated: list[Example]
+    """The same sentence with another value; and openings of a correction before what corrects nothing."""
     held_out: list[Example]
     """Of the cases."""
 

@@ -5,8 +5,10 @@
 PAIRS is what `relation_data` writes. Starts from the installed embedding model, first with pairs that are made from
 frames, which teach the shapes; or with `--from` from weights that were fitted before. Then, in each epoch: the pairs
 that were written, unrelated messages and ordinary conversations beside them, each written otherwise (`otherwise`) and
-read twice with different parts of the network left out; the two readings must agree (R-Drop). Of what then differs from
-the embedding model, a product of two thin matrices is kept for each of its matrices. Writes OUT/relation.npz.
+read twice with different parts of the network left out; the two readings must agree (R-Drop). Going on, what the
+weights before say counts more than the label, but for what is said again with another value, which they were not fitted
+to; and it is done twice, with all of that and with what opens like a correction only: the mean of both is kept. What
+then differs from the embedding model is kept in whole numbers, with a scale for each column. Writes OUT/relation.npz.
 """
 
 from __future__ import annotations
@@ -25,11 +27,10 @@ from benchmarks.memory.fit.examples import RELATIONS, REPLACES, Example, Example
 from benchmarks.memory.fit.network import auc, values_of
 from benchmarks.memory.fit.relation_data import otherwise
 from offbook.models.bert import EPSILON, HEADS, MATRICES, read_weights
+from offbook.models.relation import SCALE, read_additions
 
 START, END = 101, 102
 """The pieces around a text."""
-RANK = 96
-"""Of the products that are kept."""
 PIECES_A_BATCH, PIECES_READ_AT_ONCE = 8_192, 32_768
 LABEL_SMOOTHING, DROPOUT, AGREEMENT = 0.05, 0.12, 2.0
 WARM_UP, WEIGHT_DECAY = 0.06, 0.01
@@ -49,7 +50,11 @@ class Training(NamedTuple):
     rate: float
 
 
-ON_FRAMES, ON_PAIRS, GOING_ON = Training(1, 1.5e-4), Training(5, 1.5e-4), Training(4, 8e-5)
+ON_FRAMES, ON_PAIRS, GOING_ON = Training(1, 1.5e-4), Training(5, 1.5e-4), Training(4, 1e-4)
+OF_BEFORE = 0.7
+"""How much what the weights before say counts beside the label."""
+LARGEST = 127
+"""Of the whole numbers that are kept."""
 
 
 def main() -> None:
@@ -69,15 +74,21 @@ def main() -> None:
     rng = random.Random(given.seed)
 
     if given.before:
-        weights = _on_device(with_additions(base, given.before))
-        judge("before", weights, examples.held_out)
-        how = GOING_ON
+        before = _on_device(with_additions(base, given.before))
+        judge("before", before, examples.held_out)
+        opened = [one for one in examples.restated if len(one.later) > len(one.earlier)]
+        runs = []
+        for restated in (examples.restated, opened):
+            run = {name: value.clone() for name, value in before.items()}
+            epochs = [all_of(examples, rng) + restated for _ in range(GOING_ON.epochs)]
+            fit(run, epochs, GOING_ON, rng, before=before)
+            runs.append(run)
+        weights = {name: (runs[0][name] + runs[1][name]) / 2 for name in before}
     else:
         head = np.random.default_rng(given.seed).normal(0, 0.04, (2 * base["words"].shape[1], len(RELATIONS)))
         weights = _on_device(base | {"head.weight": head, "head.bias": np.zeros(len(RELATIONS))})
         fit(weights, [examples.frames + strangers(examples.frames, FRAME_STRANGERS)], ON_FRAMES, rng)
-        how = ON_PAIRS
-    fit(weights, [all_of(examples, rng) for _ in range(how.epochs)], how, rng)
+        fit(weights, [all_of(examples, rng) + examples.restated for _ in range(ON_PAIRS.epochs)], ON_PAIRS, rng)
     judge("after", weights, examples.held_out)
     kept = additions({name: value.detach().cpu().numpy() for name, value in weights.items()}, base)
     np.savez_compressed(given.out / "relation.npz", **kept)
@@ -92,8 +103,14 @@ def all_of(examples: Examples, rng: random.Random) -> list[Example]:
     return otherwise(written + strangers(written, STRANGERS), rng) + ordinary + frames
 
 
-def fit(weights: Weights, epochs: Sequence[Sequence[Example]], how: Training, rng: random.Random) -> None:
-    """In place, by all the examples of each epoch."""
+def fit(
+    weights: Weights,
+    epochs: Sequence[Sequence[Example]],
+    how: Training,
+    rng: random.Random,
+    before: Weights | None = None,
+) -> None:
+    """In place, by all the examples of each epoch, and by what the weights `before` say of them."""
     import torch
     from torch.nn import functional
 
@@ -109,6 +126,11 @@ def fit(weights: Weights, epochs: Sequence[Sequence[Example]], how: Training, rn
         first, second = (functional.log_softmax(told(weights, some, DROPOUT), -1) for _ in range(2))
         wanted = torch.full_like(first, LABEL_SMOOTHING / len(RELATIONS))
         wanted[range(len(some)), [one.relation for one in some]] += 1 - LABEL_SMOOTHING
+        if before is not None:
+            with torch.no_grad():
+                said = told(before, some).softmax(-1)
+            counts = torch.tensor([[0.0 if one.is_new else OF_BEFORE] for one in some], device=first.device)
+            wanted = (1 - counts) * wanted + counts * said
         share = torch.tensor([one.weight for one in some], device=first.device)
         share = share / share.sum()
         misses = -(wanted * (first + second)).sum(-1) / 2
@@ -220,32 +242,25 @@ def _on_device(weights: Weights) -> Weights:
 
 
 def with_additions(base: Weights, path: Path) -> Weights:
-    with np.load(path) as kept:
-        added = {name: kept[name].astype(np.float32) for name in kept.files}
-    weights = {ours: added[theirs] for ours, theirs in NAMES.items()}
-    for name, value in base.items():
-        if f"{name}.a" in added:
-            weights[name] = value + added[f"{name}.a"] @ added[f"{name}.b"]
-        else:
-            weights[name] = value + added.get(name, np.float32(0))
-    return weights
+    added = read_additions(path)
+    heads = {ours: added[theirs] for ours, theirs in NAMES.items()}
+    return heads | {name: value + added.get(name, np.float32(0)) for name, value in base.items()}
 
 
-def additions(weights: Weights, base: Weights) -> dict[str, NDArray[np.float16]]:
+def additions(weights: Weights, base: Weights) -> dict[str, NDArray[Any]]:
     """What is added to the base, by the names that `offbook.models.bert` knows, and the head."""
     found: dict[str, NDArray[Any]] = {}
     for name, value in weights.items():
         if name in NAMES:
-            found[NAMES[name]] = value
-        elif name in FIXED:
-            continue
+            found[NAMES[name]] = value.astype(np.float16)
         elif name == "types" or value.ndim == 1:
-            found[name] = value - base[name]
-        else:
-            left, sizes, right = np.linalg.svd(value - base[name], full_matrices=False)
-            roots = np.sqrt(sizes[:RANK])
-            found |= {f"{name}.a": left[:, :RANK] * roots, f"{name}.b": roots[:, None] * right[:RANK]}
-    return {name: value.astype(np.float16) for name, value in found.items()}
+            found[name] = (value - base[name]).astype(np.float16)
+        elif name not in FIXED:
+            change = value - base[name]
+            scale = (np.abs(change).max(axis=0, keepdims=True) / LARGEST).astype(np.float16)
+            whole = np.round(change / np.maximum(scale.astype(np.float32), np.finfo(np.float16).tiny))
+            found |= {name: np.clip(whole, -LARGEST, LARGEST).astype(np.int8), name + SCALE: scale}
+    return found
 
 
 if __name__ == "__main__":

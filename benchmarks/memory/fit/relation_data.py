@@ -1,8 +1,9 @@
 """The pairs of messages that `relation` fits to, as the numbers that the model reads.
 
 Written one by one: alone (`pairs.jsonl.gz`), and several for one statement, which differ in little and say the opposite
-(`cases.jsonl.gz`). Put together from sentences with gaps: `frames.jsonl.gz`. And out of ordinary conversations, where
-nearly nothing is replaced: each message with the earlier ones of its speaker that share most rare words with it.
+(`cases.jsonl.gz`); and the statements of these, said again with another value (`values.json`). Put together from
+sentences with gaps: `frames.jsonl.gz`. And out of ordinary conversations, where nearly nothing is replaced: each
+message with the earlier ones of its speaker that share most rare words with it.
 
     python -m benchmarks.memory.fit.relation_data ../shared/data PAIRS        writes what `relation` reads
 """
@@ -13,6 +14,7 @@ import argparse
 import gzip
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
@@ -54,6 +56,12 @@ UNMARKED, MARKED, OPENED, WITH_ANOTHER = 0.35, 0.45, 0.25, 0.12
 """How often the mark at the end is left out, or (up to there) put where there is none; how often a text has an opening;
 how often another sentence stands beside it."""
 LONGEST_WITH_ANOTHER = 60
+CORRECTING, NEAR_MISSES = 0.65, 0.6
+"""How often a statement that is said again with another value has the opening of a correction ("Actually, …"); and how
+often what corrects nothing is given one, beside a sentence of another matter."""
+
+
+_NUMBER, _NAME = re.compile(r"\d+"), re.compile(r"(?<=[a-zà-ü,] )[A-ZÀ-Ü][a-zà-ü]{3,}\b")
 
 
 class Pair(NamedTuple):
@@ -107,6 +115,7 @@ def read_examples(data: Path, *, hold_out: bool) -> Examples:
         cases=examples(case_pairs(kept) + reworded_pairs(kept)),
         frames=examples(frame_pairs(rows_of("frames"), random.Random(1))),
         ordinary=examples(ordinary_pairs(data, random.Random(1))),
+        restated=[one._replace(is_new=True) for one in examples(restated_pairs(kept, random.Random(5)))],
         held_out=examples(case_pairs(held_out)),
     )
 
@@ -175,6 +184,65 @@ def frame_pairs(frames: Sequence[dict[str, Any]], rng: random.Random) -> list[Pa
             first, second = (one.replace("{A}", old).replace("{B}", new).replace("{O}", other) for one in texts)
             found.append(Pair(first[:1].upper() + first[1:], second[:1].upper() + second[1:], relation))
     return found
+
+
+def restated_pairs(cases: Sequence[dict[str, Any]], rng: random.Random) -> list[Pair]:
+    """Each statement said again with another value, with and without "Correction:" before it; and the same openings
+    before what does not concern it, so that an opening alone corrects nothing."""
+    packed = files("benchmarks.memory.fit").joinpath("values.json").read_text()
+    values = {language: Values(language, given, cases) for language, given in json.loads(packed).items()}
+    found: list[Pair] = []
+    for case in cases:
+        language = case["lang"]
+        ours = values[language]
+        for earlier in (case["earlier"], *case.get("repeats", ())):
+            later = ours.another(earlier, rng)
+            if later is None:
+                continue
+            found.append(Pair(earlier, ours.opened(later, rng, CORRECTING), "replaces", language))
+            stranger = rng.choice(cases)
+            other = ours.another(stranger["earlier"], rng) if stranger["lang"] == language else None
+            if other is not None:
+                found.append(Pair(earlier, ours.opened(other, rng), "other", language))
+            if case["other"] and rng.random() < NEAR_MISSES:
+                found.append(Pair(earlier, ours.opened(rng.choice(case["other"]), rng), "other", language))
+    return found
+
+
+class Values:
+    """What a statement of one language may say in the place of what it says."""
+
+    def __init__(self, language: str, given: dict[str, list[str]], cases: Sequence[dict[str, Any]]) -> None:
+        self._gap = "" if language == "zh" else " "
+        self._openings = given["openings"]
+        texts = [text for case in cases if case["lang"] == language for text in (case["earlier"], *case["other"])]
+        # In German every noun is written as a name is.
+        names = sorted({name for text in texts for name in _NAME.findall(text)}) if language in "en es fr it" else []
+        self._kinds = [given["weekdays"], given["months"], given["numbers"], names]
+
+    def another(self, text: str, rng: random.Random) -> str | None:
+        """With another number, day, month or name in one place; None where it has none."""
+        places = [(found.span(), None) for found in _NUMBER.finditer(text)]
+        for kind in self._kinds:
+            for value in kind:
+                edge = r"\b" if self._gap else ""
+                places += [(each.span(), kind) for each in re.finditer(edge + re.escape(value) + edge, text)]
+        if not places:
+            return None
+        (start, end), kind = rng.choice(places)
+        others = kind or [str(rng.randint(1, 31 if end - start < 3 else 10 ** (end - start) - 1)) for _ in range(9)]
+        return text[:start] + rng.choice([one for one in others if one != text[start:end]] or ["0"]) + text[end:]
+
+    def opened(self, text: str, rng: random.Random, share: float = 1.0) -> str:
+        """With the opening of a correction before it, in this share of them."""
+        opening = rng.choice(self._openings)
+        if rng.random() >= share:
+            return text
+        return opening + self._gap + (text if opening[-1] in ":：" or text.startswith("I") else _lowered(text))
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def ordinary_pairs(data: Path, rng: random.Random) -> list[Pair]:

@@ -975,7 +975,7 @@ export interface Unlinked {
  * the five. `reason` is kept (it may be empty). With `dryRun` nothing is erased, and the receipt says what would
  * be.
  */
-export interface Forget {
+export type Forget = {
   /** The owner, at most 128 bytes; left out, taken from the session key. */
   agentId?: string | null;
   /** Why; kept in the record. */
@@ -992,7 +992,13 @@ export interface Forget {
   everything?: boolean;
   /** Erase nothing; only say what would be erased. Default: false. */
   dryRun?: boolean;
-}
+} & (
+  | { entryIds: string[]; }
+  | { sessionId: string; }
+  | { matching: string; }
+  | { secrets: boolean; }
+  | { everything: boolean; }
+);
 
 export interface Forgot {
   receipt: ForgetReceipt;

@@ -49,6 +49,7 @@ def openapi_document() -> dict[str, Any]:
     components["OnMessage"]["oneOf"] = _given(message="object", messages="array")
     components["Expand"]["oneOf"] = _given(summaryId="string", span="object")
     components["JudgeLesson"]["oneOf"] = _judged()
+    components["Forget"]["oneOf"] = _meant(components["Forget"]["properties"])
     for name in ("Pin", "Unpin"):
         components[name]["anyOf"] = _pinned()
     return {
@@ -74,6 +75,18 @@ def openapi_document() -> dict[str, Any]:
 def _given(**kinds: str) -> list[dict[str, Any]]:
     """Alternatives: each of these fields, and not as null."""
     return [{"required": [field], "properties": {field: {"type": kind}}} for field, kind in kinds.items()]
+
+
+def _meant(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    """Alternatives: one of the ways to say what is forgotten, and none of the others."""
+    ways: dict[str, dict[str, Any]] = {
+        "entryIds": {"type": "array"},
+        "sessionId": {"type": "string"},
+        "matching": {"type": "string"},
+    }
+    ways |= {name: {"const": True} for name in ("secrets", "everything")}
+    unsaid = {name: {"const": False} if fields[name].get("type") == "boolean" else {"type": "null"} for name in ways}
+    return [{"required": [name], "properties": unsaid | {name: said}} for name, said in ways.items()]
 
 
 def _judged() -> list[dict[str, Any]]:

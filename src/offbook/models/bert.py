@@ -29,14 +29,15 @@ class Bert:
     """Nothing in it changes after it was made, so threads share it without a lock."""
 
     def __init__(self, base: BertWeights, tuned: Mapping[str, NDArray[np.float32]]) -> None:
-        """`tuned`: what is added to the base, by name: `0.query.a` and `.b`, whose product is added to a matrix; and
-        vectors that are added to those of the same name, `types` among them."""
+        """`tuned`: what is added to the base's matrices (`0.query`) and vectors, by their names, `types` among them."""
         self._base = base
         self._types = base.types + tuned.get("types", np.float32(0))
         self._vectors = {name: value + tuned.get(name, np.float32(0)) for name, value in base.vectors.items()}
         self._layers = [
             _Layer.of(
-                f"encoder.layer.{at}", {name: _sum(matrices, tuned, at, name) for name in MATRICES}, self._vectors
+                f"encoder.layer.{at}",
+                {name: matrices[name] + tuned.get(f"{at}.{name}", np.float32(0)) for name in MATRICES},
+                self._vectors,
             )
             for at, matrices in enumerate(base.matrices)
         ]
@@ -108,16 +109,6 @@ class _Layer(NamedTuple):
         attend = np.concatenate([matrices["query"] * scale, matrices["key"], matrices["value"]], axis=1)
         attend_bias = np.concatenate([biases["query"] * scale, biases["key"], biases["value"]])
         return cls(name, attend, attend_bias, matrices["output"], matrices["widen"], matrices["narrow"])
-
-
-def _sum(
-    matrices: Mapping[str, NDArray[np.float32]], tuned: Mapping[str, NDArray[np.float32]], at: int, name: str
-) -> NDArray[np.float32]:
-    """A matrix of the base, with what was tuned."""
-    if f"{at}.{name}.a" not in tuned:
-        return matrices[name]
-    summed: NDArray[np.float32] = matrices[name] + tuned[f"{at}.{name}.a"] @ tuned[f"{at}.{name}.b"]
-    return summed
 
 
 def _gelu(values: NDArray[np.float32]) -> NDArray[np.float32]:

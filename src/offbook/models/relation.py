@@ -1,7 +1,7 @@
 """Whether what was said later takes the place of what was said earlier: the installed embedding model, tuned for it.
 
-What was tuned are small additions to its matrices (`data/relation.npz`, fitted to pairs of messages in six languages,
-see `docs/decisions/0022-statements.md`); the model itself is the one that embeds.
+What was tuned are additions to its matrices (`data/relation.npz`, whole numbers with a scale for each column, fitted to
+pairs of messages in six languages, see `docs/decisions/0022-statements.md`); the model itself is the one that embeds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from offbook.models.minilm import WordPiece
 
 TUNED = "data/relation.npz"
+SCALE = ".scale"
 MOST_PIECES = 64
 """Read of each of the two."""
 PAIRS_AT_ONCE = 8
@@ -79,14 +80,22 @@ _loading = threading.Lock()
 @cache
 def _loaded(folder: Path) -> _Loaded:
     try:
-        import numpy as np
-
         from offbook.models.bert import Bert, read_weights
         from offbook.models.minilm import MAX_PIECES, WordPiece
     except ImportError as error:
         raise ModelUnavailable(f"what runs the local model is not installed ({error})") from error
     base = read_weights(weights.ensure(weights.MINILM, folder))
-    with files("offbook.models").joinpath(TUNED).open("rb") as file, np.load(file) as kept:
-        tuned = {name: kept[name].astype(np.float32) for name in kept.files}
+    with as_file(files("offbook.models").joinpath(TUNED)) as path:
+        tuned = read_additions(path)
     weight, bias = tuned.pop("relation.weight"), tuned.pop("relation.bias")
     return _Loaded(Bert(base, tuned), WordPiece(MAX_PIECES), weight, bias)
+
+
+def read_additions(path: Path) -> dict[str, NDArray[np.float32]]:
+    """What is added to each matrix and vector of the embedding model, and the last layer."""
+    import numpy as np
+
+    with np.load(path) as kept:
+        read = {name: kept[name].astype(np.float32) for name in kept.files}
+    scales = {name.removesuffix(SCALE): read.pop(name) for name in list(read) if name.endswith(SCALE)}
+    return {name: value * scales.get(name, np.float32(1)) for name, value in read.items()}

@@ -46,10 +46,10 @@ def test_a_text_does_not_depend_on_its_company(base: BertWeights) -> None:
 
 def test_what_is_tuned_is_added_to_the_base(base: BertWeights) -> None:
     (plain,) = Bert(base, {}).hidden(pieces_of(TEXTS[:1]))
-    nothing = {"0.query.a": np.zeros((DIMENSIONS, 2), np.float32), "0.query.b": np.ones((2, DIMENSIONS), np.float32)}
+    nothing = {"0.query": np.zeros((DIMENSIONS, DIMENSIONS), np.float32)}
     (same,) = Bert(base, nothing).hidden(pieces_of(TEXTS[:1]))
     assert np.array_equal(plain, same)
-    something = nothing | {"0.query.a": np.full((DIMENSIONS, 2), 0.01, np.float32)}
+    something = {"0.query": np.full((DIMENSIONS, DIMENSIONS), 0.01, np.float32)}
     (other,) = Bert(base, something).hidden(pieces_of(TEXTS[:1]))
     assert not np.allclose(plain, other)
     assert DIMENSIONS % HEADS == 0
