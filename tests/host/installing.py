@@ -81,6 +81,8 @@ def _install(host: Host) -> None:
     (host.folder / "host" / "package.json").write_text('{"private": true}\n')
     prefix = str(host.folder / "host")
     _run(host.npm("install", f"openclaw@{HOST_VERSION}", "--prefix", prefix, *NPM_OPTIONS), path=host.search_path)
+    # The first start runs the package's own scripts, which npm left out. Of several at once, some would refuse.
+    _run(host.command("--version"), path=host.search_path)
 
 
 def _run(command: list[str], path: str | None = None) -> None:

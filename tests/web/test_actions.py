@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from playwright.sync_api import Browser, Page
 
 from tests.acceptance.daemon import Daemon
+from tests.processes import run_offbook
 from tests.web.browsing import addresses, go, signed_in, wait_text
 from tests.web.talk import CHANGED, MODEL, NEW_FACT, OLD_FACT, SESSION, SUMMARY, WORK, told, wait_until
 
@@ -184,6 +186,20 @@ def test_audit_is_verified_filtered_and_exported(page: Page, daemon: Daemon) -> 
         page.get_by_role("button", name="Export").click()
     lines = download.value.path().read_text().splitlines()
     assert len(lines) == len(told(daemon, "audit", verbs=["onMessage", "import"], limit=1000)["events"])
+
+
+def test_care_lists_the_backups_that_hold_the_agents_memory(page: Page, daemon: Daemon) -> None:
+    go(page, "care?agent=main")
+    page.get_by_text("None yet.").wait_for()
+    done = run_offbook("backup", "--rotate", env={**os.environ, "OFFBOOK_HOME": str(daemon.home)}, text=True)
+    assert done.returncode == 0, done.stderr
+    (made,) = told(daemon, "status")["backups"]
+    page.reload()
+    row = page.get_by_role("row").filter(has_text=made["file"])
+    row.get_by_text(f"{made['messages']:,}", exact=True).wait_for()
+    assert made["messages"] == told(daemon, "status")["counts"]["messages"]
+    # Of somebody whose first message came later it holds nothing.
+    assert told(daemon, "status", agentId="after the backup")["backups"] == []
 
 
 def test_care_runs_maintenance_and_tells_where_settings_came_from(page: Page, daemon: Daemon) -> None:

@@ -75,7 +75,7 @@ def _unpack_chromium(folder: Path) -> None:
     _run("node", "--input-type=module", "--eval", UNPACK, json.dumps(pairs))
     for name in ("al2023.tar", "swiftshader.tar"):
         with tarfile.open(unpacked / name) as archive:
-            archive.extractall(unpacked, filter="data")
+            archive.extractall(unpacked)  # pinned; `filter` is not known to Python 3.11.2
         (unpacked / name).unlink()
     (unpacked / "chromium").chmod(0o755)
 

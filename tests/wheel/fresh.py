@@ -99,7 +99,7 @@ def made(folder: Path) -> Fresh:
     _build("sdist", _copy(folder / "checkout"), packed, tools)
     (source,) = packed.glob("*.tar.gz")
     with tarfile.open(source) as archive:
-        archive.extractall(folder / "unpacked", filter="data")
+        archive.extractall(folder / "unpacked")
     (unpacked,) = (folder / "unpacked").iterdir()
     _build("wheel", unpacked, packed, tools)
     (wheel,) = packed.glob("*.whl")

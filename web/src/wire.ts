@@ -1564,6 +1564,9 @@ export interface Status {
   forgets?: number;
   /** Default: false. */
   encrypted?: boolean;
+  backups?: BackupStatus[];
+  /** Default: 0. */
+  unreadableBackups?: number;
 }
 
 export interface Counts {
@@ -1653,6 +1656,14 @@ export interface TierHours {
   base: number;
   bump: number;
   most: number;
+}
+
+/** A backup that holds the agent's memory. */
+export interface BackupStatus {
+  file: string;
+  madeAt: string;
+  inDataFolder: boolean;
+  messages?: number | null;
 }
 
 /**

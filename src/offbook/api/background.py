@@ -27,7 +27,7 @@ from offbook.model.errors import NotFound, StoreError
 from offbook.model.keys import is_encrypted
 from offbook.model.lesson import Verdict
 from offbook.model.settings import Settings
-from offbook.model.status import IndexStatus, SummaryStatus, Tiers
+from offbook.model.status import BackupStatus, IndexStatus, SummaryStatus, Tiers
 from offbook.model.summary import CompressionEstimate, Summary
 from offbook.model.types import Scope
 from offbook.models.embedder import NO_MODEL
@@ -61,6 +61,7 @@ LESSONS_SECONDS = 5.0
 TIERS_SECONDS = 60.0
 
 Judge = Callable[[str, str, Verdict, str | None], Awaitable[None]]
+BackupsOf = Callable[[str], tuple[list[BackupStatus], int]]
 
 log = structlog.get_logger("offbook.projections")
 
@@ -109,6 +110,8 @@ class Background:
         self.is_encrypted = is_encrypted(folder)
         self.judge: Judge = _nobody_judges
         """Ends in the verb: a lesson that was edited by hand in the wiki is news."""
+        self.backups_of: BackupsOf = lambda _agent_id: ([], 0)
+        """Of an agent, the newest first, and how many cannot be read."""
         self.import_pause = ImportPause(store)
         self.runner = Runner(_OwnAgents(store), settings.maintenance.interval, import_pause=self.import_pause)
 

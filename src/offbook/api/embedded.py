@@ -12,6 +12,7 @@ import shlex
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -31,6 +32,7 @@ from offbook.model.settings import LoadedSettings, Settings, for_nodes, load, wi
 from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections.lanes import Job
 from offbook.transfer.backup.forgetting import Backups
+from offbook.transfer.backup.rotation import backups_of
 
 log = structlog.get_logger("offbook.encryption")
 
@@ -101,6 +103,7 @@ async def open_parts(
                 folder=home.folder,
                 worker=worker,
             )
+            background.backups_of = partial(backups_of, home)
             background.forgetting.copies += [
                 Outboxes(home, store, default_agent=settings.default_agent),
                 Backups(home, settings, store),

@@ -24,7 +24,7 @@ MOST_VALUES_OF_A_CONTEXT = 1_000_000
 """The same of requests that hold a whole context: nobody can send less of one."""
 OF_A_CONTEXT = ("hooks/pre-compaction", "hooks/post-compaction")
 
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"', re.DOTALL)
 _MARKS = (b",", b"[", b"{")
 """Before each value stands one of these, a key's colon aside."""
 

@@ -75,6 +75,7 @@ class StatusService:
         holds = await self._store.hold_counts(agent_id)
         ttl = self._settings.for_agent(agent_id).ttl
         spent = await self._store.spent(agent_id)
+        backups, unreadable = await asyncio.to_thread(self._background.backups_of, agent_id)
         await self._store.record(agent_id, AuditDraft(verb="status", actor=by.name))
         return Status(
             agent_id=agent_id,
@@ -103,6 +104,8 @@ class StatusService:
             lessons=await self._store.lesson_counts(agent_id),
             forgets=self._background.forgetting.count(agent_id) or 0,
             encrypted=self._background.is_encrypted,
+            backups=backups,
+            unreadable_backups=unreadable,
         )
 
     async def config(self, agent_id: str, *, by: Caller = EMBEDDED) -> SettingsView:

@@ -69,6 +69,7 @@ def _show_status(status: Status) -> None:
     _show_index(status)
     _show_summaries(status.summaries)
     _show_maintenance(status.maintenance)
+    _show_backups(status)
     _show_sessions(status.sessions, status.counts.sessions)
     _show_capture(status)
     others = [printable(agent) for agent in _other_agents(status)]
@@ -159,6 +160,17 @@ def _show_summaries(summaries: SummaryStatus) -> None:
 def _told_spending(spent: DailySpending) -> str:
     tokens = f"{spent.tokens:,} of {spent.max_tokens:,} tokens"
     return f"{tokens}, ${spent.dollars:,.2f} of ${spent.max_dollars:,.2f}"
+
+
+def _show_backups(status: Status) -> None:
+    from offbook.model.types import now
+
+    newest = status.backups[0] if status.backups else None
+    if newest is not None:
+        age = spoken_duration(now() - newest.made_at)
+        click.echo(f"{'backups':<14}{len(status.backups):,}, the newest {age} old")
+    if status.unreadable_backups:
+        warn(f"{counted(status.unreadable_backups, 'backup')} cannot be read: `offbook backup --list` says why")
 
 
 def _show_maintenance(tasks: list[TaskHealth]) -> None:

@@ -33,11 +33,11 @@ Found = Iterator[tuple[int, int, str]]
 _PLAIN = r"[^\s\"'`<>&,;\u2e80-\uffef]"  # no password is in Chinese
 _IS = "is|was|ist|lautet|heißt|heisst|war|est|c'est|sera|es|è|é|era|är|er|jest|to|je|on|là|adalah|este|равен"
 _VALUE = (
-    r"(?P<close>(?:[_-]?(?:prod|production|dev|staging|test|live|root|admin|old|new|v?[0-9]{1,2})(?![a-z0-9]))?+"
+    r"(?P<close>(?>(?:[_-]?(?:prod|production|dev|staging|test|live|root|admin|old|new|v?[0-9]{1,2})(?![a-z0-9]))?)"
     r"\\*+[\"'`*\])]{0,3}+)"
     r"(?P<about>\s\([^)\n]{1,30}\)|,?\s(?:(?:was|is|has been)\s)?(?:changed|reset|set|updated|now)"
     r"|\s(?:for|of|to|on|für|zum|vom|pour|de|du|para|del|della|di|voor|van)(?:\s[\w.@'-]{1,30}+){1,6}?(?=\s?[:=]|\s(?:is|was|ist|lautet|luidt|est|es|è)\s))?"
-    r"(?:(?P<separator>[ \t]{0,4}(?::=|=>|->|→|={1,3}|[:：＝])[ \t*]{0,4}(?:\r?\n[ \t]{0,8})?+"
+    r"(?:(?P<separator>[ \t]{0,4}(?::=|=>|->|→|={1,3}|[:：＝])[ \t*]{0,4}(?>(?:\r?\n[ \t]{0,8})?)"
     rf"|,?\s(?:{_IS})(?:\s?:)?\s|[是为為は은는]\s?|\s[—–-]{{1,2}}\s"
     r"|(?<=[\"'])\s?,\s?(?=[\"'])|\((?=[\"'])"
     r"|[\"'\\]{0,3},?\s{1,20}[\"'\\]{0,3}value[\"'\\]{0,3}\s{0,2}[:=]\s{0,2}"
@@ -45,8 +45,8 @@ _VALUE = (
     r"[ \t]{1,3})"
     r"(?!\[redacted:)"
     r"(?:[bfru]{0,2}(?P<slashes>\\{0,4}+)(?P<quote>[\"'`])(?!\[redacted:)"
-    r"(?P<quoted>(?:(?!(?P=slashes)(?P=quote))(?:\\[^\n]|[^\\\n])){6,1000}+)(?P=slashes)(?P=quote)"
-    rf"|(?=[^\s\"'`<>\u2e80-\uffef]{{6}})(?P<bare>{_PLAIN}*+(?:[&,;](?!\w{{1,40}}=){_PLAIN}*+)*+)))"
+    r"(?P<quoted>(?>(?:(?!(?P=slashes)(?P=quote))(?:\\[^\n]|[^\\\n])){6,1000}))(?P=slashes)(?P=quote)"
+    rf"|(?=[^\s\"'`<>\u2e80-\uffef]{{6}})(?P<bare>{_PLAIN}*+(?>(?:[&,;](?!\w{{1,40}}=){_PLAIN}*+)*))))"
 )
 _END = ".,;:!?)]}"
 _PROSE = frozenset({*_IS.split("|"), *"是为為は은는—–-", "--", ",", "("})
@@ -166,7 +166,7 @@ def _name(kind: str, word: str, rest: str, is_secret: Callable[[Named], bool]) -
 
 _NAME_REST = (
     r"(?:word|wd|phrase|code|wort|ord|(?<=mot de pass)e|(?<=palavra-pass)e|(?<=[_\"']pass)|(?<![a-z_]pass)(?=\s?[:=]))"
-    r"(?:e?s(?![a-z]))?+"
+    r"(?>(?:e?s(?![a-z]))?)"
 )
 _ABROAD = (
     "kennwort", "wachtwoord", "mdp", "contraseña", "contrasena", "senha", "hasło", "lösenord", "jelszó", "parola",
@@ -270,8 +270,8 @@ def _is_session(name: str, value: str) -> bool:
 # handle them. Cards and accounts are known by their check digits.
 
 
-_CARD = re.compile(r"(?<![\w.-])[3-6]\d{3}(?:[ -]?\d){8,14}+(?!\w|[.-]\d)", re.ASCII)
-_IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}+(?!\w)", re.ASCII)
+_CARD = re.compile(r"(?<![\w.-])[3-6]\d{3}(?>(?:[ -]?\d){8,14})(?!\w|[.-]\d)", re.ASCII)
+_IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?>(?: ?[A-Z0-9]){11,30})(?!\w)", re.ASCII)
 _SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}([ -])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])", re.ASCII)
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 

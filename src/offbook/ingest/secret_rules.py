@@ -15,9 +15,9 @@ _MACROS = {
     "NUM": r"(?=[A-Za-z_+/%~-]{0,99}+[0-9])",
     "HEADER": r"[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\]{0,4}",
     "WORDS": r"(?:GAP(?!COMMAND)[^\s|;&]{1,100}+){0,12}?",
-    "GAP": r"(?:[ \t]|\\\r?\n){1,8}+",
+    "GAP": r"(?>(?:[ \t]|\\\r?\n){1,8})",
     "PORT": r"(?:ort\b|[ \t]{0,3}(?:[\d.]{1,15}:)?\d{1,5}(?::\d{1,5})?(?:/\w{1,4})?(?![^\s\"'|;&]))",
-    "ARG": r"(?P<quote>[\"'](?=[^\"'\n]{3,200}[\"']))?+(?P<value>(?(quote)[^\"'\n]{3,200}+|[^\s\"'|;&]{3,200}+))",
+    "ARG": r"(?>(?P<quote>[\"'](?=[^\"'\n]{3,200}[\"']))?)(?P<value>(?(quote)[^\"'\n]{3,200}+|[^\s\"'|;&]{3,200}+))",
 }
 _HEX = "[0-9A-Fa-f]"
 ESCAPES = (rf"%25{_HEX}{{2}}", rf"%{_HEX}{{2}}", rf"\\u{_HEX}{{4}}", rf"\\x{_HEX}{{2}}", r"\\[0-7]{3}", r"\\[abefnrtv]")
@@ -133,7 +133,7 @@ _REMARK = re.compile(
     r"|for|required|requires|minimum|show|hide|forgot|reset|confirm|current|new|old|does|don't|this|use|used|via|from|see"
     r"|ask|vergessen|oublié|olvidada|muss|doit|debe)\b|[?:]\Z|[a-z]\.\Z"
 )
-_CODE = re.compile(r"[A-Za-z_$&*][\w$]*+(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*+)*+(?:[(\[{]|!?\Z)")
+_CODE = re.compile(r"[A-Za-z_$&*][\w$]*+(?>(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*+)*)(?:[(\[{]|!?\Z)")
 _PROPERTY = re.compile(
     r"(?i)(?:sha|md|aes|rsa|utf|base|bcrypt|pbkdf|argon|scrypt|ed25519|oauth|v[0-9]|[0-9]+-?(?:char|digit|bit|byte|day))"
 )

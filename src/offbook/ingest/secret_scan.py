@@ -109,13 +109,13 @@ _TELLING_FIELD = re.compile(r"(?i)authorization|secret|key|pass|pw|token|cookie"
 _PLAIN = str.maketrans("\\\"'`\n", "_____")
 _JUDGED_AS_CREDENTIALS = frozenset({"bearer-token", "aws-secret"})
 
-_BREAK = r"(?:\s|\\+[nrt]|[\"'+,>|]){0,200}+"
+_BREAK = r"(?>(?:\s|\\+[nrt]|[\"'+,>|]){0,200})"
 _PEM = r"(?:[A-Z0-9]+ ){0,4}?PRIVATE KEY(?: BLOCK)?-----"
 _PRIVATE_KEY = re.compile(
-    rf"-----BEGIN {_PEM}(?:{_BREAK}(?:Proc-Type|DEK-Info|Version|Comment|Hash): ?[^\n\\]{{0,200}}+){{0,8}}+"
-    rf"(?:{_BREAK}[A-Za-z0-9/=][A-Za-z0-9+/=]{{15,}}+)++"  # a mention of the header alone is no key
-    rf"(?:{_BREAK}[A-Za-z0-9/=][A-Za-z0-9+/=]{{0,15}}+(?={_BREAK}(?:-----|…|\.\.\.)))?+"
-    rf"(?:{_BREAK}-----END {_PEM})?+"
+    rf"-----BEGIN {_PEM}(?>(?:{_BREAK}(?:Proc-Type|DEK-Info|Version|Comment|Hash): ?[^\n\\]{{0,200}}+){{0,8}})"
+    rf"(?>(?:{_BREAK}[A-Za-z0-9/=][A-Za-z0-9+/=]{{15,}}+)+)"  # a mention of the header alone is no key
+    rf"(?>(?:{_BREAK}[A-Za-z0-9/=][A-Za-z0-9+/=]{{0,15}}+(?={_BREAK}(?:-----|…|\.\.\.)))?)"
+    rf"(?>(?:{_BREAK}-----END {_PEM})?)"
 )
 
 

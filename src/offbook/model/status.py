@@ -142,6 +142,18 @@ class TaskHealth(Sparse, frozen=True):
     """What waits for a person, the first few: a page to be mended."""
 
 
+class BackupStatus(Sparse, frozen=True):
+    """A backup that holds the agent's memory."""
+
+    file: str
+    """Its name, without its folder."""
+    made_at: datetime
+    in_data_folder: bool
+    """Else it was written elsewhere, and may be gone by now."""
+    messages: int | None = None
+    """Of the agent's; known of those in the data folder."""
+
+
 class Status(Value, frozen=True):
     agent_id: str
     version: str
@@ -166,6 +178,10 @@ class Status(Value, frozen=True):
     """How often something was forgotten for good."""
     encrypted: bool = False
     """Whether the data folder is encrypted."""
+    backups: list[BackupStatus] = []
+    """The newest first; of a memory in a file."""
+    unreadable_backups: int = 0
+    """In the data folder, whoever's they are."""
 
 
 class AuditReport(Value, frozen=True):

@@ -166,7 +166,7 @@ while len(handled) < 1_000:
 signal.setitimer(signal.ITIMER_REAL, 0)
 signal.signal(signal.SIGALRM, signal.SIG_IGN)  # one more may be on its way
 status = client.outbox_status()
-print(main + len(handled) - status["waiting"], status["invalid"], status["dropped"])
+print(main + len(handled) - status["waiting"], status["invalid"], status["dropped"], flush=True)
 os._exit(0)
 """
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120)

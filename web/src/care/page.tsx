@@ -7,6 +7,7 @@ import { useAction, useAsk } from "../parts/asking";
 import { Badge, Card, Facts, Heading } from "../parts/pieces";
 import { Failure, Progress, Shown } from "../parts/states";
 import type { Status, TaskHealth } from "../wire";
+import { Backups } from "./backups";
 import { Latency, Spending } from "./charts";
 import { SettingsTable } from "./settings";
 
@@ -29,6 +30,7 @@ export function CarePage({ agentId }: PageProps) {
               <Spending agentId={agentId} />
               <Latency />
             </div>
+            <Backups status={value} />
             <Capture status={value} />
           </>
         )}
@@ -91,9 +93,6 @@ function Maintenance({ agentId, tasks, again }: { agentId: string; tasks: TaskHe
           </tbody>
         </table>
       </div>
-      <p class="small muted">
-        A backup of everything while it runs: <code>offbook backup</code>. Regular ones: the setting <code>backup.everyHours</code>.
-      </p>
     </Card>
   );
 }

@@ -118,11 +118,11 @@ _PAIR = re.compile(
 )
 """A name and its value where no reader sees them: in a comment, or under a name that stands there twice."""
 
-_GAP = r"(?:\s|(?:#|//)[^\n]*+\n|/\*(?:[^*]|\*(?!/)){0,500}+\*/)*+"
+_GAP = r"(?>(?:\s|(?:#|//)[^\n]*+\n|/\*(?>(?:[^*]|\*(?!/)){0,500})\*/)*)"
 _FLAG = re.compile(
     r"(?P<quote>[\"'])(?P<name>--?[\w.-]{1,80}+)"
-    rf"(?:=(?P<within>(?:\\.|(?!(?P=quote))[^\\\n])++)|(?P=quote){_GAP},{_GAP}"
-    r"(?P<next>(?![\"']--)(?:\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+')))"
+    rf"(?:=(?P<within>(?>(?:\\.|(?!(?P=quote))[^\\\n])+))|(?P=quote){_GAP},{_GAP}"
+    r"(?P<next>(?![\"']--)(?:\"(?>(?:\\.|[^\"\\\n])*)\"|'(?>(?:\\.|[^'\\\n])*)')))"
 )
 """An option of a command, as an item of a list, and its value: in the same item, or the next one."""
 _HEADER_FLAGS = ("-H", "--header", "--headers")

@@ -17,6 +17,7 @@ from offbook.model.errors import InvalidInput, OffbookError
 from offbook.model.home import Home
 from offbook.model.plain_names import is_digits
 from offbook.model.private_files import make_private, sync_folder, write_private
+from offbook.model.status import BackupStatus
 from offbook.model.types import Sparse, Value, now
 from offbook.projections import base
 from offbook.transfer.backup.archive import (
@@ -38,6 +39,7 @@ class ListedBackup(Sparse, frozen=True):
     made_at: datetime
     agents: list[str]
     messages: int
+    messages_by_agent: dict[str, int]
     trouble: str | None = None
 
 
@@ -125,11 +127,35 @@ def _listed(path: Path) -> ListedBackup | None:
         return None
     except (OffbookError, OSError) as error:
         trouble = error.detail if isinstance(error, OffbookError) else str(BackupDamaged(f"{path}: {error}").detail)
-        return ListedBackup(file=str(path), bytes=size, made_at=named_at, agents=[], messages=0, trouble=trouble)
-    agents = [agent.agent_id for agent in manifest.agents]
+        return ListedBackup(
+            file=str(path), bytes=size, made_at=named_at, agents=[], messages=0, messages_by_agent={}, trouble=trouble
+        )
     return ListedBackup(
-        file=str(path), bytes=size, made_at=manifest.created_at, agents=agents, messages=manifest.messages
+        file=str(path),
+        bytes=size,
+        made_at=manifest.created_at,
+        agents=[agent.agent_id for agent in manifest.agents],
+        messages=manifest.messages,
+        messages_by_agent={agent.agent_id: agent.messages for agent in manifest.agents},
     )
+
+
+def backups_of(home: Home, agent_id: str) -> tuple[list[BackupStatus], int]:
+    """Those that hold the agent's memory, the newest first, and how many cannot be read. Files elsewhere are not looked
+    at: they may lie on a disk that does not answer."""
+    here = listed(home)
+    found = [
+        BackupStatus(file=Path(one.file).name, made_at=one.made_at, in_data_folder=True, messages=messages)
+        for one in here
+        if (messages := one.messages_by_agent.get(agent_id)) is not None
+    ]
+    paths = {one.file for one in here}
+    found += [
+        BackupStatus(file=Path(one.path).name, made_at=one.made_at, in_data_folder=False)
+        for one in _noted(home)
+        if one.path not in paths and agent_id in one.agents
+    ]
+    return sorted(found, key=lambda one: one.made_at, reverse=True), sum(one.trouble is not None for one in here)
 
 
 def _ours(names: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from offbook.model.home import Home
 from offbook.transfer.backup import known_backups, note_backup, rotate, rotation, write_backup
-from offbook.transfer.backup.rotation import KNOWN
+from offbook.transfer.backup.rotation import KNOWN, backups_of
 
 
 async def test_those_here_and_those_elsewhere_are_known(home: Home, tmp_path: Path) -> None:
@@ -31,6 +31,25 @@ async def test_those_here_and_those_elsewhere_are_known(home: Home, tmp_path: Pa
         "it may lie on a disk that is not attached"
     )
     assert (home.backups / KNOWN).stat().st_mode & 0o077 == 0
+
+
+async def test_an_agent_is_told_of_those_that_hold_its_memory(home: Home, tmp_path: Path) -> None:
+    assert backups_of(home, "main") == ([], 0)
+    note_backup(home, tmp_path / "gone.tar.gz", await write_backup(home, tmp_path / "made.tar.gz"))
+    here = await rotate(home, 3)
+    of_main, unreadable = backups_of(home, "main")
+    held = {agent.agent_id: agent.messages for agent in here.manifest.agents}
+    assert [(one.file, one.in_data_folder, one.messages) for one in of_main] == [
+        (Path(here.file).name, True, held["main"]),
+        ("gone.tar.gz", False, None),
+    ]
+    assert unreadable == 0
+    assert backups_of(home, "second")[0][0].messages == held["second"] != held["main"]
+    assert backups_of(home, "stranger") == ([], 0)
+    Path(here.file).write_bytes(b"no archive")
+    of_main, unreadable = backups_of(home, "main")
+    assert [one.file for one in of_main] == ["gone.tar.gz"]
+    assert unreadable == 1
 
 
 async def test_what_cannot_be_read_or_written_is_no_error(home: Home, tmp_path: Path) -> None:
