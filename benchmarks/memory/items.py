@@ -12,7 +12,7 @@ from benchmarks.run import Skipped
 from offbook.model.types import Message, Role
 
 SETS = Path(__file__).with_name("sets")
-NAMES = ("corrections", "near", "mind", "lessons")
+NAMES = ("corrections", "several", "near", "mind", "lessons")
 A_TURN = timedelta(minutes=1)
 
 

@@ -50,6 +50,8 @@ OLD_IN = {
     "hits": Measure("… old asserted: verb recall", is_fault=True),
     "state": Measure("… old asserted: verb state", is_fault=True),
 }
+OF_SEVERAL = Measure("several facts in one message, one corrected: the new told, its old nowhere asserted in the turn")
+REST_HOLDS = Measure("… what else was said told, and not as over")
 NEAR = Measure("near: what still holds marked as over", 0.03, is_fault=True)
 MIND = Measure("mind: what must come to mind told", 0.80)
 MIND_RECALL = Measure("… in the recall text")
@@ -85,6 +87,17 @@ def corrections(item: Item, seen: Seen) -> Iterator[Check]:
     yield Check(OLD_MARKED, item, bool(marked(seen.text, item.old, said)))
     for place, texts in (found | elsewhere).items():
         yield Check(OLD_IN[place], item, bool(texts), "; ".join(texts))
+
+
+def several(item: Item, seen: Seen) -> Iterator[Check]:
+    """One message said several things, of which one holds no longer."""
+    (corrected, *_) = corrections(item, seen)
+    yield Check(OF_SEVERAL, item, corrected.counts, corrected.why)
+    said = [turn.text for turn in item.turns]
+    over = marked(seen.text, item.holds, said)
+    lessons = "\n".join(one.text for one in _held(seen.lessons))
+    is_kept = is_told(f"{seen.text}\n{lessons}", item.holds, said)
+    yield Check(REST_HOLDS, item, is_kept and not over, "; ".join(over) or f"{item.holds} not told")
 
 
 def near(item: Item, seen: Seen) -> Iterator[Check]:
@@ -137,6 +150,7 @@ def lessons(item: Item, seen: Seen) -> Iterator[Check]:
 
 SCORERS: dict[str, Callable[[Item, Seen], Iterator[Check]]] = {
     "corrections": corrections,
+    "several": several,
     "near": near,
     "mind": mind,
     "lessons": lessons,

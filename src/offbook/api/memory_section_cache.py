@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeVar
@@ -33,6 +33,7 @@ from offbook.model.types import AuditEvent, Scope, Session, Span, now
 from offbook.projections.import_pause import IMPORTED
 from offbook.search.recurrence import recurring
 from offbook.search.whole_messages import readable
+from offbook.statements.clauses import statements
 from offbook.statements.corrected import later_than
 from offbook.statements.lessons import JUDGED, chosen_lessons
 
@@ -259,7 +260,7 @@ class MemorySectionCache:
             states=[_without(one, outdated) for one in states if now() - one.last_at <= GOING_ON],
             pinned=pinned,
             lessons=chosen,
-            before=before | {one.replaced_by: one.text for one in lessons if one.replaced_by},
+            before=before | {one.replaced_by: _outdated(one.text, by_text) for one in lessons if one.replaced_by},
             later=later,
             outdated=outdated,
         )
@@ -343,3 +344,10 @@ def _is_within(summary: Summary, session_id: str) -> bool:
 
 def _without(state: SessionState, texts: Collection[str]) -> SessionState:
     return msgspec.structs.replace(state, records=[one for one in state.records if one.text not in texts])
+
+
+def _outdated(text: str, holding: Container[str]) -> str:
+    """Of what said two things, what is not told as holding still."""
+    parts = [one.text for one in statements(text)]
+    gone = [one for one in parts if one not in holding and f"{one}." not in holding]
+    return " ".join(gone) if 0 < len(gone) < len(parts) else text

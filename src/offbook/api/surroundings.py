@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import msgspec
+
 from offbook.context.prompt_text import Recalled
 from offbook.context.recall_section import Ranked
 from offbook.log.store import Blobs, Store
@@ -18,6 +20,7 @@ from offbook.search.resolve import PARTLY, RETRACTED
 from offbook.search.substance import is_boilerplate, is_denial
 from offbook.search.whole_messages import readable, whole_text
 from offbook.search.words import place_named
+from offbook.statements.clauses import Span, left_of, spans_of
 
 NEARBY = 6
 """Messages looked at on either side: between a question and its answer there may be calls and their results."""
@@ -66,6 +69,7 @@ class Surroundings:
         messages = await self._messages(agent_id, own)
         beside = await self._beside(agent_id, own, messages)
         replaced = await self._replaced(agent_id, own, beside)
+        outdated = await self._outdated(agent_id, own)
         hits = {(entry.session_id, entry.span.first_seq): entry for entry in own}
         ranks = {entry.id: rank for rank, entry in enumerate(entries)}
         ranked: list[Ranked] = []
@@ -83,7 +87,7 @@ class Surroundings:
                 also = None
             shown_beside |= {(entry.session_id, by.seq)} if by is not None else set()
             is_shown.update(one.id for one in (entry, also) if one is not None)
-            one = self._recalled(entry, messages.get(entry.id), by)
+            one = self._recalled(entry, messages.get(entry.id), by, outdated.get(entry.id, ()))
             best = min(rank, ranks[also.id]) if also is not None else rank
             ranked.append(Ranked(one, best, (also.id,) if also is not None else ()))
         return ranked
@@ -104,6 +108,16 @@ class Surroundings:
             for link in links
             if link.old_place in places and link.kind not in (TAKEN_BACK, PARTLY)
         }
+
+    async def _outdated(self, agent_id: str, entries: Sequence[MemoryEntry]) -> dict[str, list[Span]]:
+        """Which characters of which entries no longer hold, where the rest of them does."""
+        corrected = [(place_named(entry.id), entry.id) for entry in entries if entry.superseded_by is not None]
+        places = {place: entry_id for place, entry_id in corrected if place is not None}
+        found: dict[str, list[Span]] = {}
+        for link in await self._store.supersessions(agent_id, list(places)) if places else []:
+            if link.old_place in places and link.kind == PARTLY:
+                found.setdefault(places[link.old_place], []).extend(spans_of(link.note))
+        return found
 
     async def _messages(self, agent_id: str, entries: Sequence[MemoryEntry]) -> dict[str, Message]:
         places = {place: entry.id for entry in entries if (place := place_named(entry.id)) is not None}
@@ -139,9 +153,14 @@ class Surroundings:
                 found[entry.id] = beside
         return found
 
-    def _recalled(self, entry: MemoryEntry, message: Message | None, beside: Neighbour | None) -> Recalled:
+    def _recalled(
+        self, entry: MemoryEntry, message: Message | None, beside: Neighbour | None, outdated: Sequence[Span]
+    ) -> Recalled:
         if message is None:
             return bare(entry)
+        if outdated and (left := left_of(own_text(message.content), outdated)):
+            # What was answered to it may be about what no longer holds.
+            return Recalled(msgspec.structs.replace(entry, superseded_by=None), message.role, message.name, said=left)
         whole = render(message)
         is_theirs = beside is not None and beside.is_theirs
         return Recalled(

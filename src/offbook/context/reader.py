@@ -153,7 +153,9 @@ class SessionReader:
         return max(0, session.chars - through) if session else 0
 
     async def state(self, scope: Scope) -> list[StateRecord]:
-        return await told_records(self._store, scope)
+        records = await told_records(self._store, scope)
+        outdated = await self.corrections.outdated(scope.agent_id) if records else ()
+        return [one for one in records if one.text not in outdated]
 
     async def _older(self, scope: Scope, session: Session, tail: Tail, max_chars: int) -> Older:
         """What stands for everything before the tail, planned to fit beside it."""

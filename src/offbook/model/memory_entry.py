@@ -88,6 +88,7 @@ class Supersession(Value, frozen=True):
     kind: str
     at: datetime
     note: str = ""
+    """The lesson that made it; or which characters of the older text no longer hold ("24-43"), where others do."""
 
 
 # ── what recall answers ───────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from offbook.model.types import AuditDraft
 from offbook.models.sentence_kinds import read_sentences
 from offbook.search.resolve import PARTLY, SINCE
 from offbook.search.words import STOP_WORDS, terms
+from offbook.statements.clauses import Span, concerns, left_of, spans_of
 from offbook.statements.lessons import QUOTED
 from offbook.statements.reading import key_of
 
@@ -67,6 +68,9 @@ def _concerned(lessons: Sequence[Lesson], placed: Sequence[PlacedMessage], link:
     """Where a message said more than what was corrected: the lessons that share as much with the correction as the
     sentence of the message that shares most. The others still hold."""
     texts = {one.place: own_text(one.logged.message.content) for one in placed}
+    if spans := spans_of(link.note):
+        old = texts.get(link.old_place, "")
+        return [one for one in lessons if _is_within(one, old, spans)]
     words = set(terms(texts.get(link.new_place, "")))
 
     def shared(text: str) -> int:
@@ -78,21 +82,48 @@ def _concerned(lessons: Sequence[Lesson], placed: Sequence[PlacedMessage], link:
     return [one for one in lessons if shared(one.text) >= most]
 
 
+def _is_within(lesson: Lesson, old: str, spans: Sequence[Span]) -> bool:
+    at = old.find(lesson.text)
+    return at >= 0 and concerns(spans, at, at + len(lesson.text))
+
+
 async def _retire(store: Store, agent_id: str, lesson: Lesson, link: Supersession) -> bool:
     said_at = await store.lesson_places(agent_id, lesson.id)
     gone = {one.old_place for one in await _replacing(store, agent_id, said_at)}
-    placed = await store.messages_at(agent_id, [link.new_place])
-    if not set(said_at) <= gone or not placed or link.new_place in said_at:
+    placed = {one.place: one for one in await store.messages_at(agent_id, [link.old_place, link.new_place])}
+    if not set(said_at) <= gone or link.new_place not in placed or link.new_place in said_at:
         return False
-    draft = _draft(lesson, placed[0])
+    draft = _draft(lesson, placed[link.new_place])
     if draft is None or draft.key == lesson.key:
         return False
+    left = _left(lesson, placed[link.old_place], spans_of(link.note)) if link.old_place in placed else None
     # The same sentence may take the place of several: it is one lesson, of the kind it has already.
     known = [one for one in await store.lessons_at(agent_id, [link.new_place]) if one.key == draft.key]
     draft = msgspec.structs.replace(draft, kind=known[0].kind) if known else draft
     event = AuditDraft(verb="learn", actor=LEARNER, details={"lessons": 1, "corrected": lesson.id})
-    await store.keep_lessons(agent_id, [draft], replaced={lesson.id: draft.key}, event=event)
+    drafts = [draft] if left is None else [draft, left]
+    await store.keep_lessons(agent_id, drafts, replaced={lesson.id: draft.key}, event=event)
     return True
+
+
+def _left(lesson: Lesson, old: PlacedMessage, spans: Sequence[Span]) -> LessonDraft | None:
+    """What of it still holds, where it says two things."""
+    text = own_text(old.logged.message.content)
+    at = text.find(lesson.text)
+    within = [(start - at, end - at) for start, end in spans]
+    left = left_of(lesson.text, within) if spans and at >= 0 else ""
+    if not left:
+        return None
+    return LessonDraft(
+        kind=lesson.kind,
+        text=left,
+        key=key_of(left),
+        confidence=lesson.confidence,
+        first_seen=lesson.first_seen,
+        last_seen=lesson.last_seen,
+        times=lesson.times,
+        places=[old.place],
+    )
 
 
 def _draft(lesson: Lesson, placed: PlacedMessage) -> LessonDraft | None:

@@ -15,10 +15,11 @@ from typing import Literal, NamedTuple
 from offbook.model.content import own_text
 from offbook.model.lesson import LESSONS_SESSION
 from offbook.model.memory_entry import PlacedMessage
-from offbook.model.statement import StatementKind
+from offbook.model.statement import ReadSentence, StatementKind
 from offbook.models import relation_gate
 from offbook.models.sentence_kinds import read_sentences
 from offbook.search.words import STOP_WORDS, terms
+from offbook.statements.clauses import Clause, clauses
 from offbook.statements.common_words import is_unspaced
 from offbook.statements.reading import is_question, is_spoken
 
@@ -52,8 +53,8 @@ class Read(NamedTuple):
     """What may be replaced: all of them, joined where they are short. A question tells, too ("how do I clean my …")."""
     statements: tuple[str, ...]
     """What may replace: those that state something, joined where they are short."""
-    stated: int
-    """How many statements it makes."""
+    stated: tuple[Clause, ...]
+    """Its statements one by one; of a sentence that says two things, both."""
     keep: float
     """How likely what it states matters in another conversation."""
     is_replacing: bool
@@ -100,10 +101,21 @@ def read_as(text: str, *, is_user: bool = True) -> Read:
     return Read(
         _joined([one.text for one in read]),
         _joined([one.text for one in kept]),
-        stated=len(kept),
+        stated=tuple(part for one in kept for part in _parts(text, one, is_user=is_user)),
         keep=max((one.keep for one in own), default=0.0),
         is_replacing=any(one.kind in REPLACING for one in kept),
     )
+
+
+def _parts(text: str, one: ReadSentence, *, is_user: bool) -> list[Clause]:
+    parts = clauses(text, one.start, one.end)
+    if len(parts) > 1 and all(_states(part.text, is_user=is_user) for part in parts):
+        return parts
+    return [Clause(one.text, one.start, one.end)]
+
+
+def _states(text: str, *, is_user: bool) -> bool:
+    return any(one.states >= STATED for one in read_sentences(text, is_user=is_user))
 
 
 def pairs_worth_judging(one: Spoken, others: Iterable[tuple[Spoken, float | None]]) -> list[Pair]:

@@ -10,6 +10,7 @@ gives way.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Protocol
@@ -27,12 +28,20 @@ from offbook.models import relation_gate
 from offbook.models.worker import IN_PROCESS, Worker
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
 from offbook.projections.lesson_corrections import retire_corrected
-from offbook.projections.link_pairs import SURELY_RESTATED, Spoken, pairs_worth_judging, probability, spoken_in
+from offbook.projections.link_pairs import (
+    SURELY_RESTATED,
+    Pair,
+    Spoken,
+    pairs_worth_judging,
+    probability,
+    spoken_in,
+)
 from offbook.projections.log_pages import PAGE, arrivals_of, living_messages, next_arrivals
 from offbook.search.index.rows import USER
 from offbook.search.resolve import PARTLY, SINCE
 from offbook.search.whole_messages import readable
 from offbook.search.words import query_terms, terms
+from offbook.statements.clauses import UNCLEAR, Clause, noted
 from offbook.statements.common_words import is_common
 from offbook.statements.lesson_links import lesson_links
 
@@ -53,6 +62,12 @@ MOST_ALIKE = 10
 """Of what people said before, by meaning and by words in turns."""
 NEAR = 0.12
 """The least likeness of two that share no word."""
+POSSIBLE = 0.3
+"""From here on each of several statements of one message is judged by itself."""
+MOST_STATEMENTS, MOST_SAID_SINCE = 24, 3
+"""Of the earlier and of the later message that are judged one by one; a later one that says more is read as a whole."""
+CLEARLY = 1.0
+"""How much likelier the replaced one must be than the next of the message, in log odds."""
 CORRECTION = "correction"
 LINKER = "offbook"
 """The actor of the audit event: nobody asked for it."""
@@ -140,8 +155,8 @@ class Links:
             place = one.place
             candidates = [(known[other], gate) for other, gate in near[place].items() if other in known]
             links = await self._worker.run(_replaced, self._judge, one, candidates) if candidates else []
-            links += await self._answers(agent_id, links)
             if links:
+                links += await self._answers(agent_id, links)
                 placed = by_place[place]
                 details = {"seq": placed.logged.seq, "replaced": len(links), "kind": links[0].kind}
                 event = AuditDraft(verb="supersede", actor=LINKER, session_id=placed.session_id, details=details)
@@ -161,7 +176,7 @@ class Links:
             if answer.session_id == old.session_id and answer.logged.message.role == "assistant":
                 said, again, since = (set(terms(own_text(one.logged.message.content))) for one in (old, answer, new))
                 if (said - since) & again and all(map(is_common, (since - said) & again)):
-                    found.append(msgspec.structs.replace(link, old_place=answer.place))
+                    found.append(msgspec.structs.replace(link, old_place=answer.place, note=""))
         return found
 
 
@@ -173,14 +188,44 @@ def _replaced(judge: Judge, one: Spoken, others: Sequence[tuple[Spoken, float | 
     except ModelUnavailable:
         scores = [0.0] * len(pairs)  # what is said again with another value is told by its form
     found: list[Supersession] = []
-    for pair, score in zip(pairs, scores, strict=True):
+    for pair, whole in zip(pairs, scores, strict=True):
+        score = whole
+        old, new = pair.earlier, pair.later
+        is_of_several = len(old.read.stated) > 1
+        gone: list[Clause] = []
+        if is_of_several and score >= POSSIBLE:
+            likeliest, gone = _outdated(judge, pair)
+            score = max(score, likeliest)
         how_likely = probability(pair, score)
         if how_likely >= REPLACES:
-            old, new = pair.earlier, pair.later
             is_by_form = score < REPLACES and how_likely < SURELY_RESTATED
-            kind = SINCE if is_by_form else PARTLY if old.read.stated > 1 else CORRECTION
-            found.append(Supersession(old_place=old.place, new_place=new.place, kind=kind, at=new.said_at))
+            kind = SINCE if is_by_form or (is_of_several and not gone) else PARTLY if is_of_several else CORRECTION
+            note = noted([(one.start, one.end) for one in gone]) if gone else UNCLEAR if is_of_several else ""
+            link = Supersession(old_place=old.place, new_place=new.place, kind=kind, at=new.said_at, note=note)
+            found.append(link)
     return found
+
+
+def _outdated(judge: Judge, pair: Pair) -> tuple[float, list[Clause]]:
+    """How likely the likeliest statement of the earlier is replaced, and which one it is: none, where the later as a
+    whole and each of its statements do not agree on one, clearly before the next. A wrong one may be an allergy that
+    is told to be over."""
+    old, new = pair.earlier.read.stated[:MOST_STATEMENTS], pair.later.read.stated
+    said = dict.fromkeys([pair.second, *([one.text for one in new] if len(new) <= MOST_SAID_SINCE else [])])
+    scores = judge.replaces([(one.text, since) for since in said for one in old])
+    rows = [
+        sorted(zip(scores[at : at + len(old)], old, strict=True), reverse=True)
+        for at in range(0, len(scores), len(old))
+    ]
+    replacing = [row for row in rows if row[0][0] >= REPLACES]
+    is_clear = all(_logit(first) - _logit(next_) >= CLEARLY for (first, _), (next_, _), *_ in replacing)
+    named = {row[0][1] for row in replacing}
+    return max(scores), list(named) if is_clear and len(named) == 1 else []
+
+
+def _logit(probability: float) -> float:
+    bounded = min(max(probability, 1e-6), 1 - 1e-6)
+    return math.log(bounded / (1 - bounded))
 
 
 async def relinked(store: Store, lesson: Lesson, by: Caller, written: Sequence[int] = ()) -> None:

@@ -12,6 +12,7 @@ from offbook.model.statement import ReadSentence
 from offbook.models.sentence_kinds import read_sentences
 from offbook.search.resolve import SINCE
 from offbook.search.words import STOP_WORDS, terms
+from offbook.statements.clauses import UNCLEAR, concerns, spans_of
 from offbook.statements.lessons import QUOTED
 
 STATES = 0.4
@@ -31,14 +32,17 @@ class Corrected(NamedTuple):
 
 
 def corrected_by(link: Supersession, old: PlacedMessage, new: PlacedMessage) -> Corrected | None:
-    """None where nothing is stated at one of the ends, or where it may be about the same and shares no word with it:
-    that takes no place on the page."""
+    """None where nothing is stated at one of the ends, or where it may be about the same and shares no word with it, or
+    is about nobody knows which of several statements: that takes no place on the page."""
     said, since = _stated(old), _stated(new)
     if not said or not since:
         return None
     words = {term for one in since for term in terms(one.text)} - STOP_WORDS
-    shared = [one for one in said if words & set(terms(one.text))]
-    if link.kind == SINCE and not shared:
+    if spans := spans_of(link.note):
+        shared = [one for one in said if concerns(spans, one.start, one.end)]
+    else:
+        shared = [one for one in said if words & set(terms(one.text))]
+    if link.kind == SINCE and (not shared or link.note == UNCLEAR):
         return None
     outdated = tuple(one.text for one in shared or said)
     return Corrected(link.kind, old.session_id, old.logged.seq, outdated, tuple(since))

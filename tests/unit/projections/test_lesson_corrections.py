@@ -13,10 +13,10 @@ from tests.unit.projections.test_lessons import judged, on, run, there
 from tests.unit.statements.said import BUDGET, DATABASE, MOVED, SHORT
 
 
-async def replaced(store: SqliteStore, old: int, new: int, kind: str = "correction") -> int:
+async def replaced(store: SqliteStore, old: int, new: int, kind: str = "correction", note: str = "") -> int:
     """The message at one place gives way to the one at another, counted from the first."""
     places = await places_of(store)
-    link = Supersession(old_place=places[old], new_place=places[new], kind=kind, at=now())
+    link = Supersession(old_place=places[old], new_place=places[new], kind=kind, at=now(), note=note)
     await store.supersede("main", [link], EVENT)
     return await retire_corrected(store, "main", [places[new]])
 
@@ -52,6 +52,19 @@ async def test_of_a_message_that_said_more_the_rest_is_still_learnt(store: Sqlit
     assert await replaced(store, 0, 1, PARTLY) == 1
     assert (await of(store, BUDGET)).replaced_by is None
     assert (await of(store, DATABASE)).replaced_by == (await of(store, MOVED)).id
+
+
+async def test_what_else_a_sentence_said_is_a_lesson_of_its_own(store: SqliteStore) -> None:
+    both = "We deploy on Fridays and Tom reviews every pull request."
+    await add(store, on(1, f"Hello. {both}"), on(2, "From now on we deploy on Tuesdays."))
+    await run(store)
+    gone = both.index(" and") + 7
+    assert await replaced(store, 0, 1, PARTLY, f"7-{gone}") == 1
+    old, since = await of(store, both), await of(store, "From now on we deploy on Tuesdays.")
+    assert old.replaced_by == since.id
+    left = await of(store, "Tom reviews every pull request.")
+    assert (left.replaced_by, left.kind, left.sources) == (None, old.kind, old.sources)
+    assert await retire_corrected(store, "main", await places_of(store)) == 0, "done again, it changes nothing"
 
 
 async def test_a_correction_of_what_was_not_learnt_retires_nothing(store: SqliteStore) -> None:

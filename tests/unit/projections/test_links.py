@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -15,6 +17,7 @@ from offbook.projections.embedders import Embedders
 from offbook.projections.indexes import Indexes
 from offbook.projections.link_pairs import MOST_PAIRS
 from offbook.projections.links import THROUGH, Links
+from offbook.statements.clauses import spans_of
 from tests.unit.log.sqlite.test_sqlite import tamper
 from tests.unit.projections.conftest import add, indexed, places_of
 from tests.unit.projections.doubles import KnownJudge, WordsJudge, settings_for
@@ -108,7 +111,42 @@ async def test_the_answer_to_what_was_corrected_goes_with_it(
 async def test_of_what_said_more_the_rest_still_holds(store: SqliteStore, indexes: Indexes, links: Links) -> None:
     await add(store, f"{LISBON} {DATABASE}", BERLIN)
     await linked(links, indexes)
-    assert [one.kind for one in await links_of(store)] == ["partly"]
+    assert [(one.kind, one.note) for one in await links_of(store)] == [("partly", f"0-{len(LISBON)}")]
+
+
+async def test_of_a_sentence_that_says_two_things_one_may_still_hold(
+    store: SqliteStore, indexes: Indexes, links: Links
+) -> None:
+    said = "My name is Ana and I live in Lisbon."
+    await add(store, said, "I live in Berlin now.")
+    await linked(links, indexes)
+    (link,) = await links_of(store)
+    start, end = spans_of(link.note)[0]
+    assert (link.kind, said[start:end]) == ("partly", "I live in Lisbon.")
+
+
+class ScoringJudge(NamedTuple):
+    """Of each text that begins so, how likely it is replaced."""
+
+    scores: dict[str, float]
+
+    def replaces(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        return [
+            next((score for begins, score in self.scores.items() if one.startswith(begins)), 0.0) for one, _ in pairs
+        ]
+
+
+@pytest.mark.parametrize(("next_best", "kind"), [(0.30, "partly"), (0.93, "since")])
+async def test_where_it_is_unclear_which_of_several_is_meant_none_is_over(
+    next_best: float, kind: str, store: SqliteStore, indexes: Indexes, tmp_path: Path
+) -> None:
+    allergy, meat = "I am allergic to peanuts.", "I do not eat meat."
+    judge = ScoringJudge({f"{allergy} {meat}": 0.9, allergy: next_best, meat: 0.96})
+    links = Links(store, indexes, Embedders(settings_for("none").embedding, tmp_path / "models"), judge)
+    await add(store, f"{allergy} {meat}", "I eat meat again since March.")
+    await linked(links, indexes)
+    (link,) = await links_of(store)
+    assert (link.kind, spans_of(link.note)) == (kind, [(26, 44)] if kind == "partly" else [])
 
 
 async def test_what_only_adds_asks_or_is_said_again_replaces_nothing(
