@@ -41,7 +41,7 @@ unit: $(READY)
 
 ## host: the proofs on the real, pinned OpenClaw, which is installed into .venv first (850 MB). A gateway a process, a file at a time
 host: $(READY) $(HOST)
-	$(PYTEST) -o cache_dir=.pytest_cache/host tests/host --numprocesses=3 --dist=loadfile --no-loadscope-reorder
+	$(PYTEST) -o cache_dir=.pytest_cache/host tests/host --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 ## plugin: build plugins/openclaw/dist again, and run the plugin's own tests
 plugin: $(READY)

@@ -282,7 +282,7 @@ async def test_nobody_there_and_a_wrong_token_are_told_at_once(daemon: Daemon) -
 # ── the command ──
 
 
-@pytest.mark.timeout(900)  # two minutes of work, beside others
+@pytest.mark.timeout(900)  # half a minute of work, more beside others
 def test_the_daemon_conforms_over_tcp_and_the_command_tells_by_promise(daemon: Daemon) -> None:
     result = CliRunner().invoke(conformance_command, [str(daemon.tcp_endpoint), "--token", daemon.token])
     assert result.exit_code == 0, result.output
