@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Container, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeVar
@@ -32,8 +32,9 @@ from offbook.model.turn import Handed, SessionState, TurnMemory
 from offbook.model.types import AuditEvent, Scope, Session, Span, now
 from offbook.projections.import_pause import IMPORTED
 from offbook.search.recurrence import recurring
+from offbook.search.resolve import SINCE
 from offbook.search.whole_messages import readable
-from offbook.statements.clauses import statements
+from offbook.statements.clauses import keys_in
 from offbook.statements.corrected import later_than
 from offbook.statements.lessons import JUDGED, chosen_lessons
 
@@ -260,7 +261,7 @@ class MemorySectionCache:
             states=[_without(one, outdated) for one in states if now() - one.last_at <= GOING_ON],
             pinned=pinned,
             lessons=chosen,
-            before=before | {one.replaced_by: _outdated(one.text, by_text) for one in lessons if one.replaced_by},
+            before=before | _before(lessons),
             later=later,
             outdated=outdated,
         )
@@ -322,7 +323,7 @@ class MemorySectionCache:
         """What was replaced or taken back since is left out: recall tells of it."""
         places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED)
         links = await self._store.supersessions(scope.agent_id, places) if places else []
-        gone = {link.old_place for link in links if link.kind != TAKEN_BACK}
+        gone = {link.old_place for link in links if link.kind not in (TAKEN_BACK, SINCE)}
         placed = await readable(self._store, scope.agent_id, [place for place in places if place not in gone])
         shown = [one for one in placed if not (is_handed and one.session_id == scope.session_id)]
         shown.sort(key=lambda one: (one.logged.message.ts or one.logged.received_at, one.place))
@@ -346,8 +347,12 @@ def _without(state: SessionState, texts: Collection[str]) -> SessionState:
     return msgspec.structs.replace(state, records=[one for one in state.records if one.text not in texts])
 
 
-def _outdated(text: str, holding: Container[str]) -> str:
-    """Of what said two things, what is not told as holding still."""
-    parts = [one.text for one in statements(text)]
-    gone = [one for one in parts if one not in holding and f"{one}." not in holding]
-    return " ".join(gone) if 0 < len(gone) < len(parts) else text
+def _before(lessons: Sequence[Lesson]) -> dict[str, str]:
+    """By the id of a lesson, what held before it: of what said several things, without what still holds."""
+    holding = {key for one in lessons if one.replaced_by is None for key in keys_in(one.text)}
+    found: dict[str, str] = {}
+    for one in lessons:
+        if one.replaced_by:
+            gone = [part.text for key, part in keys_in(one.text).items() if key not in holding]
+            found[one.replaced_by] = ". ".join(gone) or one.text
+    return found

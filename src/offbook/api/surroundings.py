@@ -69,7 +69,7 @@ class Surroundings:
         messages = await self._messages(agent_id, own)
         beside = await self._beside(agent_id, own, messages)
         replaced = await self._replaced(agent_id, own, beside)
-        outdated = await self._outdated(agent_id, own)
+        left = await self._left(agent_id, own)
         hits = {(entry.session_id, entry.span.first_seq): entry for entry in own}
         ranks = {entry.id: rank for rank, entry in enumerate(entries)}
         ranked: list[Ranked] = []
@@ -80,14 +80,14 @@ class Surroundings:
         for rank, entry in in_order_of_time(entries):
             if entry.id in is_shown:
                 continue
-            by = beside.get(entry.id) if entry.id not in replaced else None
+            by = beside.get(entry.id) if entry.id not in replaced and entry.id not in left else None
             by = by if by is not None and _is_to_be_shown(by, entry, hits, shown_beside) else None
             also = hits.get((entry.session_id, by.seq)) if by and not by.is_theirs else None
             if also is not None and (also.id in is_shown or (also.why and also.why.replaces)):
                 also = None
             shown_beside |= {(entry.session_id, by.seq)} if by is not None else set()
             is_shown.update(one.id for one in (entry, also) if one is not None)
-            one = self._recalled(entry, messages.get(entry.id), by, outdated.get(entry.id, ()))
+            one = self._recalled(entry, messages.get(entry.id), by, left.get(entry.id))
             best = min(rank, ranks[also.id]) if also is not None else rank
             ranked.append(Ranked(one, best, (also.id,) if also is not None else ()))
         return ranked
@@ -95,8 +95,7 @@ class Surroundings:
     async def _replaced(
         self, agent_id: str, entries: Sequence[MemoryEntry], beside: Mapping[str, Neighbour]
     ) -> dict[str, str]:
-        """Of which entries that which they were said beside no longer holds, and how it came about. What holds in part
-        is told as it was said."""
+        """Of which entries that which they were said beside no longer holds, all or in part, and how it came about."""
         places: dict[int, str] = {}
         for entry in entries:
             place, one = place_named(entry.id), beside.get(entry.id)
@@ -104,20 +103,24 @@ class Surroundings:
                 places[place + one.seq - entry.span.first_seq] = entry.id
         links = await self._store.supersessions(agent_id, list(places)) if places else []
         return {
-            places[link.old_place]: link.kind
-            for link in links
-            if link.old_place in places and link.kind not in (TAKEN_BACK, PARTLY)
+            places[link.old_place]: link.kind for link in links if link.old_place in places and link.kind != TAKEN_BACK
         }
 
-    async def _outdated(self, agent_id: str, entries: Sequence[MemoryEntry]) -> dict[str, list[Span]]:
-        """Which characters of which entries no longer hold, where the rest of them does."""
+    async def _left(self, agent_id: str, entries: Sequence[MemoryEntry]) -> dict[str, str]:
+        """Of which entries a part no longer holds, and what of them does. Not where nobody knows which part: that is
+        told as corrected since."""
         corrected = [(place_named(entry.id), entry.id) for entry in entries if entry.superseded_by is not None]
         places = {place: entry_id for place, entry_id in corrected if place is not None}
-        found: dict[str, list[Span]] = {}
-        for link in await self._store.supersessions(agent_id, list(places)) if places else []:
-            if link.old_place in places and link.kind == PARTLY:
-                found.setdefault(places[link.old_place], []).extend(spans_of(link.note))
-        return found
+        if not places:
+            return {}
+        spans: dict[int, list[list[Span]]] = {}
+        for link in await self._store.supersessions(agent_id, list(places)):
+            if link.old_place in places and link.kind != TAKEN_BACK:
+                spans.setdefault(link.old_place, []).append(spans_of(link.note) if link.kind == PARTLY else [])
+        known = {place: [span for each in some for span in each] for place, some in spans.items() if all(some)}
+        placed = await readable(self._store, agent_id, list(known))
+        texts = {one.place: left_of(own_text(one.logged.message.content), known[one.place]) for one in placed}
+        return {places[place]: text for place, text in texts.items() if text and len(text) <= READ_CHARS}
 
     async def _messages(self, agent_id: str, entries: Sequence[MemoryEntry]) -> dict[str, Message]:
         places = {place: entry.id for entry in entries if (place := place_named(entry.id)) is not None}
@@ -154,12 +157,11 @@ class Surroundings:
         return found
 
     def _recalled(
-        self, entry: MemoryEntry, message: Message | None, beside: Neighbour | None, outdated: Sequence[Span]
+        self, entry: MemoryEntry, message: Message | None, beside: Neighbour | None, left: str | None
     ) -> Recalled:
         if message is None:
             return bare(entry)
-        if outdated and (left := left_of(own_text(message.content), outdated)):
-            # What was answered to it may be about what no longer holds.
+        if left is not None:
             return Recalled(msgspec.structs.replace(entry, superseded_by=None), message.role, message.name, said=left)
         whole = render(message)
         is_theirs = beside is not None and beside.is_theirs

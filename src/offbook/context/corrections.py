@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ class Corrections:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._outdated: OrderedDict[str, tuple[tuple[int, ...], frozenset[str]]] = OrderedDict()
+        self._outdated: OrderedDict[str, tuple[tuple[int, ...], Mapping[str, str]]] = OrderedDict()
 
     async def newest(self, agent_id: str) -> list[Corrected]:
         """What later messages were said about, by the newest link first."""
@@ -45,16 +46,17 @@ class Corrections:
             keep(self._known, agent_id, known, AGENTS_KEPT)
         return [one for one in known.by_link.values() if one is not None]
 
-    async def outdated(self, agent_id: str) -> frozenset[str]:
-        """Sentences that were corrected, replaced or rejected since: what is older is told without them."""
+    async def outdated(self, agent_id: str) -> Mapping[str, str]:
+        """Sentences that were corrected, replaced or rejected since, and what is left of each: what is older is told
+        without them."""
         version = self._store.versions.of(agent_id, "links", "erased", "lessons")
         known = self._outdated.get(agent_id)
         if known is None or known[0] != version:
-            found = {text for one in await self.newest(agent_id) for text in one.outdated}
+            found = {text: left for one in await self.newest(agent_id) for text, left in one.outdated.items()}
             with suppress(StoreCorrupt):
                 rejected = await self._store.lessons(agent_id, statuses=("rejected",), limit=LESSONS_LOOKED_AT)
-                found.update(lesson.text for lesson in rejected)
-            known = (version, frozenset(found))
+                found.update((lesson.text, "") for lesson in rejected)
+            known = (version, found)
             keep(self._outdated, agent_id, known, AGENTS_KEPT)
         return known[1]
 

@@ -10,8 +10,9 @@ digest keeps far more of what was said in the same room (`benchmarks/facts_kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 from offbook.context.cover import cover, level_budgets
@@ -25,6 +26,7 @@ from offbook.model.large_parts import beginning
 from offbook.model.summary import Dropped, Ledger, Loss, Node, StateRecord, SummaryText
 from offbook.model.types import CompressedContext, Message, Part, Scope, Span
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 FRAME_CHARS = len(frame("", kind="memory", key=b""))
 LEAST_CHARS = 60
 """Of a summary: less says nothing. The oldest that would get less are only counted."""
@@ -135,7 +137,7 @@ def allotted(chars: Sequence[int], room: int) -> list[int]:
     return [0] * (len(chars) - kept) + [min(need, share) - len(SEPARATOR) for need in needs]
 
 
-def summary_text(node: Node, text: SummaryText | None, chars: int, outdated: Collection[str] = ()) -> str:
+def summary_text(node: Node, text: SummaryText | None, chars: int, outdated: Mapping[str, str] = NOTHING) -> str:
     """A summary in at most `chars` characters, under its name, without the `outdated` sentences."""
     head = f"[{node.id}] "
     room = chars - len(head)
@@ -147,8 +149,8 @@ def summary_text(node: Node, text: SummaryText | None, chars: int, outdated: Col
     return head + body if body else ""
 
 
-def without(text: str, sentences: Collection[str]) -> str:
-    """A text of lines without these sentences; a line that has nothing else goes with its heading."""
+def without(text: str, sentences: Mapping[str, str]) -> str:
+    """A text of lines with what is left of these sentences; a line that has nothing else goes with its heading."""
     kept: list[str] = []
     heading: str | None = None
     for line in text.split("\n"):
@@ -156,9 +158,9 @@ def without(text: str, sentences: Collection[str]) -> str:
             heading = line
             continue
         left = line
-        for sentence in sentences:
+        for sentence, rest in sentences.items():
             if sentence in left:
-                left = left.replace(sentence, "").strip()
+                left = left.replace(sentence, rest).strip()
         if left != line and (not left or left.endswith(":")):
             continue
         kept += [heading] if heading is not None else []
@@ -188,7 +190,7 @@ def composed(
     built_at: datetime,
     key: bytes,
     order: Order | None = None,
-    outdated: Collection[str] = (),
+    outdated: Mapping[str, str] = NOTHING,
 ) -> Composed:
     """`order`: that of the lines of the first digests, where it was kept."""
     before = tail.pieces[0].seq if tail.pieces else last_seq + 1

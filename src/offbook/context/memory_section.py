@@ -74,8 +74,8 @@ class Known(NamedTuple):
     """By the id of a lesson, what held before it."""
     later: Mapping[str, str] = {}
     """By the id of a lesson, what was said later and may be about the same."""
-    outdated: Collection[str] = ()
-    """Sentences that something was said about since: the story is told without them."""
+    outdated: Mapping[str, str] = {}
+    """Sentences that something was said about since, and what is left of each: the story is told without them."""
 
 
 class MemorySection(NamedTuple):
@@ -98,7 +98,8 @@ def memory_budget(settings: Settings, *, window: int, current_tokens: int, recal
 
 def memory_section(known: Known, settings: Settings, *, session_id: str, budget: int, key: bytes) -> MemorySection:
     learnt, told = _lessons_part(known, min(MOST_KEPT_TOKENS, int(budget * KEPT_SHARE)))
-    left_out = {*known.outdated, *(sentence.text for lesson in told for sentence in sentences(lesson.text))}
+    of_lessons = (sentence.text for lesson in told for sentence in sentences(lesson.text))
+    left_out = {**known.outdated, **dict.fromkeys(of_lessons, "")}
     found = (
         learnt,
         _state_part(known.states, left_out, session_id, min(MOST_KEPT_TOKENS, int(budget * STATE_SHARE))),
@@ -186,7 +187,7 @@ def _quoted_briefly(text: str) -> str:
     return quoted(" ".join(text.split()), BEFORE_CHARS).text
 
 
-def story_of(draft: SummaryDraft, left_out: Collection[str]) -> str:
+def story_of(draft: SummaryDraft, left_out: Mapping[str, str]) -> str:
     """A summary as the page tells it. Of one that quotes: what was stated, in the speakers' own voice, and not what was
     asked, played, pasted, corrected since or told as a lesson; the rest is there for who expands it."""
     if draft.summarizer != EXTRACTIVE:
@@ -201,7 +202,8 @@ def story_of(draft: SummaryDraft, left_out: Collection[str]) -> str:
         if not colon or len(speaker) > NAME_CHARS:
             speaker, said = "", line
         read = read_sentences(said, is_user=speaker != OWN_SPEAKER)
-        told = [one.text for one in read if _is_told(one, speaker) and one.text not in left_out]
+        said_still = (left_out.get(one.text, one.text) for one in read if _is_told(one, speaker))
+        told = [text for text in said_still if text]
         if told:
             lines += [heading] if heading else []
             heading = ""

@@ -154,8 +154,9 @@ class SessionReader:
 
     async def state(self, scope: Scope) -> list[StateRecord]:
         records = await told_records(self._store, scope)
-        outdated = await self.corrections.outdated(scope.agent_id) if records else ()
-        return [one for one in records if one.text not in outdated]
+        newest = await self.corrections.newest(scope.agent_id) if records else []
+        here = {(one.seq, text) for one in newest if one.session_id == scope.session_id for text in one.outdated}
+        return [one for one in records if here.isdisjoint((seq, one.text) for seq in (one.first_seq, one.last_seq))]
 
     async def _older(self, scope: Scope, session: Session, tail: Tail, max_chars: int) -> Older:
         """What stands for everything before the tail, planned to fit beside it."""
@@ -297,7 +298,7 @@ class Older(NamedTuple):
     digested: Sequence[Digested] = ()
     kept: Kept = Kept()
     order: Order | None = None
-    outdated: frozenset[str] = frozenset()
+    outdated: Mapping[str, str] = MappingProxyType({})
     read_through: int = 0
     is_lagging: bool = False
     """Not everything before the tail had been read."""

@@ -88,7 +88,8 @@ class Supersession(Value, frozen=True):
     kind: str
     at: datetime
     note: str = ""
-    """The lesson that made it; or which characters of the older text no longer hold ("24-43"), where others do."""
+    """The lesson that made it; or which characters of the older text no longer hold ("24-43"), where others do; or that
+    it is `unclear` which."""
 
 
 # ── what recall answers ───────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from offbook.model.types import AuditDraft
 from offbook.models.sentence_kinds import read_sentences
 from offbook.search.resolve import PARTLY, SINCE
 from offbook.search.words import STOP_WORDS, terms
-from offbook.statements.clauses import Span, concerns, left_of, spans_of
+from offbook.statements.clauses import Span, concerns, keys_in, spans_of
 from offbook.statements.lessons import QUOTED
 from offbook.statements.reading import key_of
 
@@ -83,8 +83,12 @@ def _concerned(lessons: Sequence[Lesson], placed: Sequence[PlacedMessage], link:
 
 
 def _is_within(lesson: Lesson, old: str, spans: Sequence[Span]) -> bool:
-    at = old.find(lesson.text)
-    return at >= 0 and concerns(spans, at, at + len(lesson.text))
+    return not keys_in(lesson.text).keys().isdisjoint(_gone(old, spans))
+
+
+def _gone(old: str, spans: Sequence[Span]) -> set[str]:
+    """The statements of a message that no longer hold, by their keys."""
+    return {key for key, part in keys_in(old).items() if concerns(spans, part.start, part.end)}
 
 
 async def _retire(store: Store, agent_id: str, lesson: Lesson, link: Supersession) -> bool:
@@ -96,7 +100,9 @@ async def _retire(store: Store, agent_id: str, lesson: Lesson, link: Supersessio
     draft = _draft(lesson, placed[link.new_place])
     if draft is None or draft.key == lesson.key:
         return False
-    left = _left(lesson, placed[link.old_place], spans_of(link.note)) if link.old_place in placed else None
+    links = [one for one in await _replacing(store, agent_id, [link.old_place]) if one.old_place == link.old_place]
+    spans = [span for one in links for span in spans_of(one.note)]
+    left = _left(lesson, placed[link.old_place], spans) if spans and link.old_place in placed else None
     # The same sentence may take the place of several: it is one lesson, of the kind it has already.
     known = [one for one in await store.lessons_at(agent_id, [link.new_place]) if one.key == draft.key]
     draft = msgspec.structs.replace(draft, kind=known[0].kind) if known else draft
@@ -108,11 +114,10 @@ async def _retire(store: Store, agent_id: str, lesson: Lesson, link: Supersessio
 
 def _left(lesson: Lesson, old: PlacedMessage, spans: Sequence[Span]) -> LessonDraft | None:
     """What of it still holds, where it says two things."""
-    text = own_text(old.logged.message.content)
-    at = text.find(lesson.text)
-    within = [(start - at, end - at) for start, end in spans]
-    left = left_of(lesson.text, within) if spans and at >= 0 else ""
-    if not left:
+    gone = _gone(own_text(old.logged.message.content), spans)
+    parts = keys_in(lesson.text)
+    left = ". ".join(part.text for key, part in parts.items() if key not in gone)
+    if not left or gone.isdisjoint(parts):
         return None
     return LessonDraft(
         kind=lesson.kind,

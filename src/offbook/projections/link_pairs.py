@@ -111,7 +111,14 @@ def _parts(text: str, one: ReadSentence, *, is_user: bool) -> list[Clause]:
     parts = clauses(text, one.start, one.end)
     if len(parts) > 1 and all(_states(part.text, is_user=is_user) for part in parts):
         return parts
-    return [Clause(one.text, one.start, one.end)]
+    return [Clause(one.text, one.start, one.end, one.start, one.end)]
+
+
+def restated_in(pair: Pair) -> list[Clause]:
+    """The statements of the earlier that the later says again with another value."""
+    return [
+        one for one in pair.earlier.read.stated if any(restated(one.text, new.text) for new in pair.later.read.stated)
+    ]
 
 
 def _states(text: str, *, is_user: bool) -> bool:

@@ -34,6 +34,7 @@ from offbook.projections.link_pairs import (
     Spoken,
     pairs_worth_judging,
     probability,
+    restated_in,
     spoken_in,
 )
 from offbook.projections.log_pages import PAGE, arrivals_of, living_messages, next_arrivals
@@ -41,7 +42,7 @@ from offbook.search.index.rows import USER
 from offbook.search.resolve import PARTLY, SINCE
 from offbook.search.whole_messages import readable
 from offbook.search.words import query_terms, terms
-from offbook.statements.clauses import UNCLEAR, Clause, noted
+from offbook.statements.clauses import UNCLEAR, Clause, noted, spans_of
 from offbook.statements.common_words import is_common
 from offbook.statements.lesson_links import lesson_links
 
@@ -171,10 +172,12 @@ class Links:
         found: list[Supersession] = []
         for link in links:
             old, answer, new = (placed.get(at) for at in (link.old_place, link.old_place + 1, link.new_place))
-            if old is None or answer is None or new is None or answer.place == new.place:
+            if old is None or answer is None or new is None or answer.place == new.place or link.note == UNCLEAR:
                 continue
             if answer.session_id == old.session_id and answer.logged.message.role == "assistant":
-                said, again, since = (set(terms(own_text(one.logged.message.content))) for one in (old, answer, new))
+                was, answered, now = (own_text(one.logged.message.content) for one in (old, answer, new))
+                gone = " ".join(was[start:end] for start, end in spans_of(link.note)) or was
+                said, again, since = (set(terms(text)) for text in (gone, answered, now))
                 if (said - since) & again and all(map(is_common, (since - said) & again)):
                     found.append(msgspec.structs.replace(link, old_place=answer.place, note=""))
         return found
@@ -197,10 +200,12 @@ def _replaced(judge: Judge, one: Spoken, others: Sequence[tuple[Spoken, float | 
             likeliest, gone = _outdated(judge, pair)
             score = max(score, likeliest)
         how_likely = probability(pair, score)
+        if is_of_several and how_likely >= SURELY_RESTATED and len(again := restated_in(pair)) == 1:
+            gone = again
         if how_likely >= REPLACES:
             is_by_form = score < REPLACES and how_likely < SURELY_RESTATED
             kind = SINCE if is_by_form or (is_of_several and not gone) else PARTLY if is_of_several else CORRECTION
-            note = noted([(one.start, one.end) for one in gone]) if gone else UNCLEAR if is_of_several else ""
+            note = noted([(one.cut_from, one.cut_to) for one in gone]) if gone else UNCLEAR if is_of_several else ""
             link = Supersession(old_place=old.place, new_place=new.place, kind=kind, at=new.said_at, note=note)
             found.append(link)
     return found
@@ -212,7 +217,10 @@ def _outdated(judge: Judge, pair: Pair) -> tuple[float, list[Clause]]:
     is told to be over."""
     old, new = pair.earlier.read.stated[:MOST_STATEMENTS], pair.later.read.stated
     said = dict.fromkeys([pair.second, *([one.text for one in new] if len(new) <= MOST_SAID_SINCE else [])])
-    scores = judge.replaces([(one.text, since) for since in said for one in old])
+    try:
+        scores = judge.replaces([(one.text, since) for since in said for one in old])
+    except ModelUnavailable:
+        return 0.0, []
     rows = [
         sorted(zip(scores[at : at + len(old)], old, strict=True), reverse=True)
         for at in range(0, len(scores), len(old))

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from offbook.model.plain_names import is_digits
 from offbook.model.sentences import sentences
+from offbook.search.words import terms
 
 LEAST_WORDS = 3
 """Of a clause: fewer go with what is before them."""
-ENDS = tuple(".!?…。！？")
 LEAST_LETTERS = 4
 """The same, of a script without spaces."""
 _SUBJECTS = (
@@ -32,18 +32,26 @@ class Clause(NamedTuple):
     start: int
     end: int
     """Where it stands in the text."""
+    cut_from: int
+    cut_to: int
+    """What goes with it where it is cut out: the "and", too."""
 
 
 def clauses(text: str, start: int, end: int) -> list[Clause]:
     """The parts of a sentence; the sentence itself, where it has none."""
-    joints = [(match.start(), match.end()) for match in _JOINT.finditer(text, start, end)]
-    found: list[Clause] = []
+    places: list[tuple[int, int]] = []
     begin = start
-    for stop, next_begin in joints:
-        if _is_long(text[begin:stop]) and _is_long(text[next_begin:end]):
-            found.append(Clause(text[begin:stop], begin, stop))
-            begin = next_begin
-    return [*found, Clause(text[begin:end], begin, end)]
+    for match in _JOINT.finditer(text, start, end):
+        if _is_long(text[begin : match.start()]) and _is_long(text[match.end() : end]):
+            places.append((begin, match.start()))
+            begin = match.end()
+    places.append((begin, end))
+    found: list[Clause] = []
+    for at, (first, last) in enumerate(places):
+        cut_from = places[at - 1][1] if at else first
+        cut_to = places[1][0] if at == 0 and len(places) > 1 else last
+        found.append(Clause(text[first:last], first, last, cut_from, cut_to))
+    return found
 
 
 def _is_long(part: str) -> bool:
@@ -76,12 +84,22 @@ def concerns(spans: Sequence[Span], start: int, end: int) -> bool:
     return any(first < end and start < last for first, last in spans)
 
 
-def statements(text: str) -> list[Clause]:
-    """The parts of each of its sentences."""
-    return [part for one in sentences(text) for part in clauses(text, one.start, one.end)]
+def left_of(text: str, spans: Sequence[Span], start: int = 0, end: int | None = None) -> str:
+    """What of it, or of a part of it, still holds, as it was said; "" where nothing does."""
+    end = len(text) if end is None else end
+    kept: list[str] = []
+    for first, last in sorted(spans):
+        if start < last and first < end:
+            kept.append(text[start : max(start, first)])
+            start = max(start, last)
+    left = ""
+    for part in [*kept, text[start:end]]:
+        is_apart = not left or left[-1].isspace() or part[:1].isspace() or part[:1] in ",;.!?，；。"
+        left += (part.lstrip(" ") if left[-1:].isspace() else part) if is_apart else f" {part}"
+    return left.strip()
 
 
-def left_of(text: str, spans: Sequence[Span]) -> str:
-    """What of it still holds; "" where nothing does."""
-    left = [one for one in statements(text) if not concerns(spans, one.start, one.end)]
-    return " ".join(one.text if one.text[-1:] in ENDS else f"{one.text}." for one in left)
+def keys_in(text: str) -> dict[str, Clause]:
+    """The statements of a text, by what they have in common with others that say the same in the same words."""
+    parts = (part for one in sentences(text) for part in clauses(text, one.start, one.end))
+    return {" ".join(sorted(set(terms(part.text)))): part for part in parts}

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from offbook.model.content import own_text
 from offbook.model.lesson import Lesson
 from offbook.model.memory_entry import PlacedMessage, Supersession
+from offbook.model.sentences import sentences
 from offbook.model.statement import ReadSentence
 from offbook.models.sentence_kinds import read_sentences
 from offbook.search.resolve import SINCE
 from offbook.search.words import STOP_WORDS, terms
-from offbook.statements.clauses import UNCLEAR, concerns, spans_of
+from offbook.statements.clauses import UNCLEAR, concerns, left_of, spans_of
 from offbook.statements.lessons import QUOTED
 
 STATES = 0.4
@@ -25,8 +26,8 @@ class Corrected(NamedTuple):
     """Of the link."""
     session_id: str
     seq: int
-    outdated: tuple[str, ...]
-    """Its sentences that no longer hold."""
+    outdated: dict[str, str]
+    """Its sentences that no longer hold, and what is left of each."""
     since: tuple[ReadSentence, ...]
     """What was said later."""
 
@@ -38,13 +39,15 @@ def corrected_by(link: Supersession, old: PlacedMessage, new: PlacedMessage) -> 
     if not said or not since:
         return None
     words = {term for one in since for term in terms(one.text)} - STOP_WORDS
-    if spans := spans_of(link.note):
-        shared = [one for one in said if concerns(spans, one.start, one.end)]
-    else:
-        shared = [one for one in said if words & set(terms(one.text))]
+    shared = [one for one in said if words & set(terms(one.text))]
     if link.kind == SINCE and (not shared or link.note == UNCLEAR):
         return None
-    outdated = tuple(one.text for one in shared or said)
+    if spans := spans_of(link.note):
+        text = own_text(old.logged.message.content)
+        concerned = [one for one in sentences(text) if concerns(spans, one.start, one.end)]
+        outdated = {one.text: left_of(text, spans, one.start, one.end) for one in concerned}
+    else:
+        outdated = {one.text: "" for one in shared or said}
     return Corrected(link.kind, old.session_id, old.logged.seq, outdated, tuple(since))
 
 

@@ -125,15 +125,15 @@ def test_what_another_lesson_says_with_more_is_told_once() -> None:
 
 
 def test_what_is_outdated_is_no_part_of_the_story() -> None:
-    made = section(Known([summary(1, 1, f"Nina: {MOVED} {DATABASE}")], [], [], outdated=[MOVED]))
+    made = section(Known([summary(1, 1, f"Nina: {MOVED} {DATABASE}")], [], [], outdated={MOVED: ""}))
     assert f"[L1-0001] Nina: {DATABASE}" in made.text
     assert MOVED not in made.text
-    assert section(Known([summary(1, 1, f"Nina: {MOVED}")], [], [], outdated=[MOVED])).text == ""
+    assert section(Known([summary(1, 1, f"Nina: {MOVED}")], [], [], outdated={MOVED: ""})).text == ""
 
 
 def test_what_is_told_as_a_lesson_or_outdated_is_no_goal() -> None:
     states = [doing("We moved to Leipzig.", "now"), doing("I live in Graz."), doing("Plan the trip.")]
-    made = section(Known([], states, [], [lesson("We moved to Leipzig.", 9, "fact")], outdated=["I live in Graz."]))
+    made = section(Known([], states, [], [lesson("We moved to Leipzig.", 9, "fact")], outdated={"I live in Graz.": ""}))
     assert made.text.count("Leipzig") == 1
     assert "Graz" not in made.text
     assert "Plan the trip." in made.text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.statements.clauses import clauses, concerns, left_of, noted, spans_of
+from offbook.statements.clauses import clauses, concerns, keys_in, left_of, noted, spans_of
 
 
 def parts(text: str) -> list[str]:
@@ -45,11 +45,24 @@ def test_another_note_names_no_place(note: str) -> None:
     assert spans_of(note) == []
 
 
-def test_what_still_holds_is_the_rest() -> None:
-    text = "Hello! We deploy on Fridays and Tom reviews it, and I sign off."
-    spans = [(32, 46)]
-    assert text[32:46] == "Tom reviews it"
-    assert left_of(text, spans) == "Hello! We deploy on Fridays. I sign off."
-    assert left_of(text, [(0, len(text))]) == ""
-    assert concerns(spans, 40, 50)
-    assert not concerns(spans, 46, 50)
+@pytest.mark.parametrize(
+    ("text", "over", "left"),
+    [
+        ("My name is Ana and I live in Berlin.", "I live in Berlin.", "My name is Ana"),
+        ("I live in Berlin and my name is Ana.", "I live in Berlin", "my name is Ana."),
+        ("We use Go, and I sign off, and Tom reviews it.", "I sign off", "We use Go, and Tom reviews it."),
+        (
+            "Setup:\n- I work with Anna Smith and Ben Jones.\n\nI live in Berlin.",
+            "I live in Berlin.",
+            "Setup:\n- I work with Anna Smith and Ben Jones.",
+        ),
+        ("I live in Berlin.", "I live in Berlin.", ""),
+    ],
+)
+def test_what_still_holds_is_told_as_it_was_said(text: str, over: str, left: str) -> None:
+    (gone,) = [one for one in keys_in(text).values() if one.text == over]
+    spans = [(gone.cut_from, gone.cut_to)]
+    assert left_of(text, spans) == left
+    assert concerns(spans, gone.start, gone.end)
+    others = [one for one in keys_in(text).values() if one != gone]
+    assert not any(concerns(spans, one.start, one.end) for one in others)
