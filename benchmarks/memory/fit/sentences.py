@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.memory.fit.relation_data import OPENINGS
 from offbook.model.sentences import Sentence, sentences
 from offbook.model.statement import KINDS, StatementKind
 from offbook.models.sentence_kinds import SIZE, features, surroundings
@@ -32,24 +29,6 @@ facts stand in the sentence that asks for something, so that they are not read f
 and what people say about a draft, read only for keeping: nearly all is in their own voice, and whether praise is a
 feeling, no two readers agree."""
 WEIGHTS_OF_SETS = {CASES: 0.5, SHORT: 2.0}
-OPENED, OTHERWISE = 0.35, 0.5
-"""How many messages are read with an opening, too; and what it counts beside what was said."""
-FULL = {
-    "i'm": "I am",
-    "i've": "I have",
-    "i'd": "I would",
-    "i'll": "I will",
-    "we're": "we are",
-    "we've": "we have",
-    "it's": "it is",
-    "that's": "that is",
-    "don't": "do not",
-    "doesn't": "does not",
-    "can't": "cannot",
-    "isn't": "is not",
-    "won't": "will not",
-}
-_SHORTENED = re.compile(rf"\b(?:{'|'.join(FULL)})\b".replace("'", "['’]"), re.IGNORECASE)
 COLUMNS = len(KINDS) + 2
 """A column for each kind, one for the speaker's own voice, one for what is to be kept."""
 
@@ -72,44 +51,15 @@ class Labelled(NamedTuple):
 
 
 def labelled() -> list[Labelled]:
-    """What ships, one for each label given; and the same written otherwise."""
-    rng = random.Random(1)
-    rows = list(enumerate(labelled_messages()))
-    otherwise = [(number, other) for number, row in rows if (other := written_otherwise(row, rng)) is not None]
-    return [*_labelled(rows, 1.0), *_labelled(otherwise, OTHERWISE)]
-
-
-def written_otherwise(row: dict[str, Any], rng: random.Random) -> dict[str, Any] | None:
-    """In full words ("I am" for "I'm"), or with an opening before it; None where neither changes anything."""
-    opening = ""
-    if row["lang"] in OPENINGS and rng.random() < OPENED:
-        opening = rng.choice(OPENINGS[row["lang"]].split("|")) + " "
-
-    def written(text: str) -> str:
-        return (
-            _SHORTENED.sub(lambda found: FULL[found[0].lower().replace("’", "'")], text)
-            if row["lang"] == "en"
-            else text
-        )
-
-    message = opening + written(row["message"])
-    if message == row["message"]:
-        return None
-    said = [(written(text), labels) for text, labels in row["sentences"]]
-    if opening and not opening.rstrip().endswith("!"):  # what it opens is one sentence with it
-        said = [(opening + text if message.startswith(opening + text) else text, labels) for text, labels in said]
-    return row | {"message": message, "sentences": said}
-
-
-def _labelled(rows: Iterable[tuple[int, dict[str, Any]]], share: float) -> list[Labelled]:
+    """What ships, one for each label given."""
     found: list[Labelled] = []
-    for number, row in rows:
+    for number, row in enumerate(labelled_messages()):
         message = sentences(row["message"])
         for said, labels in row["sentences"]:
             at = next((at for at, one in enumerate(message) if one.text == said), None)
             if at is None:
                 continue
-            weight = share * WEIGHTS_OF_SETS.get(row.get("set", ""), 1.0) / len(labels)
+            weight = WEIGHTS_OF_SETS.get(row.get("set", ""), 1.0) / len(labels)
             for told, voice, keep in labels:
                 kind = None if row.get("set") in (CASES, WORK) else told
                 place = (message, at, row["who"] == "user", row["lang"])
