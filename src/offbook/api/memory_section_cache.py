@@ -22,6 +22,7 @@ from offbook.api.session_state import SessionStateService
 from offbook.context.cover import COARSEST, cost
 from offbook.context.memory_section import Known, lessons_named, memory_budget, memory_section, pinned_text
 from offbook.log.store import Store
+from offbook.model.content import own_text
 from offbook.model.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull
 from offbook.model.lesson import Lesson, LessonStatus
 from offbook.model.memory_entry import TAKEN_BACK
@@ -29,12 +30,12 @@ from offbook.model.recent import keep
 from offbook.model.settings import Settings
 from offbook.model.summary import Summary
 from offbook.model.turn import Handed, SessionState, TurnMemory
-from offbook.model.types import AuditEvent, Scope, Session, Span, now
+from offbook.model.types import AuditEvent, Message, Scope, Session, Span, now
 from offbook.projections.import_pause import IMPORTED
 from offbook.search.recurrence import recurring
 from offbook.search.resolve import SINCE
 from offbook.search.whole_messages import readable
-from offbook.statements.clauses import keys_in
+from offbook.statements.clauses import keys_in, left_of, spans_of
 from offbook.statements.corrected import later_than
 from offbook.statements.lessons import JUDGED, chosen_lessons
 
@@ -320,14 +321,19 @@ class MemorySectionCache:
         return found
 
     async def _pinned(self, scope: Scope, *, is_handed: bool) -> Sequence[str]:
-        """What was replaced or taken back since is left out: recall tells of it."""
+        """What was replaced or taken back since is left out, all or the part that was: recall tells of it."""
         places = await self._store.pinned(scope.agent_id, limit=MOST_PINNED)
         links = await self._store.supersessions(scope.agent_id, places) if places else []
-        gone = {link.old_place for link in links if link.kind not in (TAKEN_BACK, SINCE)}
+        replacing = [link for link in links if link.kind not in (TAKEN_BACK, SINCE)]
+        spans: dict[int, list[tuple[int, int]]] = {}
+        for link in replacing:
+            spans.setdefault(link.old_place, []).extend(spans_of(link.note))
+        gone = {link.old_place for link in replacing if not spans_of(link.note)}
         placed = await readable(self._store, scope.agent_id, [place for place in places if place not in gone])
         shown = [one for one in placed if not (is_handed and one.session_id == scope.session_id)]
         shown.sort(key=lambda one: (one.logged.message.ts or one.logged.received_at, one.place))
-        return [pinned_text(one.logged.message, one.logged.message.ts or one.logged.received_at) for one in shown]
+        messages = [(one.logged, _left(one.logged.message, spans.get(one.place, ()))) for one in shown]
+        return [pinned_text(left, left.ts or logged.received_at) for logged, left in messages if left.content]
 
 
 def _moment(note: str) -> datetime:
@@ -345,6 +351,11 @@ def _is_within(summary: Summary, session_id: str) -> bool:
 
 def _without(state: SessionState, texts: Collection[str]) -> SessionState:
     return msgspec.structs.replace(state, records=[one for one in state.records if one.text not in texts])
+
+
+def _left(message: Message, spans: Sequence[tuple[int, int]]) -> Message:
+    """A message without the characters that no longer hold."""
+    return msgspec.structs.replace(message, content=left_of(own_text(message.content), spans)) if spans else message
 
 
 def _before(lessons: Sequence[Lesson]) -> dict[str, str]:
