@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,8 @@ from offbook.transfer.backup.archive import (
     silent,
 )
 from offbook.transfer.backup.making import default_name, remove_abandoned, write_backup
+
+LISTINGS_KEPT = 64
 
 
 class ListedBackup(Sparse, frozen=True):
@@ -121,8 +124,9 @@ def _listed(path: Path) -> ListedBackup | None:
     size, named_at = 0, time_of(path.name)
     assert named_at is not None
     try:
-        size = path.stat().st_size
-        manifest = read_manifest(path)
+        is_now = path.stat()
+        size = is_now.st_size
+        return _as_listed(path, size, is_now.st_mtime_ns)
     except FileNotFoundError:
         return None
     except (OffbookError, OSError) as error:
@@ -130,6 +134,12 @@ def _listed(path: Path) -> ListedBackup | None:
         return ListedBackup(
             file=str(path), bytes=size, made_at=named_at, agents=[], messages=0, messages_by_agent={}, trouble=trouble
         )
+
+
+@lru_cache(LISTINGS_KEPT)
+def _as_listed(path: Path, size: int, _changed_ns: int) -> ListedBackup:
+    """Read once: `status` asks often, and the list of what a large one holds takes a while."""
+    manifest = read_manifest(path)
     return ListedBackup(
         file=str(path),
         bytes=size,
