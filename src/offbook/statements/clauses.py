@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from offbook.model.plain_names import is_digits
 from offbook.model.sentences import sentences
-from offbook.search.words import terms
+from offbook.statements.reading import key_of
 
 LEAST_WORDS = 3
 """Of a clause: fewer go with what is before them."""
@@ -102,4 +102,4 @@ def left_of(text: str, spans: Sequence[Span], start: int = 0, end: int | None = 
 def keys_in(text: str) -> dict[str, Clause]:
     """The statements of a text, by what they have in common with others that say the same in the same words."""
     parts = (part for one in sentences(text) for part in clauses(text, one.start, one.end))
-    return {" ".join(sorted(set(terms(part.text)))): part for part in parts}
+    return {key_of(part.text): part for part in parts}

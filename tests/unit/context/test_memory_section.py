@@ -131,6 +131,14 @@ def test_what_is_outdated_is_no_part_of_the_story() -> None:
     assert section(Known([summary(1, 1, f"Nina: {MOVED}")], [], [], outdated={MOVED: ""})).text == ""
 
 
+def test_what_is_left_of_an_outdated_sentence_stays_in_the_story() -> None:
+    both = "We moved to Leipzig and Tom reviews every pull request."
+    left = "Tom reviews every pull request."
+    made = section(Known([summary(1, 1, f"Nina: {both} {DATABASE}")], [], [], outdated={both: left}))
+    assert left in made.text
+    assert "Leipzig" not in made.text
+
+
 def test_what_is_told_as_a_lesson_or_outdated_is_no_goal() -> None:
     states = [doing("We moved to Leipzig.", "now"), doing("I live in Graz."), doing("Plan the trip.")]
     made = section(Known([], states, [], [lesson("We moved to Leipzig.", 9, "fact")], outdated={"I live in Graz.": ""}))
