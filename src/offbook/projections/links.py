@@ -64,7 +64,7 @@ MOST_ALIKE = 10
 NEAR = 0.12
 """The least likeness of two that share no word."""
 POSSIBLE = 0.8
-"""From here on each of several statements of one message is judged by itself: one by one, something is always likely."""
+"""From here on each of several statements of one message is judged by itself: of many, one is always likely."""
 MOST_STATEMENTS, MOST_SAID_SINCE = 24, 3
 """Of the earlier and of the later message that are judged one by one; a later one that says more is read as a whole."""
 CLEARLY = 1.0
