@@ -18,9 +18,8 @@ from offbook.model.memory_entry import PlacedMessage
 from offbook.model.statement import ReadSentence, StatementKind
 from offbook.models import relation_gate
 from offbook.models.sentence_kinds import read_sentences
-from offbook.search.words import STOP_WORDS, terms
+from offbook.search.words import STOP_WORDS, UNSPACED, terms
 from offbook.statements.clauses import Clause, clauses
-from offbook.statements.common_words import is_unspaced
 from offbook.statements.reading import is_question, is_spoken
 
 LONGEST_CHARS = 280
@@ -43,7 +42,10 @@ LEAST_FRAME, LONGEST_FRAME = 3, 24
 SAME_SHARE = 0.6
 LONGEST_VALUE = 3
 SENTENCES_KEPT = 4_096
+MESSAGES_KEPT, KEPT_CHARS = 1_024, 2_000
+"""As read: what was said lately is compared with all that follows."""
 _NUMBER = re.compile(r"\d+")
+_TOKEN = re.compile(rf"[{UNSPACED}]|(?:[^\W_{UNSPACED}]|[-.:@/])+")
 
 
 class Read(NamedTuple):
@@ -95,6 +97,11 @@ def spoken_in(messages: Iterable[PlacedMessage]) -> list[Spoken]:
 
 
 def read_as(text: str, *, is_user: bool = True) -> Read:
+    return _read(text, is_user) if len(text) <= KEPT_CHARS else _read.__wrapped__(text, is_user)
+
+
+@lru_cache(MESSAGES_KEPT)
+def _read(text: str, is_user: bool) -> Read:
     read = read_sentences(text, is_user=is_user)
     own = [one for one in read if one.states >= STATED and one.own >= STATED]
     kept = [one for one in own if not is_question(one.text)]
@@ -204,13 +211,10 @@ def restated(first: str, second: str) -> Literal["", "value", "number"]:
     return "number" if all(any(map(str.isdigit, "".join(value))) for value in values) else "value"
 
 
-def _tokens(text: str) -> list[str]:
+@lru_cache(SENTENCES_KEPT)
+def _tokens(text: str) -> tuple[str, ...]:
     """Words; of a script that is written together, its letters."""
-    spaced = "".join(
-        f" {letter} " if is_unspaced(letter) else letter if letter.isalnum() or letter in "-.:@/" else " "
-        for letter in text.lower()
-    )
-    return [bare for word in spaced.split() if (bare := word.strip("-.:@/"))]
+    return tuple(bare for word in _TOKEN.findall(text.lower()) if (bare := word.strip("-.:@/")))
 
 
 def compared(said: Sequence[str], since: Sequence[str]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -132,7 +133,9 @@ def _heard(state: AnchorState, turn: Turn, settings: Anchors) -> AnchorState:
         if sentence.kind in ("outcome", "decision") and sentence.sure >= STATED:
             settled = [*settled, SettledTension(words=words, at=turn.at)][-MAX_SETTLED:]
             kept = [one for one in kept if not _is_settled(one, words)]
-        differs = _differing(sentence, words, stated, turn.seq)
+        is_compared = sentence.kind in _COMPARED and sentence.sure >= STATED
+        names = names_in(sentence.text) if is_compared else frozenset[str]()
+        differs = _differing(names, words, stated, turn.seq) if is_compared else set[int]()
         kind: AnchorKind | None = (
             "contradiction" if differs else _kind(sentence, settings, is_short=is_short, is_told=is_told)
         )
@@ -141,9 +144,8 @@ def _heard(state: AnchorState, turn: Turn, settings: Anchors) -> AnchorState:
         if kind is not None:
             new = KeptAnchor(kind=kind, text=cut(sentence.text), seq=turn.seq, at=turn.at, words=words)
             kept = [one for _, one in _merged([("", one) for one in kept], "", new)]
-        if sentence.kind in _COMPARED and sentence.sure >= STATED:
-            names = sorted(names_in(sentence.text))
-            stated = [*stated, Stated(seq=turn.seq, words=words, names=names)][-MAX_STATED:]
+        if is_compared:
+            stated = [*stated, Stated(seq=turn.seq, words=words, names=sorted(names))][-MAX_STATED:]
     kept = _within(kept, settings.max_count)
     return AnchorState(through_seq=state.through_seq, kept=kept, settled=settled, stated=stated)
 
@@ -168,15 +170,19 @@ def _holds(text: str, phrases: Collection[str]) -> bool:
     """Whether a text holds one of the settings' phrases, in whole words."""
     if not phrases:
         return False
-    spaced = " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
-    return any(f" {phrase.casefold()} " in f" {spaced} " for phrase in phrases)
+    spaced = _spaced(text)
+    return any(f" {phrase.casefold()} " in spaced for phrase in phrases)
 
 
-def _differing(one: ReadSentence, words: list[str], stated: Sequence[Stated], seq: int) -> set[int]:
+@lru_cache(16)
+def _spaced(text: str) -> str:
+    """With one space around each word."""
+    words = "".join(letter if letter.isalnum() else " " for letter in text.casefold()).split()
+    return f" {' '.join(words)} "
+
+
+def _differing(names: frozenset[str], words: list[str], stated: Sequence[Stated], seq: int) -> set[int]:
     """The earlier messages that said the same of something with another name or number."""
-    if one.kind not in _COMPARED or one.sure < STATED:
-        return set()
-    names = names_in(one.text)
     return {
         before.seq
         for before in stated

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -44,6 +45,7 @@ STALE_AFTER = timedelta(days=14)
 """Across sessions, where turns cannot be counted."""
 SHORTEST_NAME_CHARS = 3
 GRAM_CHARS = (6, 5, 4, 3, 2)
+WORDS_KEPT = 4_096
 
 
 class KeptTopic(Value, frozen=True):
@@ -186,7 +188,8 @@ def _after(state: TopicState, turn: Turn, settings: TopicTracking) -> TopicState
     now = _Mark(state.turns + 1, turn.at)
     read = [one for one in turn.sentences if one.own >= OWN and (one.states >= STATED or is_question(one.text))]
     candidates = {one.key: one for sentence in read for one in candidates_of(sentence, settings.min_word_length)}
-    unspaced = "".join(letter if is_unspaced(letter) else " " for one in read for letter in f"{one.text} ")
+    written = (f"{one.text} " for one in read if not one.text.isascii())
+    unspaced = "".join(letter if is_unspaced(letter) else " " for text in written for letter in text)
     unspaced = " ".join(run for run in unspaced.split() if len(run) > 1)[:MAX_RECENT_CHARS]
     topics = list(state.topics)
     known = {kept.key for kept in topics}
@@ -267,6 +270,7 @@ def _is_word(word: str) -> bool:
     return bare.isalpha() and len(word) <= MAX_FORM_CHARS and not is_unspaced(word[0]) and not is_common(word)
 
 
+@lru_cache(WORDS_KEPT)
 def key_of(label: str) -> str:
     """By which labels are the same: each word as its stem."""
     found = [terms(word) for word in label.replace("-", " ").split()]

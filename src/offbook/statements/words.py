@@ -21,6 +21,7 @@ _FIRST_PERSON_TEXT = (
 )
 _FIRST_PERSON = frozenset(_FIRST_PERSON_TEXT.split())
 _FIRST_PERSON_SIGNS = ("我", "私", "僕", "俺", "나는", "내가", "저는", "제가")
+_ENDS = frozenset(".!?:…。！？")
 _AROUND = "\"'“”„‘’«»「」『』()[]{}<>*_`~.,;:!?¿¡…。，、；：！？"
 
 
@@ -73,21 +74,28 @@ class Token(NamedTuple):
 def tokens_of(text: str) -> Iterator[Token]:
     begins, is_joined = True, False
     for raw in text.split():
+        if raw.isalnum():  # most are: there is nothing to take off
+            yield Token(raw, begins, is_joined)
+            begins, is_joined = False, True
+            continue
         bare = raw.strip(_AROUND)
         if bare:
             yield Token(bare, begins, is_joined and raw.startswith(bare))
             begins = False
         is_joined = bool(bare) and raw.endswith(bare)
-        begins = begins or raw.rstrip("\"'”’»)]*_")[-1:] in tuple(".!?:…。！？")
+        begins = begins or raw.rstrip("\"'”’»)]*_")[-1:] in _ENDS
 
 
 def is_named(token: str) -> bool:
     """Whether a word is written as a name or an identifier: by its capitals, digits or signs."""
-    return any(letter.isdigit() or letter in "_/@#\\" for letter in token) or token[:1].isupper() or has_hump(token)
+    is_plain = token.isalpha() or not any(letter.isdigit() or letter in "_/@#\\" for letter in token)
+    return not is_plain or token[:1].isupper() or has_hump(token)
 
 
 def has_hump(token: str) -> bool:
     """`camelCase`, `iPhone`."""
+    if token.isascii() and token[1:].islower():
+        return False
     return any(first.islower() and second.isupper() for first, second in itertools.pairwise(token))
 
 
