@@ -239,6 +239,8 @@ _FROM_ITS_BEGINNING = ("以来", "以來", "以降", "から", "부터")
 
 
 def find_ranges(asking: Asking, text: Text) -> list[FoundPeriod]:
+    if text.plain.isascii():  # every rule has a sign that is not
+        return []
     return [_bound(date, text) for date in find(RULES, asking, text)]
 
 
