@@ -58,7 +58,7 @@ class Recorder:
             "features": np.stack([evidence.features[name] for name in FEATURES], axis=1).astype(np.float32),
             "similarity": evidence.similarity,
             "has_vector": evidence.has_vector,
-            "relevant": ranking._is_relevant(index.rows, evidence, hits, retrieved["time"]),
+            "relevant": ranking._is_relevant(index.rows, index.rows.count, evidence, hits, retrieved["time"]),
             "added": np.stack([scored.added[name] for name in ("time", "substance")], axis=1).astype(np.float32),
             "scores": scored.scores.astype(np.float32),
             "held": (held @ words.idf / max(words.idf.sum(), 1e-9)).astype(np.float32),

@@ -189,13 +189,21 @@ GROUPS: dict[str, Callable[[Asked], bool]] = {
     "own": lambda one: one.conversation.startswith("own"),
     "own, agent work": lambda one: one.group.startswith("agent-work"),
     "own, friends": lambda one: one.group.startswith("friends"),
-    "own, assistant in English": lambda one: one.group == "assistant en",
-    "own, other languages": lambda one: one.group.startswith("assistant") and one.group != "assistant en",
+    "own, assistant": lambda one: one.group.startswith("assistant"),
+    "own, other languages": lambda one: one.conversation.startswith("own") and not one.group.endswith(" en"),
+    "own, agent work in English": lambda one: one.group == "agent-work en",
+    **{
+        f"own, {language}": lambda one, language=language: (  # type: ignore[misc]
+            one.conversation.startswith("own") and one.group.endswith(f" {language}")
+        )
+        for language in ("de", "zh", "es", "fr", "it")
+    },
+    "own, written later": lambda one: one.conversation.startswith("own x"),
     **{
         f"own, {category}": lambda one, category=category: (  # type: ignore[misc]
             one.conversation.startswith("own") and one.about["category"] == category
         )
-        for category in ("list", "update", "project", "dated", "temporal", "multi", "inference")
+        for category in ("single", "list", "update", "project", "dated", "temporal", "multi", "inference")
     },
     "names a date, all sets": lambda one: bool(one.about["times"]),
     "RealMem": lambda one: one.group == "RealMem",
