@@ -1,12 +1,13 @@
 """Fits the weights of ranking, and judges them on what they were not fitted on.
 
     python -m benchmarks.quality.features --work FOLDER
-    python -m benchmarks.quality.fit_ranking --work FOLDER [--write]
+    python -m benchmarks.quality.fit_ranking --work FOLDER [--write [TABLE ...]]
 
 Fitted on our own conversations and RealMem (Apache 2.0); LoCoMo may not be shipped, so it is judged only. The
 weights are held to those that were set by hand before (`START`) by a ridge, so that what the data says little about
 stays as it was. Each conversation or persona is judged by weights fitted without it, and again by weights fitted
 without its whole kind. `--write` writes `search/ranking_weights.py`, fitted on all of them.
+The probability is fitted to the scores that these give: `benchmarks.memory.fit_score` comes after it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from numpy.typing import NDArray
 
 from benchmarks.quality.listwise import Floats, Lists, fitted
 from benchmarks.quality.metric import recall_at
-from offbook.search import weights
+from offbook.models.minilm import reads
+from offbook.search import ranking_weights, weights
 from offbook.search.evidence import FEATURES
-from offbook.search.words import is_latin
 
 KINDS = (weights.CHAT, weights.ASSISTANT, weights.ASSISTANT_QUESTION)
 MEANING = ("meaning", "window_meaning", "episode_best", "episode_meaning", "previous_meaning", "next_meaning")
@@ -36,6 +37,9 @@ TARGET = Path(weights.__file__).with_name("ranking_weights.py")
 START: dict[str, dict[str, dict[str, float]]] = json.loads(Path(__file__).with_name("ranking_start.json").read_text())
 """The weights set by hand, with vectors and by words."""
 RIDGE = 3.0
+TABLES = ("WITH_VECTORS", "BY_WORDS", "OTHER_LANGUAGE")
+OTHER_LANGUAGE_RIDGE = 0.1
+"""Of it: nothing was set by hand for these."""
 MOST = 200
 """Candidates of a question that are fitted on: the best, by the weights there were."""
 LIMIT, SHOWN = 42, 30
@@ -70,8 +74,11 @@ class Asked:
         return np.isin(self.turns[self.candidates], list(self.evidence))
 
     @cached_property
-    def is_by_words(self) -> bool:
-        return not self.has_vector or not is_latin(self.about["question"])
+    def recipes(self) -> str:
+        """Of which table."""
+        if not self.has_vector:
+            return "BY_WORDS"
+        return "WITH_VECTORS" if reads(self.about["question"]) else "OTHER_LANGUAGE"
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
@@ -93,9 +100,8 @@ class Asked:
         return table
 
     def weighed(self, fit: Mapping[str, Weights]) -> Floats:
-        names = WORDS if self.is_by_words else FEATURES
-        given = fit["BY_WORDS" if self.is_by_words else "WITH_VECTORS"]
-        score: Floats = self.table(names) @ flat(given, names) + self.added
+        names = WORDS if self.recipes == "BY_WORDS" else FEATURES
+        score: Floats = self.table(names) @ flat(fit[self.recipes], names) + self.added
         return score
 
     def shown(self, scores: Floats) -> list[str]:
@@ -151,11 +157,14 @@ def flat(given: Weights, names: Sequence[str]) -> Floats:
 
 
 def fit(asked: Sequence[Asked], ridge: float) -> dict[str, Weights]:
-    """With vectors, where there are any; and by words, on all."""
-    readable = [one for one in asked if not one.is_by_words]
+    """With vectors, where the model reads the question; by words, on all; and from there on, with what little vectors
+    say, where the question is in another language."""
+    read, other = ([one for one in asked if one.recipes == name] for name in ("WITH_VECTORS", "OTHER_LANGUAGE"))
+    by_words = _fit(asked, WORDS, START["BY_WORDS"], ridge)
     return {
-        "WITH_VECTORS": _fit(readable, FEATURES, START["WITH_VECTORS"], ridge),
-        "BY_WORDS": _fit(asked, WORDS, START["BY_WORDS"], ridge),
+        "WITH_VECTORS": _fit(read, FEATURES, START["WITH_VECTORS"], ridge),
+        "BY_WORDS": by_words,
+        "OTHER_LANGUAGE": _fit(other, FEATURES, by_words, ridge * OTHER_LANGUAGE_RIDGE),
     }
 
 
@@ -226,6 +235,8 @@ def left_out(asked: Sequence[Asked], of: Callable[[Asked], str], ridge: float) -
     found = np.zeros((len(asked), 4))
     for name in [*sorted({of(one) for one in fitted_on}), "LoCoMo"]:
         chosen = [at for at, one in enumerate(asked) if (of(one) if one.group != "LoCoMo" else "LoCoMo") == name]
+        if not chosen:  # LoCoMo was left aside
+            continue
         made = fit([one for one in fitted_on if of(one) != name], ridge)
         found[chosen] = judged([asked[at] for at in chosen], lambda one, made=made: one.weighed(made))  # type: ignore[misc]
     return found
@@ -275,19 +286,27 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="the folder that `features` was given")
     parser.add_argument("--name", default="features", help="of the folder with what was found")
     parser.add_argument("--ridge", type=float, default=RIDGE)
-    parser.add_argument("--write", action="store_true", help="write the weights fitted on all that may be fitted on")
+    parser.add_argument(
+        "--write",
+        nargs="*",
+        choices=TABLES,
+        metavar="TABLE",
+        help=f"write what was fitted on all that may be fitted on: these tables ({', '.join(TABLES)}), else all",
+    )
     given = parser.parse_args()
     asked = load(given.work / given.name)
     results = {
         "as it is": judged(asked, lambda one: one.scores),
-        "set by hand": judged(asked, lambda one: one.weighed(START)),
+        "set by hand": judged(asked, lambda one: one.weighed(START | {"OTHER_LANGUAGE": START["BY_WORDS"]})),
         "left out, one by one": left_out(asked, lambda one: one.conversation, given.ridge),
         "its kind left out": left_out(asked, lambda one: one.group, given.ridge),
     }
     show(asked, results)
     spread(asked, given.ridge)
-    if given.write:
-        write(fit([one for one in asked if one.group != "LoCoMo"], given.ridge))
+    if given.write is not None:
+        made = fit([one for one in asked if one.group != "LoCoMo"], given.ridge)
+        kept = {name: getattr(ranking_weights, name) for name in TABLES}
+        write(kept | {name: made[name] for name in given.write or TABLES})
 
 
 if __name__ == "__main__":

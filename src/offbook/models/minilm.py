@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
@@ -79,6 +80,9 @@ def _tokenizer() -> Tokenizer:
     return tokenizer
 
 
+_WORD = re.compile(r"[^\W\d_]+")
+KNOWN_SHARE = 0.65
+"""Of a hundred English questions 95 have more, of a hundred German, French, Italian or Spanish ones 25."""
 DIMENSIONS = 384
 MAX_PIECES = 256
 """What the model was made for; it was trained on 128."""
@@ -93,6 +97,19 @@ def fingerprint() -> str:
     weights_digest, pieces = weights.MINILM.sha256, f"{MAX_PIECES} pieces"
     made_from = ("all-MiniLM-L6-v2", weights_digest, vocabulary_digest(), pieces, "mean", "unit length")
     return f"all-minilm-l6-v2-int8:{sha256(chr(0).join(made_from).encode()).hexdigest()[:16]}"
+
+
+@cache
+def _words() -> frozenset[str]:
+    """Of the vocabulary, those that are whole words."""
+    pieces = _vocabulary().decode().split("\n")[:-1]
+    return frozenset(piece for piece in pieces if len(piece) > 1 and piece.isalpha())
+
+
+def reads(text: str) -> bool:
+    """Whether a text is in the language the model was made for: then it knows most of its words as a whole."""
+    words = [word for word in _WORD.findall(text.lower()) if len(word) > 1]
+    return sum(word in _words() for word in words) >= KNOWN_SHARE * len(words)
 
 
 class MiniLM:

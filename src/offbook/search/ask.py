@@ -11,6 +11,7 @@ from offbook.log.tiers import OffloadedThrough
 from offbook.model.memory_entry import Hold, LeftOut, Reach
 from offbook.model.types import Scope, Value
 from offbook.search.resolve import ResolvedHit
+from offbook.search.times import QueryTimes
 
 if TYPE_CHECKING:
     from offbook.search.ranking import Hit, Ranking
@@ -40,6 +41,7 @@ class Found:
     """What one agent's memory had."""
 
     agent_id: str
+    times: QueryTimes
     ranking: Ranking
     hits: dict[int, Hit]
     """By place."""

@@ -28,6 +28,7 @@ from offbook.search.weights import (
     NEAR_TIME,
     Floats,
     Ints,
+    Reading,
     Recipe,
     Span,
     chosen_recipe,
@@ -40,15 +41,13 @@ from offbook.search.weights import (
     weighed,
     without_near_duplicates_of_other_numbers,
 )
-from offbook.search.words import entry_id, is_latin
+from offbook.search.words import entry_id
 
 Flags = NDArray[np.bool_]
 ONLY_TIME = 4.0
 """Times as much where a time is all that is asked for: then it narrows."""
 ROWS_BY_TIME = 150
 COMPARED = 40
-NEWEST = 64
-"""Messages among which the newest is: they come nearly in the order in which they were said."""
 LEAST_SIMILAR = 0.2
 """Of the nearest: below that, and without a shared word, nothing is a memory of it."""
 UNRELATED = 0.1
@@ -68,6 +67,8 @@ class Look:
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
     asked_at: int
+    is_read: bool = True
+    """The model that made the vector reads the query's language."""
     times: Sequence[tuple[Span, bool]] = ()
     """When it was said, and whether that was said exactly."""
     event_terms: Sequence[tuple[str, Sequence[str]]] = ()
@@ -164,14 +165,14 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
         speakers=speakers,
         roles=roles,
         # What is recent is so beside the newest there is: an agent may be asked after months of silence.
-        at_micros=min(look.asked_at, int(view["ts"][-NEWEST:].max())),
+        at_micros=min(look.asked_at, index.rows.newest() or 0),
     )
     usual = ordinary(index, vectors, count)
     evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.members, usual)
-    # The model we come with reads English; in other scripts it sees little.
-    by_words = not evidence.has_vector.any() or not is_latin(look.query.text)
+    reading: Reading = "" if look.is_read else " in another language"
+    reading = reading if evidence.has_vector.any() else " by words"
     lengths = index.rows.mean_chars(USER), index.rows.mean_chars(ASSISTANT)
-    recipe = chosen_recipe(look.query, len(look.terms), *lengths, by_words=by_words)
+    recipe = chosen_recipe(look.query, len(look.terms), *lengths, reading=reading)
     chosen = view[pooled.candidates]
     by_time = np.maximum(timely(chosen["ts"], spans), told[pooled.candidates] if len(told) else 0.0)
     by_substance = substantial(chosen)
@@ -306,7 +307,7 @@ def _best_once_each(
     holds = SaidWords(index.rows, rows).counts(words.numbers) > 0
     held = holds.sum(axis=1) / max(len(look.terms), 1)
     best = kept[: look.limit]
-    by_words = "by words" in scored.recipe.name
+    by_words = scored.recipe.name.endswith((" by words", " in another language"))
     signals = _signals(index, look, words, scored, best, adjusted, holds)
 
     def hit(at: int, parts: dict[str, float], of_it: dict[str, float]) -> Hit:

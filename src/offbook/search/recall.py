@@ -91,14 +91,13 @@ class Recall:
         """The answer, and the places that were shown, by agent. `choose`: of what was found, what becomes an entry."""
         started = time.perf_counter()
         asked_at = ask.at or now()
-        times = read_times(ask.query, asked_at)
         degraded: list[str] = []
         found: list[Found] = []
         for agent_id in (ask.scope.agent_id, *ask.others):
             if found and ask.seconds is not None and time.perf_counter() - started > ask.seconds * OTHERS_UNTIL:
                 degraded.append("cross-agent: not every other agent was searched, for want of time")
                 break
-            found.append(await self._found(agent_id, ask, times, asked_at, degraded))
+            found.append(await self._found(agent_id, ask, asked_at, degraded))
         best = in_turns(found)[: ask.limit]
         leads: list[Lead] = []
         shown: dict[str, list[int]] = {}
@@ -112,7 +111,7 @@ class Recall:
             entries=_falling(await entries_of(self._blobs, leads, choose, ask, self._ttl_of, asked_at)),
             took_ms=round((time.perf_counter() - started) * 1_000, 3),
             degraded=degraded,
-            explained=explained_by(ask, times, found) if ask.explain else None,
+            explained=explained_by(ask, found) if ask.explain else None,
         ), shown
 
     def anticipate(self, agent_id: str, query: str) -> None:
@@ -137,7 +136,7 @@ class Recall:
             self._store.holds(agent_id, places), offloaded_through(self._store, agent_id)
         )
         resolved = [ResolvedHit(place, 0.0) for place in places]
-        found = Found(agent_id, NOTHING, hits={}, resolved=resolved, holds=holds, offloaded=offloaded)
+        found = Found(agent_id, QueryTimes(), NOTHING, hits={}, resolved=resolved, holds=holds, offloaded=offloaded)
         leads = await leads_of(self._store, self._blobs, found, resolved)
         return await entries_of(self._blobs, leads, choose, Ask(scope=scope, query=""), self._ttl_of, now())
 
@@ -146,10 +145,8 @@ class Recall:
 
     # ── one agent's memory ──
 
-    async def _found(
-        self, agent_id: str, ask: Ask, times: QueryTimes, asked_at: datetime, degraded: list[str]
-    ) -> Found:
-        ranking = await self._ranked(agent_id, ask, times, asked_at, degraded)
+    async def _found(self, agent_id: str, ask: Ask, asked_at: datetime, degraded: list[str]) -> Found:
+        ranking, times = await self._ranked(agent_id, ask, asked_at, degraded)
         places = [hit.place for hit in ranking.hits]
         holds, links, offloaded = await asyncio.gather(
             self._store.holds(agent_id, places),
@@ -173,6 +170,7 @@ class Recall:
         ]
         return Found(
             agent_id=agent_id,
+            times=times,
             ranking=ranking,
             hits=hits,
             resolved=outcome.resolved,
@@ -189,8 +187,8 @@ class Recall:
         return {one.place for one in placed if one.session_id != ask.scope.session_id}
 
     async def _ranked(
-        self, agent_id: str, ask: Ask, times: QueryTimes, asked_at: datetime, degraded: list[str]
-    ) -> Ranking:
+        self, agent_id: str, ask: Ask, asked_at: datetime, degraded: list[str]
+    ) -> tuple[Ranking, QueryTimes]:
         from offbook.search.ranking import NOTHING, Look, rank
 
         async with self._indexes.following(agent_id, seconds=_share(ask, FOLLOW_SECONDS, FOLLOW_SHARE)) as (
@@ -203,7 +201,9 @@ class Recall:
             if ask.reach == "session":
                 session = await self._store.session_number(agent_id, ask.scope.session_id)
                 if session is None:
-                    return NOTHING
+                    return NOTHING, QueryTimes()
+            newest = index.rows.newest()
+            times = read_times(ask.query, asked_at, newest=None if newest is None else moment(newest))
             query = read_query(ask.query, index.rows.names())
             terms = searched_terms(query, times, index.rows.names())
             is_only_time = not terms and bool(times.ranges)
@@ -217,6 +217,7 @@ class Recall:
                 terms=terms,
                 vector=vector,
                 asked_at=micros(asked_at),
+                is_read=embedder is None or _is_read(embedder, query.text),
                 times=[(_span(one.start, one.end), one.is_exact) for one in times.ranges],
                 event_terms=[(bound.relation, query_terms(bound.event)) for bound in times.bounds],
                 session=session,
@@ -225,7 +226,9 @@ class Recall:
                 limit=ask.limit + CONTENDERS,
             )
             ranking = await asyncio.to_thread(rank, index, vectors, look)
-            return ranking if has_all else await self._with_unindexed(agent_id, ask, index, look, ranking)
+            if not has_all:
+                ranking = await self._with_unindexed(agent_id, ask, index, look, ranking)
+            return ranking, times
 
     async def _with_unindexed(
         self, agent_id: str, ask: Ask, index: AgentIndex, look: Look, ranking: Ranking
@@ -328,6 +331,13 @@ class Recall:
 
 def _share(ask: Ask, seconds: float, share: float) -> float:
     return seconds if ask.seconds is None else min(seconds, ask.seconds * share / (1 + len(ask.others)))
+
+
+def _is_read(embedder: Embedder, text: str) -> bool:
+    """Whether the model reads the language of a text: the one that comes with Offbook reads English."""
+    from offbook.models import minilm
+
+    return embedder.fingerprint != minilm.fingerprint() or minilm.reads(text)
 
 
 def _said_then(ranking: Ranking, times: QueryTimes, asked_at: datetime) -> set[int]:

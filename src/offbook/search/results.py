@@ -23,7 +23,6 @@ from offbook.search.probability import AT_BEST, probability, spoken
 from offbook.search.query import read_query
 from offbook.search.resolve import ResolvedHit
 from offbook.search.spotting import Spotter
-from offbook.search.times import QueryTimes
 from offbook.search.whole_messages import is_large, large_chars, readable, whole_text
 from offbook.search.words import entry_id, indexed_terms, pieces_of
 
@@ -358,7 +357,8 @@ def _rounded(similarity: float | None) -> float | None:
     return None if similarity is None else round(similarity, 4)
 
 
-def explained_by(ask: Ask, times: QueryTimes, found: Sequence[Found]) -> Explained:
+def explained_by(ask: Ask, found: Sequence[Found]) -> Explained:
+    times = found[0].times
     return Explained(
         query=read_query(ask.query).text,
         looked_for=list(dict.fromkeys(word for one in found for word in one.ranking.words)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from offbook.model.errors import ModelUnavailable
-from offbook.models.minilm import PIECES_PER_BATCH, TEXTS_PER_BATCH, MiniLM, batches, fingerprint
+from offbook.models.minilm import PIECES_PER_BATCH, TEXTS_PER_BATCH, MiniLM, batches, fingerprint, reads
 from offbook.models.protocols import Embedder
 
 
@@ -97,3 +97,32 @@ def test_what_is_not_a_model_is_told(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"nonsense")
     with pytest.raises(ModelUnavailable, match="offbook model install"):
         MiniLM(tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Which Sunday is the ledger cutover on?",
+        "Write me the plan for renaming the parcels table.",
+        "Anselm asks which days he's standing in for me.",
+        "42?",
+        "",
+    ],
+)
+def test_it_reads_english(text: str) -> None:
+    assert reads(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wann ziehen wir die Hauptbuchdatenbank um?",
+        "Combien de temps le vieux serveur est-il resté allumé ?",
+        "¿Qué domingo hacemos el cambio del servidor?",
+        "Quando abbiamo spento il vecchio server?",
+        "旧服务器什么时候关的?",
+        "Когда мы выключили старый сервер?",
+    ],
+)
+def test_it_reads_no_other_language(text: str) -> None:
+    assert not reads(text)

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from offbook.models import minilm
 from offbook.search.evidence import FEATURES
 from offbook.search.query import read_query
-from offbook.search.ranking_weights import BY_WORDS, WITH_VECTORS
+from offbook.search.ranking_weights import BY_WORDS, OTHER_LANGUAGE, WITH_VECTORS
+from offbook.search.recall import _is_read
 from offbook.search.weights import (
     ASSISTANT,
     ASSISTANT_QUESTION,
@@ -81,9 +88,9 @@ def test_who_asks_for_the_agents_own_words_is_not_given_the_users() -> None:
 
 
 def test_a_recipe_weighs_features_that_there_are() -> None:
-    for recipes in (WITH_VECTORS, BY_WORDS):
+    for recipes in (WITH_VECTORS, BY_WORDS, OTHER_LANGUAGE):
         assert set(recipes) == {CHAT, ASSISTANT, ASSISTANT_QUESTION}
-    for weights in WITH_VECTORS.values():
+    for weights in (*WITH_VECTORS.values(), *OTHER_LANGUAGE.values()):
         assert set(weights) == set(FEATURES)
 
 
@@ -92,6 +99,30 @@ def test_without_vectors_nothing_is_weighed_that_needs_them() -> None:
         assert {name for name in FEATURES if "meaning" in name or name == "episode_best"} == set(FEATURES) - set(
             weights
         )
-    plain = chosen_recipe(QUESTION, 3, 80.0, 90.0, by_words=True)
+    plain = chosen_recipe(QUESTION, 3, 80.0, 90.0, reading=" by words")
     assert plain.name == "chat by words"
     assert plain.weight("words") > WITH_VECTORS[CHAT]["words"] > plain.weight("meaning") == 0
+
+
+def test_in_another_language_words_count_more_than_what_an_english_model_makes_of_them() -> None:
+    other = chosen_recipe(QUESTION, 3, 80.0, 90.0, reading=" in another language")
+    assert other.name == "chat in another language"
+    assert other.weight("words") > WITH_VECTORS[CHAT]["words"]
+    assert 0 <= other.weight("meaning") < WITH_VECTORS[CHAT]["meaning"]
+
+
+class OfFingerprint(NamedTuple):
+    fingerprint: str
+    name: str = "a model"
+    dimensions: int = 4
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        raise AssertionError(texts)
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(("text", "reads"), [("Where did we put the keys?", True), ("Wo liegen die Schlüssel?", False)])
+def test_which_language_is_another_one_depends_on_the_model(text: str, reads: bool) -> None:
+    assert _is_read(OfFingerprint(minilm.fingerprint()), text) == reads
+    assert _is_read(OfFingerprint("one that reads many languages"), text)

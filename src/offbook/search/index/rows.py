@@ -50,6 +50,8 @@ QUESTION, DENIAL, MEMORY_QUESTION, BOILERPLATE = 1, 2, 4, 8
 
 
 NO_ROW = -1
+NEWEST_OF = 64
+"""Messages among which the newest is: they come nearly in the order in which they were said."""
 NO_SPEAKER = 0
 LONGEST_EPISODE = 64
 """Messages. A session may go on for years; what belongs together is what was said in one go."""
@@ -165,6 +167,11 @@ class Rows:
 
     def words(self) -> NDArray[np.uint32]:
         return self._words.view()
+
+    def newest(self) -> int | None:
+        """When the newest was said, in microseconds; of what came last, the newest may be any."""
+        last = self._rows.view()[max(0, self.count - NEWEST_OF) : self.count]
+        return int(last["ts"].max()) if len(last) else None
 
     @damage_told(IndexError)
     def next_of(self, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -32,9 +32,10 @@ _ENGLISH = (*english_calendar.RULES, *english_relative.RULES)
 _MARKS = "?!.,;:؟،"
 
 
-def read_times(query: str, asked_at: datetime, zone: tzinfo = UTC) -> QueryTimes:
-    """What `query` says about time, for someone who asks at `asked_at` and whose days are those of `zone`."""
-    text, asking = Text.of(query[:READ_CHARS]), Asking(asked_at, zone)
+def read_times(query: str, asked_at: datetime, zone: tzinfo = UTC, *, newest: datetime | None = None) -> QueryTimes:
+    """What `query` says about time, for someone who asks at `asked_at` and whose days are those of `zone`. A date
+    without a year is the last one that is not after the `newest` of what is asked about."""
+    text, asking = Text.of(query[:READ_CHARS]), Asking(asked_at, zone, newest)
     found = relate(find(_ENGLISH, asking, text), asking, text)
     found += other_languages.find_ranges(asking, text)
     found = _apart(sorted(found, key=lambda one: (one.first, -one.last)))

@@ -97,6 +97,8 @@ class Asking(NamedTuple):
 
     at: datetime
     zone: tzinfo
+    newest: datetime | None = None
+    """What is asked about was over by then."""
 
     @property
     def now(self) -> datetime:
@@ -108,7 +110,10 @@ class Asking(NamedTuple):
 
     def moment(self, offset: timedelta) -> datetime:
         """Local time that long from the asking; hours are counted in UTC, so a change of clocks adds none."""
-        return (self.at.astimezone(UTC) + offset).astimezone(self.zone).replace(tzinfo=None)
+        return self.local(self.at.astimezone(UTC) + offset)
+
+    def local(self, at: datetime) -> datetime:
+        return at.astimezone(self.zone).replace(tzinfo=None)
 
     def in_utc(self, local: datetime) -> datetime:
         return local.replace(tzinfo=self.zone).astimezone(UTC)
@@ -170,8 +175,10 @@ class Asking(NamedTuple):
         return self.today - timedelta(days=count * (7 if unit == "week" else 1))
 
     def recent(self, in_year: InYear) -> Period:
-        """The most recent that has begun."""
-        return _first(in_year, self._years(-1), lambda period: period.start <= self.now)
+        """The most recent that had begun when the newest was said: in a memory that ends last year, "May" is none of
+        this year's."""
+        newest = self.now if self.newest is None else self.local(min(self.at, self.newest))
+        return _first(in_year, self._years(-1), lambda period: period.start <= newest)
 
     def over(self, in_year: InYear) -> Period:
         """The most recent that is over: what "last" means."""

@@ -411,3 +411,19 @@ def test_every_phrase_is_read_at_any_time(query: str, asked_at: datetime, zone: 
 def test_no_query_takes_forever(unit: str) -> None:
     query = (unit * 10_000)[:10_000]
     without_times(query, read_times(query, ASKED_AT))
+
+
+@pytest.mark.parametrize(
+    ("query", "year"),
+    [("What was concluded on 29 July?", 2024), ("What happened in May 2025?", 2025), ("7月29日呢?", 2024)],
+)
+def test_a_date_without_a_year_is_none_after_the_newest_there_is(query: str, year: int) -> None:
+    asked_at, newest = datetime(2026, 11, 19, tzinfo=UTC), datetime(2025, 3, 2, tzinfo=UTC)
+    (found,) = read_times(query, asked_at, newest=newest).ranges
+    assert found.start is not None
+    assert found.start.year == year
+
+
+def test_a_newest_of_the_future_changes_nothing() -> None:
+    asked_at, newest = datetime(2026, 6, 1, tzinfo=UTC), datetime(2031, 1, 1, tzinfo=UTC)
+    assert read_times("on 3 June", asked_at, newest=newest) == read_times("on 3 June", asked_at)
