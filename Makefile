@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What is imported is compiled then: all of it would take longer.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
-# What is depended on, in a fifth of pip's time. Where it cannot (an index that only pip was told of), pip does it all.
+# What is depended on, in a fifth of pip's time. Where it cannot, or only pip was told of an index, pip does it all.
 UV := VIRTUAL_ENV=$(VENV) UV_HTTP_TIMEOUT=20 $(BIN)/uv pip install --quiet
 READY := $(VENV)/.ready
 HOST := $(VENV)/openclaw-host/complete
@@ -18,9 +18,11 @@ SYNCED := $(if $(filter 3.%,$(MAKE_VERSION)),,--output-sync=target)
 
 # Compiled modules are kept between the many processes of the tests, whatever the machine says. Empty is unset.
 export PYTHONDONTWRITEBYTECODE :=
-# Thousands of small databases are written, and all wait for the disk: in memory, where there is plenty.
-SCRATCH := $(shell test "$$(df --output=avail /dev/shm 2> /dev/null | tail -1)" -gt 8000000 && echo TMPDIR=/dev/shm)
-PYTEST := env $(SCRATCH) $(BIN)/python -m pytest
+PYTEST := $(BIN)/python -m pytest
+# Thousands of small databases are written, and all wait for the disk: in memory, where there is plenty. `make prove` uses the disk.
+SCRATCH := $(if $(TMPDIR),,$(shell { test "$$(df --output=avail /dev/shm | tail -1)" -gt 8000000 && d=$$(mktemp -d /dev/shm/obXXXXXX) && \
+	cp /bin/true $$d/run && $$d/run && echo TMPDIR=/dev/shm; rm -rf "$$d"; } 2> /dev/null))
+IN_MEMORY := env $(SCRATCH) $(PYTEST)
 
 .PHONY: run test check unit unit-a-to-f unit-g-to-z whole host plugin web prove prove-cluster bench docs site wheel lock audit develop clean
 
@@ -31,7 +33,7 @@ run: $(READY)
 
 ## test: set everything up and pass every check and test. Those on the real host mostly wait: all run beside each other
 test:
-	@$(MAKE) --no-print-directory --jobs=6 $(SYNCED) host check whole unit
+	@$(MAKE) --no-print-directory --jobs=6 $(SYNCED) host check whole $(UNIT_HALVES)
 
 check: $(READY)
 	$(BIN)/ruff check src tests benchmarks docs release
@@ -41,18 +43,19 @@ check: $(READY)
 
 # In two halves, so that each test is collected and compiled once. They give way to the host, which takes longest.
 UNIT_HALVES := unit-a-to-f unit-g-to-z
-unit: $(UNIT_HALVES)
+unit: $(READY)
+	@$(MAKE) --no-print-directory --jobs=2 $(SYNCED) $(UNIT_HALVES)
 
 $(UNIT_HALVES): unit-%: $(READY)
-	nice -n 5 $(PYTEST) -o cache_dir=.pytest_cache/$@ $(if $(filter a-%,$*),tests/unit/[a-f]*/,tests/unit/[g-z]*/ tests/unit/test_*.py)
+	nice -n 5 $(IN_MEMORY) -o cache_dir=.pytest_cache/$@ $(if $(filter a-%,$*),tests/unit/[a-f]*/,tests/unit/[g-z]*/ tests/unit/test_*.py)
 
 # A file stays with one process, which makes its fixtures once.
 whole: $(READY)
-	nice -n 5 $(PYTEST) -o cache_dir=.pytest_cache/whole tests --ignore=tests/host --ignore=tests/unit --numprocesses=2 --dist=loadfile
+	nice -n 5 $(IN_MEMORY) -o cache_dir=.pytest_cache/whole tests --ignore=tests/host --ignore=tests/unit --numprocesses=2 --dist=loadfile
 
 ## host: the proofs on the real, pinned OpenClaw, which is installed into .venv first (850 MB). A gateway a process, a file at a time
 host: $(READY) $(HOST)
-	$(PYTEST) -o cache_dir=.pytest_cache/host tests/host --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+	$(IN_MEMORY) -o cache_dir=.pytest_cache/host tests/host --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 ## plugin: build plugins/openclaw/dist again, and run the plugin's own tests
 plugin: $(READY)
@@ -128,6 +131,6 @@ $(HOST):
 $(DEPENDENCIES): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Offbook into $(VENV) …"
-	@$(PIP) uv && $(UV) -r pyproject.toml --extra dev 2> /dev/null || true
+	@$(BIN)/python -m pip config list | grep -qE '[.](index-url|no-index|constraint)=' || { $(PIP) uv && $(UV) -r pyproject.toml --extra dev; } || true
 	@if test -f $(LIVE); then $(PIP) --editable '.[dev]'; else $(REMAKE) '.[dev]'; fi
 	@touch $(DEPENDENCIES)

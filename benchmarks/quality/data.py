@@ -13,7 +13,7 @@ from benchmarks.run import Skipped
 
 SETS = {"LoCoMo": "locomo-dev.json.gz", "RealMem": "realmem-dev.json.gz", "own": "own-dev.json.gz"}
 MORE = {"own": Path(__file__).with_name("conversations.json.gz")}
-"""42 conversations more of our own, two thirds of them agent work, half in five other languages."""
+"""42 conversations more of our own, three quarters of them agent work, half in five other languages."""
 APART = timedelta(hours=3)
 """Between the beginnings of two sessions, where the data says only the day: longer than the silence that ends one."""
 A_TURN = timedelta(minutes=1)

@@ -29,6 +29,7 @@ from benchmarks.quality.metric import recall_at
 from offbook.models.minilm import reads
 from offbook.search import ranking_weights, weights
 from offbook.search.evidence import FEATURES
+from offbook.search.words import is_latin
 
 KINDS = (weights.CHAT, weights.ASSISTANT, weights.ASSISTANT_QUESTION)
 MEANING = ("meaning", "window_meaning", "episode_best", "episode_meaning", "previous_meaning", "next_meaning")
@@ -38,7 +39,7 @@ START: dict[str, dict[str, dict[str, float]]] = json.loads(Path(__file__).with_n
 """The weights set by hand, with vectors and by words."""
 RIDGE = 3.0
 TABLES = ("WITH_VECTORS", "BY_WORDS", "OTHER_LANGUAGE")
-OTHER_LANGUAGE_RIDGE = 0.1
+OTHER_LANGUAGE_RIDGE = 1 / 3
 """Of it: nothing was set by hand for these."""
 MOST = 200
 """Candidates of a question that are fitted on: the best, by the weights there were."""
@@ -78,7 +79,8 @@ class Asked:
         """Of which table."""
         if not self.has_vector:
             return "BY_WORDS"
-        return "WITH_VECTORS" if reads(self.about["question"]) else "OTHER_LANGUAGE"
+        is_read = is_latin(self.about["question"]) and reads(self.about["question"])
+        return "WITH_VECTORS" if is_read else "OTHER_LANGUAGE"
 
     @cached_property
     def shares(self) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ from offbook.model.memory_entry import PlacedMessage
 from offbook.model.statement import ReadSentence, StatementKind
 from offbook.models import relation_gate
 from offbook.models.sentence_kinds import read_sentences
-from offbook.search.words import STOP_WORDS, UNSPACED, terms
+from offbook.search.words import STOP_WORDS, terms
 from offbook.statements.clauses import Clause, clauses
 from offbook.statements.reading import is_question, is_spoken
 
@@ -45,7 +45,7 @@ SENTENCES_KEPT = 4_096
 MESSAGES_KEPT, KEPT_CHARS = 1_024, 2_000
 """As read: what was said lately is compared with all that follows."""
 _NUMBER = re.compile(r"\d+")
-_TOKEN = re.compile(rf"[{UNSPACED}]|(?:[^\W_{UNSPACED}]|[-.:@/])+")
+_TOKEN = re.compile(r"[\u3005-\u9fff]|(?:[^\W_\u3005-\u9fff]|[-.:@/])+")
 
 
 class Read(NamedTuple):

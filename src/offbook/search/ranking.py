@@ -48,6 +48,8 @@ ONLY_TIME = 4.0
 """Times as much where a time is all that is asked for: then it narrows."""
 ROWS_BY_TIME = 150
 COMPARED = 40
+NEWEST = 64
+"""Messages among which the newest is: they come nearly in the order in which they were said."""
 LEAST_SIMILAR = 0.2
 """Of the nearest: below that, and without a shared word, nothing is a memory of it."""
 UNRELATED = 0.1
@@ -165,7 +167,7 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
         speakers=speakers,
         roles=roles,
         # What is recent is so beside the newest there is: an agent may be asked after months of silence.
-        at_micros=min(look.asked_at, index.rows.newest() or 0),
+        at_micros=min(look.asked_at, int(view["ts"][-NEWEST:].max())),
     )
     usual = ordinary(index, vectors, count)
     evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.members, usual)

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
@@ -33,7 +33,7 @@ from offbook.search.resolve import LONGEST_CHAIN, ResolvedHit, resolve_supersess
 from offbook.search.results import Choose, Lead, entries_of, explained_by, leads_of
 from offbook.search.times import QueryTimes, read_times
 from offbook.search.whole_messages import large_chars, whole_text
-from offbook.search.words import entry_id, query_terms
+from offbook.search.words import entry_id, is_latin, query_terms
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -52,6 +52,7 @@ OTHERS_UNTIL = 0.6
 FOLLOW_SHARE, VECTOR_SHARE = 0.2, 0.5
 """Of the time there is, for taking in what has just arrived, and for the query's vector."""
 NEWEST_MESSAGES = 300
+LONG_SILENCE = timedelta(days=180)
 """Read from the log itself where the index has not caught up."""
 LEAST_WAITING, SHARE_WAITING = 4, 0.02
 """Messages without a vector that are worth a word. The last few always are: they are found by text meanwhile."""
@@ -197,13 +198,12 @@ class Recall:
         ):
             if not has_all:
                 degraded.append(_about(agent_id, ask, "text: the newest messages are still being indexed"))
+            times = read_times(ask.query, asked_at, newest=_long_past(index, asked_at) if has_all else None)
             session = None
             if ask.reach == "session":
                 session = await self._store.session_number(agent_id, ask.scope.session_id)
                 if session is None:
-                    return NOTHING, QueryTimes()
-            newest = index.rows.newest()
-            times = read_times(ask.query, asked_at, newest=None if newest is None else moment(newest))
+                    return NOTHING, times
             query = read_query(ask.query, index.rows.names())
             terms = searched_terms(query, times, index.rows.names())
             is_only_time = not terms and bool(times.ranges)
@@ -337,7 +337,13 @@ def _is_read(embedder: Embedder, text: str) -> bool:
     """Whether the model reads the language of a text: the one that comes with Offbook reads English."""
     from offbook.models import minilm
 
-    return embedder.fingerprint != minilm.fingerprint() or minilm.reads(text)
+    return embedder.fingerprint != minilm.fingerprint() or (is_latin(text) and minilm.reads(text))
+
+
+def _long_past(index: AgentIndex, asked_at: datetime) -> datetime | None:
+    """When the newest was said, where that is long ago: what was said just now may well tell of a day to come."""
+    newest = None if index.rows.newest is None else moment(index.rows.newest)
+    return newest if newest is not None and asked_at - newest > LONG_SILENCE else None
 
 
 def _said_then(ranking: Ranking, times: QueryTimes, asked_at: datetime) -> set[int]:

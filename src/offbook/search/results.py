@@ -358,11 +358,12 @@ def _rounded(similarity: float | None) -> float | None:
 
 
 def explained_by(ask: Ask, found: Sequence[Found]) -> Explained:
-    times = found[0].times
+    phrases = [one.phrase for each in found for one in each.times.ranges]
+    phrases += [one.phrase for each in found for one in each.times.bounds]
     return Explained(
         query=read_query(ask.query).text,
         looked_for=list(dict.fromkeys(word for one in found for word in one.ranking.words)),
-        times=[one.phrase for one in times.ranges] + [one.phrase for one in times.bounds],
+        times=list(dict.fromkeys(phrases)),
         recipes={one.agent_id: one.ranking.recipe for one in found},
         looked_at=sum(one.ranking.looked_at for one in found),
         left_out=[left for one in found for left in one.left_out],

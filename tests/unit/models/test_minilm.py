@@ -105,6 +105,8 @@ def test_what_is_not_a_model_is_told(tmp_path: Path) -> None:
         "Which Sunday is the ledger cutover on?",
         "Write me the plan for renaming the parcels table.",
         "Anselm asks which days he's standing in for me.",
+        "nginx config",
+        "Krzysztof's birthday",
         "42?",
         "",
     ],
@@ -120,8 +122,6 @@ def test_it_reads_english(text: str) -> None:
         "Combien de temps le vieux serveur est-il resté allumé ?",
         "¿Qué domingo hacemos el cambio del servidor?",
         "Quando abbiamo spento il vecchio server?",
-        "旧服务器什么时候关的?",
-        "Когда мы выключили старый сервер?",
     ],
 )
 def test_it_reads_no_other_language(text: str) -> None:

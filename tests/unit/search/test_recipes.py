@@ -122,7 +122,15 @@ class OfFingerprint(NamedTuple):
     def close(self) -> None: ...
 
 
-@pytest.mark.parametrize(("text", "reads"), [("Where did we put the keys?", True), ("Wo liegen die Schlüssel?", False)])
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("Where did we put the keys?", True),
+        ("Wo liegen die Schlüssel, bitte?", False),
+        ("旧服务器什么时候关的?", False),
+        ("Когда мы выключили старый сервер?", False),
+    ],
+)
 def test_which_language_is_another_one_depends_on_the_model(text: str, reads: bool) -> None:
     assert _is_read(OfFingerprint(minilm.fingerprint()), text) == reads
     assert _is_read(OfFingerprint("one that reads many languages"), text)

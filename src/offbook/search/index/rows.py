@@ -50,8 +50,6 @@ QUESTION, DENIAL, MEMORY_QUESTION, BOILERPLATE = 1, 2, 4, 8
 
 
 NO_ROW = -1
-NEWEST_OF = 64
-"""Messages among which the newest is: they come nearly in the order in which they were said."""
 NO_SPEAKER = 0
 LONGEST_EPISODE = 64
 """Messages. A session may go on for years; what belongs together is what was said in one go."""
@@ -137,6 +135,8 @@ class Rows:
         self._speaker_numbers = {name.casefold(): number for number, name in enumerate(self.speakers, 1)}
         self._silence = int(silence.total_seconds() * 1_000_000)
         view = self._rows.view()
+        self.newest: int | None = int(view["ts"].max()) if len(view) else None
+        """When the newest was said, in microseconds: what came last may be an old history."""
         self._next = Growing(np.full(rows, NO_ROW, np.int32))
         self._note_next(view, 0)
         self._episode_first = Growing(_firsts(view["episode"]))
@@ -167,11 +167,6 @@ class Rows:
 
     def words(self) -> NDArray[np.uint32]:
         return self._words.view()
-
-    def newest(self) -> int | None:
-        """When the newest was said, in microseconds; of what came last, the newest may be any."""
-        last = self._rows.view()[max(0, self.count - NEWEST_OF) : self.count]
-        return int(last["ts"].max()) if len(last) else None
 
     @damage_told(IndexError)
     def next_of(self, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -274,6 +269,8 @@ class Rows:
         # Who reads meanwhile may ask for the next of each row that it sees.
         self._next.append(np.full(len(rows), NO_ROW, np.int32))
         self._rows.append(rows)
+        if len(rows):
+            self.newest = max(int(rows["ts"].max()), self.newest or 0)
         self._note_next(rows, first)
         self._count_lengths(rows)
         self._names = self._known_names()

@@ -178,7 +178,7 @@ class Asking(NamedTuple):
         """The most recent that had begun when the newest was said: in a memory that ends last year, "May" is none of
         this year's."""
         newest = self.now if self.newest is None else self.local(min(self.at, self.newest))
-        return _first(in_year, self._years(-1), lambda period: period.start <= newest)
+        return _first(in_year, self._years(-1, newest), lambda period: period.start <= newest)
 
     def over(self, in_year: InYear) -> Period:
         """The most recent that is over: what "last" means."""
@@ -187,9 +187,9 @@ class Asking(NamedTuple):
     def coming(self, in_year: InYear) -> Period:
         return _first(in_year, self._years(1), lambda period: period.start > self.now)
 
-    def _years(self, step: int) -> Iterable[int]:
+    def _years(self, step: int, since: datetime | None = None) -> Iterable[int]:
         # One year ahead too: a season or a feast may begin in the year before its own.
-        first = self.today.year - step
+        first = (since or self.now).year - step
         return range(first, first + step * (YEARS_TO_TRY + 1), step)
 
 
