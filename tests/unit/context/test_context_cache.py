@@ -57,7 +57,7 @@ async def test_what_is_made_ready_leaves_room_and_what_is_asked_for_first_does_n
 ) -> None:
     scope = await talk(memory, 80)
     await memory.get_compressed_context(scope, MAX_CHARS)
-    assert reads == [MAX_CHARS]
+    assert reads[0] == MAX_CHARS  # the next may be made ready already
     await caught_up(memory)
     await prepared(memory, scope)
     assert set(reads) == {MAX_CHARS, MAX_CHARS * 9 // 10}
