@@ -270,7 +270,8 @@ class Rows:
         self._next.append(np.full(len(rows), NO_ROW, np.int32))
         self._rows.append(rows)
         if len(rows):
-            self.newest = max(int(rows["ts"].max()), self.newest or 0)
+            newest = int(rows["ts"].max())
+            self.newest = newest if self.newest is None else max(newest, self.newest)
         self._note_next(rows, first)
         self._count_lengths(rows)
         self._names = self._known_names()

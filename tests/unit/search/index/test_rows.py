@@ -95,6 +95,15 @@ def test_a_message_of_an_earlier_time_goes_on_with_its_episode(rows: Rows) -> No
     assert episodes(rows) == [0, 0]
 
 
+def test_an_old_history_that_comes_late_is_not_the_newest(rows: Rows, tmp_path: Path) -> None:
+    assert rows.newest is None
+    rows.append([said(1, minutes=600)])
+    newest = rows.newest
+    rows.append([said(place, minutes=-place) for place in range(2, 202)])
+    assert rows.newest == newest == rows.view()["ts"].max()
+    assert reopened(tmp_path, rows).newest == newest
+
+
 def test_an_episode_has_at_most_so_many_messages(rows: Rows) -> None:
     rows.append([said(place) for place in range(1, 2 * LONGEST_EPISODE + 2)])
     assert np.bincount(episodes(rows)).tolist() == [LONGEST_EPISODE, LONGEST_EPISODE, 1]
