@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 # What is imported is compiled then: all of it would take longer.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # What is depended on, in a fifth of pip's time. Where it cannot, or only pip was told of an index, pip does it all.
-UV := VIRTUAL_ENV=$(VENV) UV_HTTP_TIMEOUT=20 $(BIN)/uv pip install --quiet
+UV := VIRTUAL_ENV=$(VENV) UV_HTTP_TIMEOUT=20 UV_SYSTEM_CERTS=1 UV_NATIVE_TLS=1 $(BIN)/uv pip install --quiet
 READY := $(VENV)/.ready
 HOST := $(VENV)/openclaw-host/complete
 DEPENDENCIES := $(VENV)/.dependencies
@@ -131,6 +131,6 @@ $(HOST):
 $(DEPENDENCIES): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Offbook into $(VENV) …"
-	@$(BIN)/python -m pip config list | grep -qE '[.](index-url|no-index|constraint)=' || { $(PIP) uv && $(UV) -r pyproject.toml --extra dev; } || true
+	@$(BIN)/python -m pip config list | grep -qE '[.](index-url|no-index|constraint)=' || { $(PIP) uv && $(UV) -r pyproject.toml --extra dev; } || echo "uv could not: pip installs instead."
 	@if test -f $(LIVE); then $(PIP) --editable '.[dev]'; else $(REMAKE) '.[dev]'; fi
 	@touch $(DEPENDENCIES)

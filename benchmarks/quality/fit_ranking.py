@@ -75,8 +75,8 @@ class Asked:
         return np.isin(self.turns[self.candidates], list(self.evidence))
 
     @cached_property
-    def recipes(self) -> str:
-        """Of which table."""
+    def table_name(self) -> str:
+        """Of the weights for it."""
         if not self.has_vector:
             return "BY_WORDS"
         is_read = is_latin(self.about["question"]) and reads(self.about["question"])
@@ -102,8 +102,8 @@ class Asked:
         return table
 
     def weighed(self, fit: Mapping[str, Weights]) -> Floats:
-        names = WORDS if self.recipes == "BY_WORDS" else FEATURES
-        score: Floats = self.table(names) @ flat(fit[self.recipes], names) + self.added
+        names = WORDS if self.table_name == "BY_WORDS" else FEATURES
+        score: Floats = self.table(names) @ flat(fit[self.table_name], names) + self.added
         return score
 
     def shown(self, scores: Floats) -> list[str]:
@@ -161,7 +161,7 @@ def flat(given: Weights, names: Sequence[str]) -> Floats:
 def fit(asked: Sequence[Asked], ridge: float) -> dict[str, Weights]:
     """With vectors, where the model reads the question; by words, on all; and from there on, with what little vectors
     say, where the question is in another language."""
-    read, other = ([one for one in asked if one.recipes == name] for name in ("WITH_VECTORS", "OTHER_LANGUAGE"))
+    read, other = ([one for one in asked if one.table_name == name] for name in ("WITH_VECTORS", "OTHER_LANGUAGE"))
     by_words = _fit(asked, WORDS, START["BY_WORDS"], ridge)
     return {
         "WITH_VECTORS": _fit(read, FEATURES, START["WITH_VECTORS"], ridge),

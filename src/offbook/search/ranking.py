@@ -177,8 +177,7 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     recipe = chosen_recipe(look.query, len(look.terms), *lengths, reading=reading)
     chosen = view[pooled.candidates]
     by_time = np.maximum(timely(chosen["ts"], spans), told[pooled.candidates] if len(told) else 0.0)
-    by_substance = substantial(chosen)
-    by_substance += echoing(chosen, evidence)
+    by_substance = substantial(chosen) + echoing(chosen, evidence)
     if not look.terms and look.times:
         by_time *= ONLY_TIME  # nothing else is asked for
     scores = weighed(evidence, recipe) + by_time + by_substance

@@ -53,6 +53,7 @@ FOLLOW_SHARE, VECTOR_SHARE = 0.2, 0.5
 """Of the time there is, for taking in what has just arrived, and for the query's vector."""
 NEWEST_MESSAGES = 300
 LONG_SILENCE = timedelta(days=180)
+"""After it, a date without a year is one before the newest message."""
 """Read from the log itself where the index has not caught up."""
 LEAST_WAITING, SHARE_WAITING = 4, 0.02
 """Messages without a vector that are worth a word. The last few always are: they are found by text meanwhile."""
@@ -198,7 +199,7 @@ class Recall:
         ):
             if not has_all:
                 degraded.append(_about(agent_id, ask, "text: the newest messages are still being indexed"))
-            times = read_times(ask.query, asked_at, newest=_long_past(index, asked_at) if has_all else None)
+            times = read_times(ask.query, asked_at, newest=_newest_if_long_ago(index, asked_at) if has_all else None)
             session = None
             if ask.reach == "session":
                 session = await self._store.session_number(agent_id, ask.scope.session_id)
@@ -340,8 +341,8 @@ def _is_read(embedder: Embedder, text: str) -> bool:
     return embedder.fingerprint != minilm.fingerprint() or (is_latin(text) and minilm.reads(text))
 
 
-def _long_past(index: AgentIndex, asked_at: datetime) -> datetime | None:
-    """When the newest was said, where that is long ago: what was said just now may well tell of a day to come."""
+def _newest_if_long_ago(index: AgentIndex, asked_at: datetime) -> datetime | None:
+    """When the newest was said. None where that was lately: it may tell of a day to come."""
     newest = None if index.rows.newest is None else moment(index.rows.newest)
     return newest if newest is not None and asked_at - newest > LONG_SILENCE else None
 

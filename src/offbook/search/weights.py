@@ -26,7 +26,8 @@ SAME_LENGTH, MUCH_LONGER = 1.5, 3.0
 """An assistant's messages against the user's: up to the first it is a chat, from the second on an assistant."""
 CHAT, ASSISTANT, ASSISTANT_QUESTION = "chat", "assistant", "assistant-question"
 Reading = Literal["", " by words", " in another language"]
-"""What vectors say of a query: something, there are none, or little, as the model was made for another language."""
+"""How a query is weighed: with vectors, without any, or with vectors of a model made for another language. It ends the
+recipe's name."""
 _FITTED: dict[Reading, dict[str, dict[str, float]]] = {
     "": WITH_VECTORS,
     " by words": BY_WORDS,

@@ -98,7 +98,7 @@ class Asking(NamedTuple):
     at: datetime
     zone: tzinfo
     newest: datetime | None = None
-    """What is asked about was over by then."""
+    """When the newest message was said: no date without a year is after it."""
 
     @property
     def now(self) -> datetime:
