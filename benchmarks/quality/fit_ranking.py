@@ -38,9 +38,7 @@ TARGET = Path(weights.__file__).with_name("ranking_weights.py")
 START: dict[str, dict[str, dict[str, float]]] = json.loads(Path(__file__).with_name("ranking_start.json").read_text())
 """The weights set by hand, with vectors and by words."""
 RIDGE = 3.0
-TABLES = ("WITH_VECTORS", "BY_WORDS", "OTHER_LANGUAGE")
-OTHER_LANGUAGE_RIDGE = 1 / 3
-"""Of it: nothing was set by hand for these."""
+TABLES = ("WITH_VECTORS", "BY_WORDS")
 MOST = 200
 """Candidates of a question that are fitted on: the best, by the weights there were."""
 LIMIT, SHOWN = 42, 30
@@ -80,7 +78,7 @@ class Asked:
         if not self.has_vector:
             return "BY_WORDS"
         is_read = is_latin(self.about["question"]) and reads(self.about["question"])
-        return "WITH_VECTORS" if is_read else "OTHER_LANGUAGE"
+        return "WITH_VECTORS" if is_read else "BY_WORDS"
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
@@ -159,14 +157,11 @@ def flat(given: Weights, names: Sequence[str]) -> Floats:
 
 
 def fit(asked: Sequence[Asked], ridge: float) -> dict[str, Weights]:
-    """With vectors, where the model reads the question; by words, on all; and from there on, with what little vectors
-    say, where the question is in another language."""
-    read, other = ([one for one in asked if one.table_name == name] for name in ("WITH_VECTORS", "OTHER_LANGUAGE"))
-    by_words = _fit(asked, WORDS, START["BY_WORDS"], ridge)
+    """With vectors, where the model reads the question; by words, on all."""
+    read = [one for one in asked if one.table_name == "WITH_VECTORS"]
     return {
         "WITH_VECTORS": _fit(read, FEATURES, START["WITH_VECTORS"], ridge),
-        "BY_WORDS": by_words,
-        "OTHER_LANGUAGE": _fit(other, FEATURES, by_words, ridge * OTHER_LANGUAGE_RIDGE),
+        "BY_WORDS": _fit(asked, WORDS, START["BY_WORDS"], ridge),
     }
 
 
@@ -299,7 +294,7 @@ def main() -> None:
     asked = load(given.work / given.name)
     results = {
         "as it is": judged(asked, lambda one: one.scores),
-        "set by hand": judged(asked, lambda one: one.weighed(START | {"OTHER_LANGUAGE": START["BY_WORDS"]})),
+        "set by hand": judged(asked, lambda one: one.weighed(START)),
         "left out, one by one": left_out(asked, lambda one: one.conversation, given.ridge),
         "its kind left out": left_out(asked, lambda one: one.group, given.ridge),
     }

@@ -14,7 +14,7 @@ from offbook.model.types import Scope
 from tests.unit.files_visited import FilesVisited
 from tests.unit.small_memory import caught_up, small_memory, talk, user
 
-VISITED = {"onMessage": 28, "recall": 52, "prepareTurn": 91, "forget": 103}
+VISITED = {"onMessage": 28, "recall": 52, "prepareTurn": 92, "forget": 103}
 READ = {"onMessage": 17, "recall": 36, "prepareTurn": 64, "forget": 69}
 
 

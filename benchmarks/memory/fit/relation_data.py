@@ -26,6 +26,7 @@ import msgspec
 from benchmarks.memory.fit.examples import RELATIONS, Example, Examples, Relation, save_examples
 from benchmarks.quality.data import Conversation, Turn, load
 from benchmarks.run import Skipped
+from offbook.models.glossary import in_english
 from offbook.models.minilm import MAX_PIECES, WordPiece
 from offbook.models.relation import MOST_PIECES
 from offbook.projections.link_pairs import Read, compared, read_as
@@ -142,7 +143,9 @@ def reworded_pairs(cases: Sequence[dict[str, Any]]) -> list[Pair]:
 def otherwise(examples: Sequence[Example], rng: random.Random) -> list[Example]:
     """The same pairs as somebody else might have typed them: what they say stays."""
     wordpiece = WordPiece(MAX_PIECES)
-    openings = {name: [wordpiece.pieces(one)[1:-1] for one in some.split("|")] for name, some in OPENINGS.items()}
+    openings = {
+        name: [wordpiece.pieces(one, in_english)[1:-1] for one in some.split("|")] for name, some in OPENINGS.items()
+    }
     marks = {wordpiece.pieces(mark)[1] for mark in ".!?,;:。！？"}
     full_stop = wordpiece.pieces(".")[1]
     others: dict[str, list[list[int]]] = {}
@@ -287,7 +290,7 @@ def _compared_pairs(turns: Sequence[Turn], rng: random.Random) -> Iterator[Pair]
 
 
 def _example(wordpiece: WordPiece, pair: Pair) -> Example:
-    earlier, later = (wordpiece.pieces(text)[1:-1][:MOST_PIECES] for text in (pair.earlier, pair.later))
+    earlier, later = (wordpiece.pieces(text, in_english)[1:-1][:MOST_PIECES] for text in (pair.earlier, pair.later))
     return Example(earlier, later, RELATIONS.index(pair.relation), language=pair.language)
 
 

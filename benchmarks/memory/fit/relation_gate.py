@@ -98,6 +98,7 @@ def vectors(base: Weights, texts: list[list[int]]) -> NDArray[np.float32]:
     """A row of length one for each text, as the embedding model gives it."""
     import jax
 
+    base = {name: jax.numpy.asarray(value) for name, value in base.items()}
     run = jax.jit(lambda pieces: mean(hidden(base, pieces, pieces * 0, None), pieces))
     found = np.empty((len(texts), VECTOR), np.float32)
     by_length: dict[int, list[int]] = {}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from offbook.model.sentences import Sentence, sentences
+from offbook.model.sentences import Sentence, is_question, sentences
 from offbook.model.statement import KINDS, StatementKind
 from offbook.models.sentence_kinds import SIZE, features, surroundings
 
@@ -29,8 +29,12 @@ facts stand in the sentence that asks for something, so that they are not read f
 and what people say about a draft, read only for keeping: nearly all is in their own voice, and whether praise is a
 feeling, no two readers agree."""
 WEIGHTS_OF_SETS = {CASES: 0.5, SHORT: 2.0}
-COLUMNS = len(KINDS) + 2
-"""A column for each kind, one for the speaker's own voice, one for what is to be kept."""
+OWN, KEPT, UNDERTAKEN = (len(KINDS) + at for at in range(3))
+COLUMNS = len(KINDS) + 3
+"""A column for each kind, one for the speaker's own voice, one for what is to be kept, and one for a task that the
+speaker takes on rather than gives."""
+WEIGHT_OF_TASKS = 8
+"""Of that last one: there are few."""
 
 
 class Labelled(NamedTuple):
@@ -45,6 +49,8 @@ class Labelled(NamedTuple):
     is_own: bool | None
     """None where it was not read for that."""
     is_kept: bool
+    is_undertaken: bool | None
+    """None where it is no task."""
     group: str
     """Sentences of one group are never parted between fitting and judging."""
     weight: float
@@ -64,8 +70,14 @@ def labelled() -> list[Labelled]:
                 kind = None if row.get("set") in (CASES, WORK) else told
                 place = (message, at, row["who"] == "user", row["lang"])
                 is_own = None if row.get("set") == WORK else voice == "own"
-                found.append(Labelled(*place, kind, is_own, bool(keep), str(number), weight))
+                undertaken = _is_undertaken(row, said) if kind == "task" else None
+                found.append(Labelled(*place, kind, is_own, bool(keep), undertaken, str(number), weight))
     return found
+
+
+def _is_undertaken(row: dict[str, Any], task: str) -> bool:
+    """Who does it was told of users' tasks; the agent's are its own, but for what it asks."""
+    return task in row.get("undertaken", ()) if row["who"] == "user" else not is_question(task)
 
 
 def labelled_messages() -> list[dict[str, Any]]:
@@ -89,11 +101,14 @@ def fitted(examples: Sequence[Labelled]) -> NDArray[np.float32]:
     wanted = np.zeros((len(rows), COLUMNS), np.float32)
     with_kind = [at for at, one in enumerate(examples) if one.kind is not None]
     wanted[with_kind, [KINDS.index(one.kind) for one in examples if one.kind is not None]] = 1
-    wanted[:, -2] = [bool(one.is_own) for one in examples]
-    wanted[:, -1] = [one.is_kept for one in examples]
+    wanted[:, OWN] = [bool(one.is_own) for one in examples]
+    wanted[:, KEPT] = [one.is_kept for one in examples]
+    wanted[:, UNDERTAKEN] = [bool(one.is_undertaken) for one in examples]
     weight = np.repeat(np.array([one.weight for one in examples], np.float32)[:, None] / len(rows), COLUMNS, axis=1)
-    weight[[one.kind is None for one in examples], :-2] = 0
-    weight[[one.is_own is None for one in examples], -2] = 0
+    weight[[one.kind is None for one in examples], : len(KINDS)] = 0
+    weight[[one.is_own is None for one in examples], OWN] = 0
+    weight[[one.is_undertaken is None for one in examples], UNDERTAKEN] = 0
+    weight[:, UNDERTAKEN] *= WEIGHT_OF_TASKS
 
     table = np.zeros((SIZE, COLUMNS), np.float32)
     first = np.zeros((len(used), COLUMNS), np.float32)
@@ -111,12 +126,11 @@ def fitted(examples: Sequence[Labelled]) -> NDArray[np.float32]:
 
 
 def answers(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Probabilities: the kinds share one, own voice and keeping are apart."""
-    found = np.empty_like(scores)
-    kinds = scores[:, :-2]
+    """Probabilities: the kinds share one, the others are apart."""
+    found = 1 / (1 + np.exp(-scores))
+    kinds = scores[:, : len(KINDS)]
     raised = np.exp(kinds - kinds.max(axis=1, keepdims=True))
-    found[:, :-2] = raised / raised.sum(axis=1, keepdims=True)
-    found[:, -2:] = 1 / (1 + np.exp(-scores[:, -2:]))
+    found[:, : len(KINDS)] = raised / raised.sum(axis=1, keepdims=True)
     return found
 
 

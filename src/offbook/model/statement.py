@@ -35,3 +35,5 @@ class ReadSentence(NamedTuple):
     """How likely the speaker says it for themselves: not pasted, quoted, played, imagined or a joke."""
     keep: float
     """How likely it matters in another conversation weeks later."""
+    undertaken: float
+    """Where it is a user's task: how likely it is one they do themselves ("I'll call him"), and do not give."""

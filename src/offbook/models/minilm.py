@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from offbook.model.errors import ModelUnavailable
-from offbook.models import weights
+from offbook.models import glossary, weights
 from offbook.models.embedder import readable
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class WordPiece:
         self._start, self.end = self._tokenizer.encode(START + END, add_special_tokens=False).ids
         self._room = max_pieces - 2
 
-    def pieces(self, text: str) -> list[int]:
+    def pieces(self, text: str, reading: Callable[[str], str] = str) -> list[int]:
         """At most `max_pieces`, between a start and an end. Exactly those that reading the whole text would give."""
         look = FIRST_LOOK_CHARS
         while True:
-            found = self._tokenizer.encode(readable(text[:look]), add_special_tokens=False).ids
+            found = self._tokenizer.encode(reading(readable(text[:look])), add_special_tokens=False).ids
             # The cut can change the last word, and nothing before it.
             if look >= min(len(text), LAST_LOOK_CHARS) or len(found) >= self._room + LONGEST_WORD_CHARS:
                 return [self._start, *found[: self._room], self.end]
@@ -95,7 +95,8 @@ PIECES_PER_BATCH = 512
 def fingerprint() -> str:
     """Of whatever `MiniLM` makes, known without loading it."""
     weights_digest, pieces = weights.MINILM.sha256, f"{MAX_PIECES} pieces"
-    made_from = ("all-MiniLM-L6-v2", weights_digest, vocabulary_digest(), pieces, "mean", "unit length")
+    read = vocabulary_digest(), glossary.digest()
+    made_from = ("all-MiniLM-L6-v2", weights_digest, *read, pieces, "mean", "unit length")
     return f"all-minilm-l6-v2-int8:{sha256(chr(0).join(made_from).encode()).hexdigest()[:16]}"
 
 
@@ -107,8 +108,10 @@ def _words() -> frozenset[str]:
 
 
 def reads(text: str) -> bool:
-    """Whether a text in Latin letters is in the language the model was made for: then it knows most of its words as a
-    whole. A few that it does not know may be names."""
+    """Whether a text in Latin letters is in a language that there is a glossary of, or in the one the model was made
+    for: then it knows most of its words as a whole. A few that it does not know may be names."""
+    if glossary.in_english(text) != text:
+        return True
     words = [word for word in _WORD.findall(text.lower()) if len(word) > 1]
     unknown = sum(word not in _words() for word in words)
     return unknown < FEWEST_UNKNOWN or unknown <= (1 - KNOWN_SHARE) * len(words)
@@ -131,7 +134,7 @@ class MiniLM:
         session = self._session
         if session is None:
             raise ModelUnavailable("the embedding model is closed")
-        pieces = [self._wordpiece.pieces(text) for text in texts]
+        pieces = [self._wordpiece.pieces(text, glossary.in_english) for text in texts]
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
         for batch in batches([len(each) for each in pieces]):
             vectors[batch] = _run(session, [pieces[at] for at in batch])

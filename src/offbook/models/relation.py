@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from offbook.model.errors import ModelUnavailable
 from offbook.models import weights
+from offbook.models.glossary import in_english
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,8 +58,8 @@ class RelationModel(NamedTuple):
         for start in range(0, len(pairs), PAIRS_AT_ONCE):
             texts: list[Pieces] = []
             for earlier, later in pairs[start : start + PAIRS_AT_ONCE]:
-                first, second = wordpiece.pieces(earlier)[:-1], wordpiece.pieces(later)[1:-1]
-                first, second = first[: MOST_PIECES + 1], second[:MOST_PIECES]
+                first, second = (wordpiece.pieces(text, in_english) for text in (earlier, later))
+                first, second = first[:-1][: MOST_PIECES + 1], second[1:-1][:MOST_PIECES]
                 end = wordpiece.end
                 texts.append(Pieces([*first, end, *second, end], [0] * (len(first) + 1) + [1] * (len(second) + 1)))
             for rows in bert.hidden(texts):

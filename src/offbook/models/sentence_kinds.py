@@ -16,6 +16,7 @@ from zlib import crc32
 
 from offbook.model.sentences import Sentence, sentences
 from offbook.model.statement import KINDS, ReadSentence
+from offbook.models.glossary import in_english
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,9 +52,9 @@ def _read(text: str, is_user: bool) -> tuple[ReadSentence, ...]:
     sizes = np.fromiter(map(len, rows), np.int64, len(rows))
     each = np.fromiter(chain.from_iterable(rows), np.int64, int(sizes.sum()))
     scores = np.add.reduceat(_table()[each], sizes.cumsum() - sizes) / np.sqrt(sizes, dtype=np.float32)[:, None]
-    kinds = np.exp(scores[:, :-2] - scores[:, :-2].max(axis=1, keepdims=True))
+    kinds = np.exp(scores[:, : len(KINDS)] - scores[:, : len(KINDS)].max(axis=1, keepdims=True))
     kinds /= kinds.sum(axis=1, keepdims=True)
-    sides = 1 / (1 + np.exp(-scores[:, -2:]))
+    sides = 1 / (1 + np.exp(-scores[:, len(KINDS) :]))
     best = kinds.argmax(axis=1)
     return tuple(
         ReadSentence(
@@ -65,6 +66,7 @@ def _read(text: str, is_user: bool) -> tuple[ReadSentence, ...]:
             1 - float(kinds[at, OTHER]),
             0.0 if one.is_quoted else float(sides[at, 0]),
             float(sides[at, 1]),
+            float(sides[at, 2]),
         )
         for at, one in enumerate(message)
     )
@@ -151,7 +153,8 @@ def _encoded(word: str) -> tuple[bytes, ...]:
 
 @lru_cache(16)
 def words_of(text: str) -> tuple[str, ...]:
-    found = _TOKEN.findall(text.lower()[:400])
+    """In English."""
+    found = _TOKEN.findall(in_english(text).lower()[:400])
     return tuple("0" * min(len(word), 4) if word.isdigit() else word for word in found)
 
 

@@ -57,7 +57,7 @@ MESSAGES_AT_A_TIME = 5
 """In one piece of work: others of the agent's wait for it."""
 TURNS_BACK = 4
 """Of the session: "make that eu-west-1 instead" shares no word with what it corrects."""
-REPLACES = 0.88
+REPLACES = 0.8
 """How likely it must be by the model. Chosen by `benchmarks/memory/fit/relation_thresholds.py`."""
 MOST_ALIKE = 10
 """Of what people said before, by meaning and by words in turns."""

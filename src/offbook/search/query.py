@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 
 from offbook.model.types import Value
+from offbook.models.glossary import in_english
 from offbook.search.spotting import unwrapped
 from offbook.search.stems import stem
 from offbook.search.substance import asks, is_asking, is_boilerplate, is_recalling, sentences_of, straight
@@ -70,8 +71,9 @@ def read_query(text: str, names: Collection[str] = ()) -> Query:
     """Read a message as a query. `names` are the speakers known."""
     said = _bounded(unwrapped(_both_ends(text)))
     plain = straight(said)
-    is_asked = asks(said)
-    wants = is_recalling(plain)
+    english = straight(in_english(said))
+    is_asked = asks(said) or asks(english)
+    wants = is_recalling(plain) or is_recalling(english)
     named, without_names = _names_in(plain, names)
     sentences = sentences_of(said)
     return Query(
@@ -79,7 +81,7 @@ def read_query(text: str, names: Collection[str] = ()) -> Query:
         focus=_focus(plain, without_names) if _is_bare_question(plain, wants) else said,
         sentences=_substantial(sentences),
         names=named,
-        asks_assistant=(is_asked or wants) and _is_of_assistant(plain),
+        asks_assistant=(is_asked or wants) and _is_of_assistant(english),
         is_question=is_asked,
         wants_memory=wants,
     )

@@ -28,7 +28,6 @@ from offbook.search.weights import (
     NEAR_TIME,
     Floats,
     Ints,
-    Reading,
     Recipe,
     Span,
     chosen_recipe,
@@ -171,10 +170,9 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     )
     usual = ordinary(index, vectors, count)
     evidence = gather(index.rows, vectors, asked, pooled.candidates, pooled.members, usual)
-    reading: Reading = "" if look.is_read else " in another language"
-    reading = reading if evidence.has_vector.any() else " by words"
     lengths = index.rows.mean_chars(USER), index.rows.mean_chars(ASSISTANT)
-    recipe = chosen_recipe(look.query, len(look.terms), *lengths, reading=reading)
+    by_words = not (look.is_read and evidence.has_vector.any())
+    recipe = chosen_recipe(look.query, len(look.terms), *lengths, by_words=by_words)
     chosen = view[pooled.candidates]
     by_time = np.maximum(timely(chosen["ts"], spans), told[pooled.candidates] if len(told) else 0.0)
     by_substance = substantial(chosen) + echoing(chosen, evidence)
@@ -308,7 +306,7 @@ def _best_once_each(
     holds = SaidWords(index.rows, rows).counts(words.numbers) > 0
     held = holds.sum(axis=1) / max(len(look.terms), 1)
     best = kept[: look.limit]
-    by_words = scored.recipe.name.endswith((" by words", " in another language"))
+    by_words = scored.recipe.name.endswith(" by words")
     signals = _signals(index, look, words, scored, best, adjusted, holds)
 
     def hit(at: int, parts: dict[str, float], of_it: dict[str, float]) -> Hit:

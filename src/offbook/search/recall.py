@@ -335,10 +335,13 @@ def _share(ask: Ask, seconds: float, share: float) -> float:
 
 
 def _is_read(embedder: Embedder, text: str) -> bool:
-    """Whether the model reads the language of a text: the one that comes with Offbook reads English."""
+    """Whether the model reads the language of a text: the one that comes with Offbook reads English, and the languages
+    that there are glossaries of."""
     from offbook.models import minilm
+    from offbook.models.glossary import in_english
 
-    return embedder.fingerprint != minilm.fingerprint() or (is_latin(text) and minilm.reads(text))
+    is_known = is_latin(in_english(text)) and minilm.reads(text) and any(map(str.isalnum, text))
+    return is_known or embedder.fingerprint != minilm.fingerprint()
 
 
 def _newest_if_long_ago(index: AgentIndex, asked_at: datetime) -> datetime | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +20,11 @@ from offbook.model.types import Value
 from offbook.search.evidence import FEATURES, Evidence
 from offbook.search.index.rows import BOILERPLATE, DENIAL, MEMORY_QUESTION, QUESTION, SYSTEM, TOOL
 from offbook.search.query import Query
-from offbook.search.ranking_weights import BY_WORDS, OTHER_LANGUAGE, WITH_VECTORS
+from offbook.search.ranking_weights import BY_WORDS, WITH_VECTORS
 
 SAME_LENGTH, MUCH_LONGER = 1.5, 3.0
 """An assistant's messages against the user's: up to the first it is a chat, from the second on an assistant."""
 CHAT, ASSISTANT, ASSISTANT_QUESTION = "chat", "assistant", "assistant-question"
-Reading = Literal["", " by words", " in another language"]
-"""How a query is weighed: with vectors, without any, or with vectors of a model made for another language. It ends the
-recipe's name."""
-_FITTED: dict[Reading, dict[str, dict[str, float]]] = {
-    "": WITH_VECTORS,
-    " by words": BY_WORDS,
-    " in another language": OTHER_LANGUAGE,
-}
 LONGEST_DIRECT_QUESTION = 16
 """Words. A longer message that ends in a question mark is a turn of a conversation, not a question to memory."""
 
@@ -48,16 +40,17 @@ class Recipe(Value, frozen=True):
 
 
 def chosen_recipe(
-    query: Query, words: int, user_chars: float | None, assistant_chars: float | None, *, reading: Reading = ""
+    query: Query, words: int, user_chars: float | None, assistant_chars: float | None, *, by_words: bool = False
 ) -> Recipe:
     """By who talks here, and whether the query is a question to memory or an ordinary message.
 
-    `words` is how many words are looked for; the others how long a message of each is, on the whole.
+    `words` is how many words are looked for; the others how long a message of each is, on the whole; `by_words` where
+    there are no vectors, or none of a model that reads the query's language.
     """
     share = assistant_share(user_chars, assistant_chars)
     is_direct = (query.is_question or query.wants_memory) and words <= LONGEST_DIRECT_QUESTION
     other = ASSISTANT_QUESTION if is_direct and _is_one_ask(query) else ASSISTANT
-    fitted = _FITTED[reading]
+    fitted = BY_WORDS if by_words else WITH_VECTORS
     names = [name for name, part in ((CHAT, 1 - share), (other, share)) if part]
     weights = {
         feature: (1 - share) * chat + share * assistant
@@ -65,7 +58,7 @@ def chosen_recipe(
     }
     if query.asks_assistant and other == ASSISTANT_QUESTION:
         weights["user"] *= -1  # what the agent itself said is asked for
-    return Recipe(name="+".join(names) + reading, weights=weights)
+    return Recipe(name="+".join(names) + (" by words" if by_words else ""), weights=weights)
 
 
 def is_prose(recipe: Recipe) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
+from offbook.models.glossary import gloss, in_english, language_of
 from offbook.search.stems import stem
 
 MAX_TERM_CHARS = 64
@@ -104,12 +105,29 @@ _HASH = re.compile(r"(?:[A-Za-z]+[0-9]+[A-Za-z]|[0-9]+[A-Za-z]+[0-9])[A-Za-z0-9]
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text in their order. A text of nothing but stop words gives those."""
-    tokens = _tokens(text)
+    """The terms of a text in their order, in its own language and behind them in English. A text of nothing but stop
+    words gives those."""
+    tokens, english = _tokens(text), in_english(text)
+    if english == text:
+        return _terms_of_all(tokens) or [word for token in tokens for word in _plain(token)]
+    language = language_of(text)
+    found = _terms_of_all([token for token in tokens if language is None or not _is_stop_word(token, language)])
+    known = set(found)
+    found += [term for term in _terms_of_all(_tokens(english)) if term not in known]
+    return found or [word for token in tokens for word in _plain(token)]
+
+
+def _terms_of_all(tokens: list[str]) -> list[str]:
     found: list[str] = []
     for token in tokens:
         found += _terms_of(token) if len(token) <= LONGEST_CACHED_CHARS else _read(token)
-    return found or [word for token in tokens for word in _plain(token)]
+    return found
+
+
+def _is_stop_word(token: str, language: str) -> bool:
+    """Whether English has nothing but stop words for it."""
+    english = gloss(token, language) if token.isalpha() else None
+    return english is not None and not _terms_of_all(_tokens(english))
 
 
 def indexed_terms(text: str) -> list[str]:
@@ -136,6 +154,9 @@ def distinct_terms(text: str) -> list[str]:
                 found.update(dict.fromkeys(_read(token)))
         if not piece.isascii():
             found.update(_single_letters(piece))
+        english = in_english(piece)
+        if english != piece:
+            found.update(dict.fromkeys(_terms_of_all(_tokens(english))))
         if len(found) >= MOST_DISTINCT:
             break
     return list(found)
@@ -183,6 +204,12 @@ def query_terms(text: str) -> list[str]:
     """The distinct terms of a question, without the words that only make it one."""
     distinct = list(dict.fromkeys(terms(text)))
     return [term for term in distinct if term not in ASKING_WORDS] or distinct
+
+
+def own_terms(text: str) -> list[str]:
+    """As `query_terms`, in the text's own language alone."""
+    distinct = list(dict.fromkeys(_terms_of_all(_tokens(text))))
+    return [term for term in distinct if term not in ASKING_WORDS] or distinct or query_terms(text)
 
 
 def _tokens(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from offbook.model.summary import StateKind, StateRecord
 from offbook.model.types import Value
 from offbook.statements import handles
 from offbook.statements.exchanges import Call, Result, calls_of, results_of, strings_in
-from offbook.statements.turns import Turn, is_undertaking
+from offbook.statements.turns import Turn
 from offbook.statements.words import cut, is_about, is_named, shared, tokens_of, words_of
 
 SURE, OWN, STATED = 0.5, 0.5, 0.5
@@ -27,6 +27,7 @@ _SET_OUT: tuple[StatementKind, ...] = ("task", "decision")
 _WANTED: tuple[StatementKind, ...] = (*_SET_OUT, "preference")
 _MAY_BE_WANTED: tuple[StatementKind, ...] = ("constraint", "order", "other")
 _STATED: tuple[StatementKind, ...] = ("fact", "outcome")
+UNDERTAKEN = 0.5
 SUBSTANCE_WORDS = 3
 """Telling words of a goal, a loop or an action: with fewer it says little by itself."""
 TRIFLE_WORDS = 5
@@ -172,7 +173,7 @@ class _Fold:
             away = 0 if is_back else self.goal.away + 1
             self.goal = msgspec.structs.replace(self.goal, turns=self.goal.turns + is_back, away=away)
         tasks = [one for one in turn.sentences if _is_task(one)]
-        own = [one for one in tasks if is_undertaking(one)]
+        own = [one for one in tasks if one.undertaken >= UNDERTAKEN]
         requests = [one for one in tasks if one not in own]
         for one in own:
             self._promise("They said: ", one, turn)

@@ -16,8 +16,6 @@ from offbook.search.spotting import unwrapped
 READ_BEGINNING_CHARS, READ_END_CHARS = 6_000, 2_000
 """Of a longer message these are read: the middle of it is pasted or printed."""
 
-UNDERTAKEN_SHARE = 0.7
-
 
 class Turn(NamedTuple):
     seq: int
@@ -48,13 +46,6 @@ def read_turn(seq: int, at: datetime, message: Message, *, is_noise: bool) -> Tu
 def text_read(message: Message, *, is_noise: bool) -> str:
     """The text that a turn's sentences have their places in."""
     return _ends(_said(message, is_noise=is_noise))
-
-
-def is_undertaking(one: ReadSentence) -> bool:
-    """Whether a user's task is one they take on themselves ("I'll call him") rather than give: said by the agent, it
-    would be one as well."""
-    swapped = max(read_sentences(one.text, is_user=False), key=lambda read: len(read.text), default=None)
-    return swapped is not None and swapped.kind == "task" and swapped.sure >= UNDERTAKEN_SHARE * one.sure
 
 
 def _said(message: Message, *, is_noise: bool) -> str:

@@ -159,7 +159,7 @@ async def test_a_word_of_one_letter_is_found_at_once_and_after_embedding(memory:
     found = await ask(memory, asked, limit=3, explain=True)
     assert (found.entries[0].text, "text" in found.entries[0].found_by) == (said, True)
     assert found.explained is not None
-    assert found.explained.looked_for == [asked]
+    assert found.explained.looked_for[0] == asked
     assert (await memory.pin("main", keyword=asked)).changed == 1
 
 

@@ -102,7 +102,7 @@ async def test_it_gives_way_to_what_else_replaces_it(store: SqliteStore) -> None
 
 
 async def test_one_of_two_that_say_it_is_enough(store: SqliteStore) -> None:
-    first, second, later = await said(store, "I live in Lisbon.", "As I said, I live in Lisbon.", "Leipzig is nice.")
+    first, second, later = await said(store, "I live in Lisbon.", "As I said, I live in Lisbon.", "I live in Leipzig.")
     lesson = await learnt(store, "I live in Lisbon.", first, second)
     await linked(store, (first, later), (second, later))
     assert await now_held_by(store, lesson) is not None

@@ -9,6 +9,7 @@ import pytest
 
 from offbook.model.errors import ModelUnavailable
 from offbook.models.bert import HEADS, LAYERS, Bert, BertWeights, Pieces, read_weights
+from offbook.models.glossary import in_english
 from offbook.models.minilm import DIMENSIONS, MAX_PIECES, MiniLM, WordPiece
 
 TEXTS = [
@@ -25,7 +26,7 @@ def base(packaged: Path) -> BertWeights:
 
 def pieces_of(texts: list[str]) -> list[Pieces]:
     wordpiece = WordPiece(MAX_PIECES)
-    return [Pieces(pieces, [0] * len(pieces)) for pieces in map(wordpiece.pieces, texts)]
+    return [Pieces(pieces, [0] * len(pieces)) for pieces in (wordpiece.pieces(text, in_english) for text in texts)]
 
 
 def test_its_vectors_are_those_of_the_runtime(base: BertWeights, minilm: MiniLM) -> None:

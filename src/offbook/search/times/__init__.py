@@ -18,9 +18,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, tzinfo
 
+from offbook.models.glossary import in_english
 from offbook.search.times import english_calendar, english_relative, other_languages
 from offbook.search.times.periods import Asking
 from offbook.search.times.relations import FoundBound, FoundPeriod, find_bounds, relate
+from offbook.search.times.reordered import reordered
 from offbook.search.times.values import EventBound, QueryTimes, Text, TimeRange, find
 
 __all__ = ["EventBound", "QueryTimes", "TimeRange", "read_times", "without_times"]
@@ -35,7 +37,12 @@ _MARKS = "?!.,;:؟،"
 def read_times(query: str, asked_at: datetime, zone: tzinfo = UTC, *, newest: datetime | None = None) -> QueryTimes:
     """What `query` says about time, for someone who asks at `asked_at` and whose days are those of `zone`. A date
     without a year is the last one that is not after the `newest` of what is asked about."""
-    text, asking = Text.of(query[:READ_CHARS]), Asking(asked_at, zone, newest)
+    asking, text = Asking(asked_at, zone, newest), query[:READ_CHARS]
+    found, english = _read(Text.of(text), asking), in_english(text)
+    return found if found != QueryTimes() or english == text else _read(Text.of(reordered(english)), asking)
+
+
+def _read(text: Text, asking: Asking) -> QueryTimes:
     found = relate(find(_ENGLISH, asking, text), asking, text)
     found += other_languages.find_ranges(asking, text)
     found = _apart(sorted(found, key=lambda one: (one.first, -one.last)))

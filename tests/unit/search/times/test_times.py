@@ -168,6 +168,20 @@ EXACT = [
     ("قبل أسبوعين", "2026-10-30", "2026-11-10"),
     ("قبل ٣ أيام", "2026-11-15", "2026-11-16"),
     ("في مايو 2023", "2023-05-01", "2023-06-01"),
+    # languages that are read as English, each with its own order
+    ("Was haben wir am 23. September besprochen?", "2026-09-23", "2026-09-24"),
+    ("Was habe ich gestern über das Boot gesagt?", "2026-11-17", "2026-11-18"),
+    ("Was war vor drei Tagen mit dem Server?", "2026-11-15", "2026-11-16"),
+    ("Was hat Ana im März erzählt?", "2026-03-01", "2026-04-01"),
+    ("Il y a trois jours, on parlait de quoi ?", "2026-11-15", "2026-11-16"),
+    ("la semaine dernière on a parlé du jardin", "2026-11-09", "2026-11-16"),
+    ("avant-hier, qu'est-ce que le médecin a dit ?", "2026-11-16", "2026-11-17"),
+    ("hace tres días hablamos de qué", "2026-11-15", "2026-11-16"),
+    ("el 3 de mayo, ¿qué decidimos?", "2026-05-03", "2026-05-04"),
+    ("tre giorni fa di cosa parlavamo?", "2026-11-15", "2026-11-16"),
+    ("la settimana scorsa abbiamo parlato del giardino", "2026-11-09", "2026-11-16"),
+    ("Há três dias falamos de quê?", "2026-11-15", "2026-11-16"),
+    ("Drie dagen geleden hadden we het over de boot", "2026-11-15", "2026-11-16"),
 ]
 
 
