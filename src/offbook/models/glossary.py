@@ -18,13 +18,19 @@ from importlib.resources import files
 from sys import intern
 from typing import NamedTuple
 
-SPACED = ("de", "fr", "it", "es", "pt", "nl")
+SPACED = ("de", "fr", "it", "es", "pt", "nl", "id", "pl", "ru", "sv", "tr")
 CHINESE = "zh"
+UNREAD = ("ca", "cs", "da", "fi", "hu", "nb", "ro")
+"""Their words are known, so that they are not taken for a language beside them."""
 READ_CHARS = 600
-"""Of a text, to tell its language."""
-FEWEST_WORDS = 2
-TEXTS_KEPT, LONGEST_KEPT = 2_048, 4_000
+"""A longer text is read by such stretches, each in its own language."""
+FEWEST_WORDS, KNOWN_SHARE = 2, 0.35
+"""Of the words of a text, for it to be of a language."""
+HAN_BESIDE_OTHERS = 3
+TEXTS_KEPT, LONGEST_KEPT = 512, 2_000
 WORDS_KEPT = 1 << 14
+LONGEST_WORD, LONGEST_RUN = 40, 200
+"""Letters of a word, and of Chinese that is read at once."""
 SHORTEST_BEGINNING, LONGEST_ENDING, SHARED = 5, 4, 0.6
 """Letters that two forms of a word share, and in which they may differ; and the share of the word that is the same."""
 SHORTEST_NAME = 8
@@ -39,13 +45,15 @@ LEFT_OUT, SAME = "-", "="
 
 _WORD = re.compile(r"(?<![\w.@/-])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w@/])")
 """Not a part of a name that was made: `max_chars`, `ada@example.com`."""
+_STRETCH = re.compile(rf"(?s).{{1,{READ_CHARS}}}(?=\s|\Z)|.{{{READ_CHARS}}}")
 _JOINTS = re.compile("['-]")
 """Of "l'amico", "avons-nous"."""
 _FULL_NAME = re.compile(r"-[^\W\d_a-zß-ÿ]")
 """Of "Jean-Pierre"."""
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
-_OTHER_HAN = re.compile(r"[\u3041-\u30ff\uac00-\ud7a3]")
-"""Beside these, Han is Japanese or Korean."""
+_HAN_LETTERS = r"[\u3400-\u4dbf\u4e00-\u9fff]"
+_HAN = re.compile(rf"{_HAN_LETTERS}{{1,{LONGEST_RUN}}}")
+_HAN_LETTER, _OTHER_LETTER = re.compile(_HAN_LETTERS), re.compile(r"[\u3041-\u30ff\uac00-\ud7a3]")
+"""The second are Japanese and Korean."""
 
 
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
@@ -85,10 +93,19 @@ def _kept(text: str) -> str:
 
 
 def _read(text: str) -> str:
-    if not text.isascii() and _HAN.search(text) and not _OTHER_HAN.search(text):
+    return _stretch_read(text) if len(text) <= READ_CHARS else _STRETCH.sub(lambda one: _stretch_read(one[0]), text)
+
+
+def _stretch_read(text: str) -> str:
+    if not text.isascii() and is_chinese(text):
         text = _HAN.sub(lambda run: f" {_chinese(run[0])} ", text)
     language = language_of(text)
     return text if language is None else _WORD.sub(lambda word: _or_itself(word[0], language), _composed(text))
+
+
+def is_chinese(text: str) -> bool:
+    """Whether it has Han, and hardly any letters of Japanese or Korean beside it: a face, a name."""
+    return len(_HAN_LETTER.findall(text)) > HAN_BESIDE_OTHERS * len(_OTHER_LETTER.findall(text))
 
 
 def _or_itself(word: str, language: str) -> str:
@@ -105,18 +122,23 @@ def language_of(text: str) -> str | None:
     if 2 * known >= len(words):
         return None
     languages = [_languages().get(word, "") for word in words]
-    counts = {language: sum(language in some for some in languages) for language in SPACED}
-    best = max(SPACED, key=counts.__getitem__)
+    counts = {language: sum(language in some for some in languages) for language in (*SPACED, *UNREAD)}
+    best = max(counts, key=counts.__getitem__)
     is_other = any(
         best in some and not (word in english.own or word in english.shared)
         for word, some in zip(words, languages, strict=True)
     )
-    return best if is_other and counts[best] >= max(FEWEST_WORDS, known + 1) else None
+    fewest = max(FEWEST_WORDS, known + 1, KNOWN_SHARE * len(words))
+    return best if is_other and best in SPACED and counts[best] >= fewest else None
+
+
+def gloss(word: str, language: str) -> str | None:
+    """One word in English. None where it is not known, nothing where English leaves it out."""
+    return None if len(word) > LONGEST_WORD else _gloss(word, language)
 
 
 @lru_cache(WORDS_KEPT)
-def gloss(word: str, language: str) -> str | None:
-    """One word in English. None where it is not known, nothing where English leaves it out."""
+def _gloss(word: str, language: str) -> str | None:
     known = glossary(language)
     lower = word.lower().replace("’", "'")
     found = known.looked_up(lower)

@@ -18,7 +18,7 @@ from offbook.search.evidence import SaidWords, Setting, count_in_rows, rarity, t
 from offbook.search.index.agent_index import AgentIndex
 from offbook.search.index.rows import DENIAL, MEMORY_QUESTION, SYSTEM, word_numbers
 from offbook.search.index.vectors import VectorIndex
-from offbook.search.words import own_terms
+from offbook.search.words import keyword_terms
 
 if TYPE_CHECKING:
     pass
@@ -158,7 +158,7 @@ def matching_rows(index: AgentIndex, keyword: str | None, session: int | None, l
     if keyword is None:
         rows = np.arange(count) if session is None else index.rows.session_rows(session, count)
         return _without_system(index, rows)[-limit:]
-    wanted = own_terms(keyword)
+    wanted = keyword_terms(keyword)
     words = known_words(index, wanted, count)
     if not wanted or len(words.terms) < min(len(wanted), MOST_WORDS):
         return np.empty(0, np.int64)

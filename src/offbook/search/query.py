@@ -81,7 +81,8 @@ def read_query(text: str, names: Collection[str] = ()) -> Query:
         focus=_focus(plain, without_names) if _is_bare_question(plain, wants) else said,
         sentences=_substantial(sentences),
         names=named,
-        asks_assistant=(is_asked or wants) and _is_of_assistant(english),
+        # Word for word, "¿Qué te dije?" is "what you said".
+        asks_assistant=(is_asked or wants) and _is_of_assistant(plain),
         is_question=is_asked,
         wants_memory=wants,
     )

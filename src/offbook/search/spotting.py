@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from offbook.models.glossary import in_english
 from offbook.search.stems import roots
 from offbook.search.words import MAX_TERM_CHARS, PIECE_CHARS, indexed_terms, pieces_of, plain_letters
 
@@ -46,6 +47,8 @@ class Spotter:
             # e-mail and 1,234.5 are read as one word.
             joined = _JOINED.sub("", cased)
             found |= self._standing([term for term in wanted if term not in found], joined.casefold(), joined)
+        if len(found) < len(wanted) and (english := in_english(piece)) != piece:
+            found |= self._standing([term for term in wanted if term not in found], english.lower(), english.lower())
         return found
 
     def _standing(self, terms: Collection[str], lower: str, cased: str) -> set[str]:

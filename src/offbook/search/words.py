@@ -105,16 +105,18 @@ _HASH = re.compile(r"(?:[A-Za-z]+[0-9]+[A-Za-z]|[0-9]+[A-Za-z]+[0-9])[A-Za-z0-9]
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text in their order, in its own language and behind them in English. A text of nothing but stop
-    words gives those."""
-    tokens, english = _tokens(text), in_english(text)
+    """The terms of a text in their order, in its own language and behind them in English."""
+    found, english = own_terms(text), in_english(text)
     if english == text:
-        return _terms_of_all(tokens) or [word for token in tokens for word in _plain(token)]
-    language = language_of(text)
-    found = _terms_of_all([token for token in tokens if language is None or not _is_stop_word(token, language)])
+        return found
     known = set(found)
-    found += [term for term in _terms_of_all(_tokens(english)) if term not in known]
-    return found or [word for token in tokens for word in _plain(token)]
+    return found + [term for term in _terms_of_all(_tokens(english)) if term not in known]
+
+
+def own_terms(text: str) -> list[str]:
+    """In its own language alone. A text of nothing but stop words gives those."""
+    tokens = _tokens(text)
+    return _terms_of_all(tokens) or [word for token in tokens for word in _plain(token)]
 
 
 def _terms_of_all(tokens: list[str]) -> list[str]:
@@ -122,12 +124,6 @@ def _terms_of_all(tokens: list[str]) -> list[str]:
     for token in tokens:
         found += _terms_of(token) if len(token) <= LONGEST_CACHED_CHARS else _read(token)
     return found
-
-
-def _is_stop_word(token: str, language: str) -> bool:
-    """Whether English has nothing but stop words for it."""
-    english = gloss(token, language) if token.isalpha() else None
-    return english is not None and not _terms_of_all(_tokens(english))
 
 
 def indexed_terms(text: str) -> list[str]:
@@ -202,14 +198,28 @@ def is_unspaced(text: str) -> bool:
 
 def query_terms(text: str) -> list[str]:
     """The distinct terms of a question, without the words that only make it one."""
-    distinct = list(dict.fromkeys(terms(text)))
-    return [term for term in distinct if term not in ASKING_WORDS] or distinct
+    english = in_english(text)
+    if english == text:
+        return _telling(own_terms(text))
+    language = language_of(text)
+    tokens = [token for token in _tokens(text) if language is None or not _is_stop_word(token, language)]
+    return _telling(_terms_of_all(tokens) + _terms_of_all(_tokens(english))) or _telling(terms(text))
 
 
-def own_terms(text: str) -> list[str]:
+def _is_stop_word(token: str, language: str) -> bool:
+    """Whether English has nothing but stop words for it. With a capital it may be a name: Mia, Will."""
+    english = gloss(token, language) if token.islower() and token.isalpha() else None
+    return english is not None and not _terms_of_all(_tokens(english))
+
+
+def keyword_terms(text: str) -> list[str]:
     """As `query_terms`, in the text's own language alone."""
-    distinct = list(dict.fromkeys(_terms_of_all(_tokens(text))))
-    return [term for term in distinct if term not in ASKING_WORDS] or distinct or query_terms(text)
+    return _telling(own_terms(text))
+
+
+def _telling(found: list[str]) -> list[str]:
+    distinct = list(dict.fromkeys(found))
+    return [term for term in distinct if term not in ASKING_WORDS] or distinct
 
 
 def _tokens(text: str) -> list[str]:

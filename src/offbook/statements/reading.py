@@ -13,7 +13,7 @@ from offbook.model.sentences import is_question as is_question  # noqa: PLC0414 
 from offbook.model.statement import ReadSentence, StatementKind
 from offbook.model.types import Message, Value
 from offbook.models.sentence_kinds import read_sentences
-from offbook.search.words import terms
+from offbook.search.words import own_terms, terms
 
 NOTES_FROM = "memory:"
 """How the origin of a note begins that was taken over from another memory: a person or an agent chose to keep it."""
@@ -81,7 +81,7 @@ def kept_in(placed: PlacedMessage) -> list[LessonMention]:
 
 def key_of(text: str) -> str:
     """What two sentences have in common that say the same in the same words."""
-    return " ".join(sorted(set(terms(text)))) or text.strip().lower()
+    return " ".join(sorted(set(own_terms(text)))) or text.strip().lower()
 
 
 def is_read(message: Message) -> bool:

@@ -15,6 +15,7 @@ from offbook.log.store import Store
 from offbook.model.errors import NotFound, StoreError, WrongShape
 from offbook.model.lesson import LESSONS_SESSION, Lesson, LessonDraft
 from offbook.model.receipt import FORGOTTEN_TEXT
+from offbook.model.settings.sections import Lessons
 from offbook.model.types import AuditDraft, Caller, Scope, now
 from offbook.search.words import place_named
 from offbook.statements.lessons import as_draft
@@ -28,7 +29,8 @@ LEARNT = AuditDraft(verb="learn", actor="offbook")
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
-    async with small_memory(tmp_path) as opened:
+    """Which learns nothing by itself."""
+    async with small_memory(tmp_path, lessons=Lessons(enabled=False)) as opened:
         yield opened
 
 
@@ -410,7 +412,7 @@ async def test_nobody_judges_the_lessons_of_another(memory: Memory) -> None:
 )
 @given(text=st.text(min_size=1, max_size=60).filter(lambda text: text.strip()))
 async def test_any_words_come_back_as_they_were(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    async with small_memory(tmp_path_factory.mktemp("home")) as memory:
+    async with small_memory(tmp_path_factory.mktemp("home"), lessons=Lessons(enabled=False)) as memory:
         (lesson,) = await learnt(memory, TEA)
         edited = await memory.judge_lesson("main", lesson.id, "edit", text)
         assert (edited.status, len(edited.sources)) == ("edited", 2)

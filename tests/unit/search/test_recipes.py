@@ -121,7 +121,8 @@ class OfFingerprint(NamedTuple):
         ("Where did we put the keys?", True),
         ("Wo liegen die Schlüssel, bitte?", True),
         ("旧服务器什么时候关的?", True),
-        ("Когда мы выключили старый сервер?", False),
+        ("Когда мы выключили старый сервер?", True),
+        ("Πότε κλείσαμε τον παλιό διακομιστή;", False),
     ],
 )
 def test_which_language_is_another_one_depends_on_the_model(text: str, reads: bool) -> None:

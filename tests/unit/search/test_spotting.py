@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from offbook.models.glossary import in_english
 from offbook.search.spotting import Spotter
 from offbook.search.words import PIECE_CHARS, indexed_terms, query_terms
 
@@ -44,12 +43,14 @@ def spotted(text: str, asked: str) -> set[str]:
 )
 def test_a_word_is_found_wherever_it_stands(said: str, asked: str) -> None:
     wanted = set(query_terms(asked))
-    if in_english(asked) != asked:
-        wanted -= set(query_terms(in_english(asked)))
     assert wanted
     assert spotted(said, asked) == wanted
     long = FILLER * (2 * PIECE_CHARS // len(FILLER))
     assert spotted(f"{long}{said} {long}", asked) == wanted
+
+
+def test_a_word_is_found_in_another_language() -> None:
+    assert spotted("Der Hund lief gestern im Garten umher.", "garden dog cat") == {"garden", "dog"}
 
 
 def test_a_part_of_another_word_is_not_the_word() -> None:
@@ -59,7 +60,7 @@ def test_a_part_of_another_word_is_not_the_word() -> None:
 
 def test_a_word_across_two_pieces_is_found() -> None:
     for before in range(PIECE_CHARS - 10, PIECE_CHARS + 3):
-        assert spotted("é" * before + "-里斯本" + "é" * 99, "里斯本") == {"里斯", "斯本"}
+        assert spotted("é" * before + "-里斯本" + "é" * 99, "里斯本") >= {"里斯", "斯本"}
 
 
 @given(st.text(max_size=300) | st.text("abeiy sing.,-'", max_size=300), st.data())
@@ -77,7 +78,6 @@ def test_what_is_spotted_is_said(text: str, data: st.DataObject) -> None:
 @given(st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12), min_size=1, max_size=8))
 def test_every_plain_word_is_spotted(words: list[str]) -> None:
     said = " ".join(words)
-    assume(in_english(said) == said)
     terms = set(indexed_terms(said))
     assert Spotter(terms).held(said) == terms
 

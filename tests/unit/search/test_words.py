@@ -14,6 +14,7 @@ from offbook.search.words import (
     STOP_WORDS,
     distinct_terms,
     indexed_terms,
+    keyword_terms,
     pieces_of,
     query_terms,
     terms,
@@ -125,6 +126,26 @@ def test_a_question_finds_what_was_said(asked: str, said: str) -> None:
 )
 def test_a_word_of_one_letter_is_found_inside_what_was_said(asked: str, said: str) -> None:
     assert set(query_terms(asked)) & set(indexed_terms(said))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("What did Mia say?", "Ho visto Mia ieri sera al parco."),
+        ("AI", "Stiamo costruendo un modello di AI per il cliente."),
+        ("Where is the database?", "Ich habe die Datenbank auf dem alten Server gelassen."),
+        ("Wo ist die Datenbank?", "I left the database on the old server."),
+        ("数据库", "The database is on the old server."),
+    ],
+)
+def test_a_word_is_found_across_languages(asked: str, said: str) -> None:
+    assert set(query_terms(asked)) & set(indexed_terms(said))
+
+
+@pytest.mark.parametrize("keyword", ["die Datenbank", "Datenbank", "auf dem alten Server"])
+def test_a_keyword_is_found_as_it_is_written(keyword: str) -> None:
+    said = "Ich habe die Datenbank auf dem alten Server gelassen."
+    assert set(keyword_terms(keyword)) <= set(indexed_terms(said))
 
 
 def test_letters_are_indexed_once_and_beside_the_pairs() -> None:

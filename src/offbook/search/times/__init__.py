@@ -18,6 +18,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, tzinfo
 
+import msgspec
+
 from offbook.models.glossary import in_english
 from offbook.search.times import english_calendar, english_relative, other_languages
 from offbook.search.times.periods import Asking
@@ -39,7 +41,13 @@ def read_times(query: str, asked_at: datetime, zone: tzinfo = UTC, *, newest: da
     without a year is the last one that is not after the `newest` of what is asked about."""
     asking, text = Asking(asked_at, zone, newest), query[:READ_CHARS]
     found, english = _read(Text.of(text), asking), in_english(text)
-    return found if found != QueryTimes() or english == text else _read(Text.of(reordered(english)), asking)
+    if found != QueryTimes() or english == text:
+        return found
+    # Word for word, "the morning" may be "the tomorrow".
+    read = _read(Text.of(reordered(english)), asking)
+    return msgspec.structs.replace(
+        read, ranges=tuple(msgspec.structs.replace(one, is_exact=False) for one in read.ranges)
+    )
 
 
 def _read(text: Text, asking: Asking) -> QueryTimes:

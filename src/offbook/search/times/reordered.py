@@ -15,6 +15,8 @@ _RULES = [
         (rf"\b(?:before|it (?:there )?has|he (?:there )?has|there (?:is|has)|does|ago) ({_COUNTED})\b", r"\1 ago"),
         (rf"\b({_COUNTED}) (?:does|makes?)\b", r"\1 ago"),
         (rf"\b(?:the )?({any_of([*UNITS, *WEEKDAYS])}) (?:last|past)\b", r"last \1"),
+        (r"\b(today|yesterday)(?: for| in| at)?(?: the)? tomorrow\b", r"\1 morning"),
+        (r"\b(?:the|each|every) tomorrow\b", "the morning"),
         (rf"\b(\d{{1,2}})\. ({_MONTHS})\b", r"\1 \2"),
         (rf"\bin the ({_MONTHS})\b", r"in \1"),
         (rf"\b(?:beginning|start) (?:of )?({_MONTHS})\b", r"early \1"),

@@ -18,9 +18,10 @@ class TimeRange(Value, frozen=True):
     start: datetime | None
     end: datetime | None
     phrase: str
-    """The words of the query it came from, as written."""
+    """The words of the query it came from, as written; or as they are read in English."""
     is_exact: bool = True
-    """False where the words are vague ("recently", "around May"): a reason to prefer, none to leave out."""
+    """False where the words are vague ("recently", "around May") or were read out of another language: a reason to
+    prefer, none to leave out."""
 
 
 class EventBound(Value, frozen=True):
