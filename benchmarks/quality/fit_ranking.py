@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from benchmarks.quality.listwise import Floats, Lists, fitted
 from benchmarks.quality.metric import recall_at
+from offbook.models.glossary import in_english
 from offbook.models.minilm import reads
 from offbook.search import ranking_weights, weights
 from offbook.search.evidence import FEATURES
@@ -77,7 +78,7 @@ class Asked:
         """Of the weights for it."""
         if not self.has_vector:
             return "BY_WORDS"
-        is_read = is_latin(self.about["question"]) and reads(self.about["question"])
+        is_read = is_latin(in_english(self.about["question"])) and reads(self.about["question"])
         return "WITH_VECTORS" if is_read else "BY_WORDS"
 
     @cached_property
