@@ -15,7 +15,7 @@ from tests.unit.files_visited import FilesVisited
 from tests.unit.small_memory import caught_up, small_memory, talk, user
 
 VISITED = {"onMessage": 28, "recall": 52, "prepareTurn": 92, "forget": 103}
-READ = {"onMessage": 17, "recall": 36, "prepareTurn": 64, "forget": 69}
+READ = {"onMessage": 17, "recall": 36, "prepareTurn": 64, "forget": 70}
 
 
 async def measured(memory: Memory, scope: Scope, visited: FilesVisited) -> dict[str, set[str]]:
