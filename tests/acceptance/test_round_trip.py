@@ -25,7 +25,7 @@ SMALL = WITHOUT_MODEL | {
 WORDS = "Wörter, 漢字 und 🦉. "
 LARGE = {"main": WORDS * 230_000, "../CON 🦉": WORDS * 5_000}
 """Each lies outside the log. The larger has 5 MB: more than a request of the import may take with another such."""
-MESSAGES = 120
+MESSAGES = 400
 """In the longer session of each agent."""
 
 

@@ -15,6 +15,8 @@ from offbook.search.words import MAX_TERM_CHARS, PIECE_CHARS, indexed_terms, pie
 MOST_PLACES = 20_000
 """Of one root in a piece: of a text that is nothing else, the first ones tell."""
 MOST_KEPT = 50_000
+READ_IN_ENGLISH_CHARS = 20_000
+"""Of a piece: to tell the language of a large one takes as long as all else."""
 _JOINED = re.compile(r"(?<=[^\W\d_])[-'’.](?=[^\W\d_])|(?<=\d),(?=\d)")
 
 
@@ -47,7 +49,7 @@ class Spotter:
             # e-mail and 1,234.5 are read as one word.
             joined = _JOINED.sub("", cased)
             found |= self._standing([term for term in wanted if term not in found], joined.casefold(), joined)
-        if len(found) < len(wanted) and (english := in_english(piece)) != piece:
+        if len(found) < len(wanted) and len(piece) <= READ_IN_ENGLISH_CHARS and (english := in_english(piece)) != piece:
             found |= self._standing([term for term in wanted if term not in found], english.lower(), english.lower())
         return found
 

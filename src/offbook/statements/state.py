@@ -27,7 +27,7 @@ _SET_OUT: tuple[StatementKind, ...] = ("task", "decision")
 _WANTED: tuple[StatementKind, ...] = (*_SET_OUT, "preference")
 _MAY_BE_WANTED: tuple[StatementKind, ...] = ("constraint", "order", "other")
 _STATED: tuple[StatementKind, ...] = ("fact", "outcome")
-UNDERTAKEN = 0.5
+UNDERTAKEN, LASTING = 0.5, 0.5
 SUBSTANCE_WORDS = 3
 """Telling words of a goal, a loop or an action: with fewer it says little by itself."""
 TRIFLE_WORDS = 5
@@ -349,7 +349,9 @@ def _opening(sentences: Sequence[ReadSentence], kinds: Collection[StatementKind]
     """What a message begins with that says or asks something: what a conversation is about, if nothing else says it."""
     for one in sentences:
         # How the agent is to behave is no goal; a request may look a little like it.
-        is_said = one.kind in kinds and one.states >= STATED and not (one.kind == "order" and one.sure >= SURE)
+        # Nor is what they always like: a wish of now does not matter weeks later.
+        is_lasting = (one.kind == "order" and one.sure >= SURE) or (one.kind == "preference" and one.keep >= LASTING)
+        is_said = one.kind in kinds and one.states >= STATED and not is_lasting
         if one.own >= OPENING_OWN and (is_said or is_question(one.text)) and len(words_of(one.text)) >= SUBSTANCE_WORDS:
             return one.text
     return ""

@@ -44,9 +44,9 @@ def test_a_new_goal_of_substance_takes_the_place_of_the_old_and_small_talk_does_
 
 def test_what_was_only_stated_is_no_goal_though_they_come_back_to_it() -> None:
     said = turns(
-        ("user", "My favourite colour is green."),
+        ("user", "My favourite restaurant is Kyoto Garden."),
         ("assistant", "Good to know."),
-        ("user", "My favourite colour is dark blue."),
+        ("user", "My favourite restaurant is Trattoria Sole."),
     )
     assert told(after(*said), "goal") == []
 
