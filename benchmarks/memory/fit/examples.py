@@ -33,6 +33,8 @@ class Examples(NamedTuple):
     ordinary: list[Example]
     restated: list[Example]
     """The same sentence with another value; and openings of a correction before what corrects nothing."""
+    changes: list[Example]
+    """One statement beside several earlier ones, of which it replaces only those of the same matter."""
     held_out: list[Example]
     """Of the cases."""
 
@@ -50,4 +52,6 @@ def load_examples(path: Path) -> Examples:
 def strangers(examples: Sequence[Example], share: float) -> list[Example]:
     """Messages that have nothing to do with each other."""
     some = random.sample(examples, int(share * len(examples)))
-    return [Example(random.choice(examples).earlier, one.later, OTHER, language=one.language) for one in some]
+    return [
+        Example(random.choice(examples).earlier, one.later, OTHER, language=one.language, is_new=True) for one in some
+    ]

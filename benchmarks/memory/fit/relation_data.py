@@ -1,9 +1,10 @@
 """The pairs of messages that `relation` fits to, as the numbers that the model reads.
 
 Written one by one: alone (`pairs.jsonl.gz`), and several for one statement, which differ in little and say the opposite
-(`cases.jsonl.gz`); and the statements of these, said again with another value (`values.json`). Put together from
-sentences with gaps: `frames.jsonl.gz`. And out of ordinary conversations, where nearly nothing is replaced: each
-message with the earlier ones of its speaker that share most rare words with it.
+(`cases.jsonl.gz`); and the statements of these, said again with another value (`values.json`). One statement that
+changes something, or seems to, with what was said before: what it ends, and what holds beside it (`changes.jsonl.gz`).
+Put together from sentences with gaps: `frames.jsonl.gz`. And out of ordinary conversations, where nearly nothing is
+replaced: each message with the earlier ones of its speaker that share most rare words with it.
 
     python -m benchmarks.memory.fit.relation_data ../shared/data PAIRS        writes what `relation` reads
 """
@@ -39,7 +40,8 @@ HELD_OUT_STEP = 8
 OWN = "own-dev.json.gz"
 FIRST_LOCOMO, FIRST_REALMEM = 2, 1
 """The first conversation that is fitted to: those before it are measured on."""
-CANDIDATES = 2
+CANDIDATES, CROSSED = 2, 2
+OF_CHANGE: dict[str, Relation] = {"replaces": "replaces", "holds": "other"}
 STRANGER_SHARE = 0.3
 FIRST_LATER, FIRST_WITH_STRANGER = 3, 6
 """A message is compared once so many were said before it; and with one of them, whichever it is, once so many were."""
@@ -111,12 +113,16 @@ def read_examples(data: Path, *, hold_out: bool) -> Examples:
     def examples(pairs: Sequence[Pair]) -> list[Example]:
         return [_example(wordpiece, pair) for pair in pairs]
 
+    def new(pairs: Sequence[Pair]) -> list[Example]:
+        return [one._replace(is_new=True) for one in examples(pairs)]
+
     return Examples(
         pairs=examples([Pair(row["earlier"], row["later"], row["relation"], row["lang"]) for row in rows_of("pairs")]),
-        cases=examples(case_pairs(kept) + reworded_pairs(kept)),
+        cases=examples(case_pairs(kept) + reworded_pairs(kept)) + new(crossed_pairs(kept, random.Random(9))),
         frames=examples(frame_pairs(rows_of("frames"), random.Random(1))),
         ordinary=examples(ordinary_pairs(data, random.Random(1))),
-        restated=[one._replace(is_new=True) for one in examples(restated_pairs(kept, random.Random(5)))],
+        restated=new(restated_pairs(kept, random.Random(5))),
+        changes=new(change_pairs(rows_of("changes"))),
         held_out=examples(case_pairs(held_out)),
     )
 
@@ -137,6 +143,27 @@ def reworded_pairs(cases: Sequence[dict[str, Any]]) -> list[Pair]:
         for case in cases
         for earlier in case.get("repeats", ())
         for pair in case_pairs([case | {"earlier": earlier, "repeats": ()}])
+    ]
+
+
+def crossed_pairs(cases: Sequence[dict[str, Any]], rng: random.Random) -> list[Pair]:
+    """What replaces a statement replaces nothing that only looks like it: "My brother works in Hamburg." holds after
+    "I moved to Leipzig.", so that a correction alone, whatever it is beside, says nothing."""
+    return [
+        Pair(earlier, later, "other", case.get("lang", ""))
+        for case in cases
+        for later in case.get("replaces", ())
+        for earlier in rng.sample(case.get("other", ()), min(CROSSED, len(case.get("other", ()))))
+    ]
+
+
+def change_pairs(changes: Sequence[dict[str, Any]]) -> list[Pair]:
+    """Of one statement with what was said before it."""
+    return [
+        Pair(earlier, change["later"], relation, change.get("lang", ""))
+        for change in changes
+        for name, relation in OF_CHANGE.items()
+        for earlier in change[name]
     ]
 
 

@@ -21,6 +21,12 @@ BESIDE = [
     ("I have a cat.", "I have a dog."),
     (DATABASE, "My daughter Ines is allergic to peanuts."),
     ("My dog is called Rex.", "Where is Rex?"),
+    ("My brother works in Hamburg.", "I moved to Leipzig."),
+    ("The server is in Frankfurt.", "I moved to Leipzig last week."),
+    ("My parents live in Porto.", "I moved from Berlin to Lisbon in March."),
+    ("Mi hermana se llama Inés y vive en Sevilla.", "I moved from Berlin to Lisbon in March."),
+    ("The staging database runs on Postgres 14.", "We upgraded production to Postgres 16."),
+    ("My brother plays the trombone.", "My brother has moved to Madrid."),
 ]
 
 

@@ -33,7 +33,7 @@ from tests.unit.small_memory import exchange, small_memory, user
 PAGE = 4096
 SMALL, LARGE = 64, 3
 """Messages on one page, and messages that reach over several."""
-AGENTS = {"main": ("chat", "work"), "second": ("chat",)}
+AGENTS = {"main": ("chat", "desk"), "second": ("chat",)}
 MARKER = re.compile(rb"<([a-z]+/[a-z]+/\d+)>")
 
 
@@ -56,7 +56,7 @@ async def _make(folder: Path) -> None:
                     await memory.on_message(scope, [_named(scope, seq, 5) for seq in range(first, first + 8)])
                 for seq in range(13 + SMALL, 13 + SMALL + LARGE):
                     await memory.on_message(scope, [_named(scope, seq, 900)])
-        await memory.session_end(memory.scope("work"))
+        await memory.session_end(memory.scope("desk"))
         await memory.forget("main", matching="stale cache of 3 MB")
         await memory.maintain("main")
         await memory.maintain("second")
@@ -174,17 +174,17 @@ async def test_it_is_found_mended_and_goes_on(home: Home, seed: int) -> None:
 
 
 async def test_the_chain_names_what_is_lost_and_a_cut_before_it_still_does(home: Home, made: Path) -> None:
-    gone = sorted(names_on(made / "offbook.db", [page_with(made, "main/work/60")]))
-    overwrite(home.database, [page_with(made, "main/work/60")], 1)
+    gone = sorted(names_on(made / "offbook.db", [page_with(made, "main/desk/60")]))
+    overwrite(home.database, [page_with(made, "main/desk/60")], 1)
     done, _ = await mend_log(home, {})
     seqs = sorted(int(name.rpartition("/")[2]) for name in gone)
-    assert f"fixed: {done[1]}".endswith(f"session work: messages {seqs[0]} to {seqs[-1]}")
+    assert f"fixed: {done[1]}".endswith(f"session desk: messages {seqs[0]} to {seqs[-1]}")
     store = SqliteStore(home.database, read_only=True)
     (event,) = await salvages(store, "main")
-    messages = await store.messages(Scope(agent_id="main", session_id="work"), after_seq=seqs[0] - 1, limit=1)
+    messages = await store.messages(Scope(agent_id="main", session_id="desk"), after_seq=seqs[0] - 1, limit=1)
     moment = (await store.audit_events("main", after_seq=event.seq - 3, limit=1))[0].at
     await store.close()
-    assert event.details["spans"] == [{"sessionId": "work", "firstSeq": seqs[0], "lastSeq": seqs[-1]}]
+    assert event.details["spans"] == [{"sessionId": "desk", "firstSeq": seqs[0], "lastSeq": seqs[-1]}]
     assert event.details["kept"].startswith("damaged-")
     assert set(event.details) <= set(DETAIL_MEANINGS)
     assert (messages[0].entry.noise, messages[0].message.content) == (LOST, LOST_TEXT)
@@ -198,7 +198,7 @@ async def test_the_chain_names_what_is_lost_and_a_cut_before_it_still_does(home:
 
 
 def test_the_commands_tell_of_it(home: Home, made: Path) -> None:
-    overwrite(home.database, [page_with(made, "main/work/60")], 1)
+    overwrite(home.database, [page_with(made, "main/desk/60")], 1)
 
     def run(*arguments: str) -> Result:
         return CliRunner().invoke(
