@@ -11,6 +11,7 @@ from pathlib import Path
 
 from offbook.api.memory import Memory
 from offbook.model.types import Scope
+from tests.unit.api.test_turn_builder import PATIENT
 from tests.unit.files_visited import FilesVisited
 from tests.unit.small_memory import caught_up, small_memory, talk, user
 
@@ -32,7 +33,7 @@ async def measured(memory: Memory, scope: Scope, visited: FilesVisited) -> dict[
 
 async def test_files_that_a_call_visits(tmp_path: Path) -> None:
     with FilesVisited() as visited:
-        async with small_memory(tmp_path) as memory:
+        async with small_memory(tmp_path, turn=PATIENT) as memory:  # nothing of a turn goes on behind it
             scope = await talk(memory, 12)
             await memory.on_message(scope, [user("The harbour master is called Ada.")])
             await caught_up(memory)

@@ -172,7 +172,9 @@ class Background:
         session_state = SessionState(store, settings, self._worker)
         contexts = ContextProjection(store, self.reader, self.contexts, self.slots)
         offload = tiers.TierOffload(store, self.indexes, settings)
-        links = Links(store, self.indexes, self.embedders, self._relations, self._worker)
+        links = Links(
+            store, self.indexes, self.embedders, self._relations, self._worker, has_vectors=embeddings.has_all
+        )
         # What means the same is known by its vectors; where there are to be none, what is in the index is compared.
         compared_after = "index" if settings.embedding.model == NO_MODEL else "embeddings"
         lessons = LessonProjection(store, settings, self._worker)

@@ -1,5 +1,5 @@
 """The stable section of a session's turns: made once, then the same to the byte until the next swap, or until
-something that it asserts was corrected or a backfill has ended: then it is made anew, once.
+something that it asserts was corrected or unlinked, or a backfill has ended: then it is made anew, once.
 
 The host puts it at the start of the context, where providers cache what does not change. So it is kept in the store
 and given again, whatever has been said or summarised since.
@@ -32,6 +32,7 @@ from offbook.model.summary import Summary
 from offbook.model.turn import Handed, SessionState, TurnMemory
 from offbook.model.types import AuditEvent, Message, Scope, Session, Span, now
 from offbook.projections.import_pause import IMPORTED
+from offbook.projections.lesson_corrections import UNLINKED
 from offbook.search.recurrence import recurring
 from offbook.search.resolve import SINCE
 from offbook.search.whole_messages import readable
@@ -125,13 +126,15 @@ class MemorySectionCache:
         return known
 
     async def _is_overtaken(self, scope: Scope, known: TurnMemory) -> bool:
-        """Whether something it asserts was corrected since, or it was made before a backfill ended."""
-        version = self._store.versions.of(scope.agent_id, "learnt", "lessons", "imports")
+        """Whether something it asserts was corrected since, or what it tells as over unlinked, or it was made before
+        a backfill ended."""
+        version = self._store.versions.of(scope.agent_id, "learnt", "lessons", "links", "imports")
         if self._checked.get(scope) == (known.at, version):
             return False
-        note = await self._store.agent_note(scope.agent_id, IMPORTED)
-        if note is not None and known.at < _moment(note):
-            return True
+        for name in (IMPORTED, UNLINKED):
+            note = await self._store.agent_note(scope.agent_id, name)
+            if note is not None and known.at < _moment(note):
+                return True
         named = lessons_named(known)
         if named and not await self._store.standing_lessons(scope.agent_id, named) >= set(named):
             return True

@@ -48,6 +48,9 @@ _WORD = re.compile(r"(?<![\w.@/-])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w@/])")
 _STRETCH = re.compile(rf"(?s).{{1,{READ_CHARS}}}(?=\s|\Z)|.{{{READ_CHARS}}}")
 _JOINTS = re.compile("['-]")
 """Of "l'amico", "avons-nous"."""
+_PERSON = re.compile("^(?:i|we|you|my|our|your) ")
+_PERSON_TWICE = re.compile(r"(?i)\b(i|we|you)( not)? \1(?= )")
+"""Where both the pronoun and the verb tell it."""
 _FULL_NAME = re.compile(r"-[^\W\d_a-zß-ÿ]")
 """Of "Jean-Pierre"."""
 _HAN_LETTERS = r"[\u3400-\u4dbf\u4e00-\u9fff]"
@@ -100,7 +103,9 @@ def _stretch_read(text: str) -> str:
     if not text.isascii() and is_chinese(text):
         text = _HAN.sub(lambda run: f" {_chinese(run[0])} ", text)
     language = language_of(text)
-    return text if language is None else _WORD.sub(lambda word: _or_itself(word[0], language), _composed(text))
+    if language is None:
+        return text
+    return _PERSON_TWICE.sub(r"\1\2", _WORD.sub(lambda word: _or_itself(word[0], language), _composed(text)))
 
 
 def is_chinese(text: str) -> bool:
@@ -145,7 +150,7 @@ def _gloss(word: str, language: str) -> str | None:
     if found is None and not lower.isalpha() and (language == "de" or not _FULL_NAME.search(word)):
         parts = [(part, known.looked_up(part) or SAME) for part in _JOINTS.split(lower)]
         if any(english != SAME for _, english in parts):
-            read = [part if english == SAME else english for part, english in parts if len(part) > 1]
+            read = [part if english == SAME else english for part, english in parts if english != SAME or len(part) > 1]
             return " ".join(part for part in read if part != LEFT_OUT)
     if found is None and (not word[:1].isupper() or (language == "de" and len(word) >= SHORTEST_NAME)):
         found = _other_form(lower, known)
@@ -160,9 +165,9 @@ def _other_form(word: str, known: Glossary) -> str | None:
         ((_shared(word, other), other) for other in known.words[max(0, at - 1) : at + 1]), default=(0, "")
     )
     is_form = shared >= max(SHORTEST_BEGINNING, SHARED * len(word)) and len(word) - shared <= LONGEST_ENDING
-    return (
-        known.english[nearest] if is_form and len(nearest) - shared < LONGEST_ENDING and known.tells(nearest) else None
-    )
+    if is_form and len(nearest) - shared < LONGEST_ENDING and known.tells(nearest):
+        return _PERSON.sub("", known.english[nearest])  # another form may be of somebody else
+    return None
 
 
 def _shared(one: str, other: str) -> int:

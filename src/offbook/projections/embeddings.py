@@ -153,6 +153,14 @@ class Embeddings:
             return 0
         return index.rows.count - embedded_in(index, self._embedders.fingerprint)
 
+    def has_all(self, index: AgentIndex, count: int) -> bool:
+        """Whether the first so many messages of the index have their vectors, but for those that get none; or nobody
+        knows when they will."""
+        model = self._embedders.fingerprint
+        if model is None or self._is_without_model or self._embedders.trouble is not None:
+            return True
+        return self._step.has_all(index, model, count)
+
     def waiting(self, agent_id: str | None) -> int:
         agents = self._indexes.open_agents() if agent_id is None else [agent_id]
         return sum(map(self.unembedded, agents))
@@ -207,6 +215,9 @@ class EmbeddingStep:
             await self._follow(agent_id, embedder, index)
             self._look_back(agent_id, model, index, {vector.place for vector in vectors})
         return False
+
+    def has_all(self, index: AgentIndex, model: str, count: int) -> bool:
+        return _oldest_without_vectors(index, model, count, self._known_of(index).aside.get(model, ())) is None
 
     def _look_back(self, agent_id: str, model: str, index: AgentIndex, places: set[int]) -> None:
         """What has no vector although it was given one is not given another, again and again."""
@@ -351,6 +362,16 @@ def _without_vectors(index: AgentIndex, model: str, limit: int, aside: Collectio
     missing = np.flatnonzero(~vectors.has(len(view))) if vectors else np.arange(len(view))
     newest = view["place"][missing[-(limit + len(aside)) :]].tolist()
     return [place for place in newest if place not in aside][-limit:]
+
+
+def _oldest_without_vectors(index: AgentIndex, model: str, count: int, aside: Collection[int]) -> int | None:
+    """Of the first so many messages."""
+    import numpy as np
+
+    vectors = index.vectors(model)
+    places = index.rows.view()["place"][:count]
+    missing = places[np.flatnonzero(~vectors.has(len(places)))] if vectors else places
+    return next((int(place) for place in missing if place not in aside), None)
 
 
 def _whole_messages(stored: Sequence[StoredVector]) -> list[StoredVector]:

@@ -20,6 +20,8 @@ from offbook.statements.lessons import QUOTED
 from offbook.statements.reading import key_of
 
 LEARNER = "offbook"
+UNLINKED = "unlinked-at"
+"""The agent's note of when a link was last taken back: what was told as over until then is told anew."""
 LEAST_KEEP = 0.3
 STRENGTH = 0.8
 """Of a lesson that says what holds since: it took the place of one that was kept."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Protocol
 
@@ -88,13 +88,22 @@ class Links:
     name = "links"
 
     def __init__(
-        self, store: Store, indexes: Indexes, embedders: Embedders, judge: Judge, worker: Worker = IN_PROCESS
+        self,
+        store: Store,
+        indexes: Indexes,
+        embedders: Embedders,
+        judge: Judge,
+        worker: Worker = IN_PROCESS,
+        *,
+        has_vectors: Callable[[AgentIndex, int], bool] = lambda _index, _count: True,
     ) -> None:
+        """`has_vectors`: whether the first so many messages of an index have theirs."""
         self._store = store
         self._indexes = indexes
         self._embedders = embedders
         self._judge = judge
         self._worker = worker
+        self._has_vectors = has_vectors
 
     async def advance(self, batch: Batch) -> Progress:
         agent_id = batch.agent_id
@@ -110,7 +119,9 @@ class Links:
     async def forget(self, erased: Erased) -> Removal:
         """They went with their messages; what may replace others now is compared again."""
         if not erased.is_dry_run and erased.relinked:
-            await self._link(erased.agent_id, await self._store.messages_at(erased.agent_id, list(erased.relinked)))
+            relinked = await self._store.messages_at(erased.agent_id, list(erased.relinked))
+            if await self._link(erased.agent_id, relinked) is None:
+                await self.rebuild(erased.agent_id)
         return Removal()
 
     async def rebuild(self, agent_id: str) -> None:
@@ -138,13 +149,15 @@ class Links:
         return found + gone
 
     async def _link(self, agent_id: str, messages: Sequence[PlacedMessage]) -> int | None:
-        """How many links there are more; None where the index has not come that far."""
+        """How many links there are more; None where index or vectors have not come that far."""
         spoken = {one.place: one for one in await self._worker.run(spoken_in, messages)}
         stating = [one for one in spoken.values() if one.role == "user" and one.read.statements]
         if not stating:
             return 0
         async with self._indexes.following(agent_id, seconds=1.0, is_patient=True) as (index, has_all):
-            if not has_all and (index.rows.find([one.place for one in stating]) < 0).any():
+            rows = index.rows.find([one.place for one in stating])
+            # The newest have their vectors first: what came before them would be passed over.
+            if (not has_all and (rows < 0).any()) or not self._has_vectors(index, int(rows.max()) + 1):
                 return None
             near = await asyncio.to_thread(_near, index, self._embedders.fingerprint, stating)
         unknown = sorted({place for places in near.values() for place in places if place not in spoken})

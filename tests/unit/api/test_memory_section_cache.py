@@ -56,6 +56,20 @@ async def test_what_was_learnt_is_told_and_the_section_stays_the_same(tmp_path: 
         assert (await turn(memory)).memory == anew, "made anew once"
 
 
+async def test_what_was_unlinked_is_not_told_as_over_any_more(tmp_path: Path) -> None:
+    async with small_memory(tmp_path, turn=PATIENT) as memory:
+        await say(memory, TABS)
+        await say(memory, SPACES)
+        assert f"; before: “{TABS}”)" in (await turn(memory)).memory
+        found = (await memory.recall(memory.scope("now"), SPACES)).entries
+        ((replaced,),) = [one.why.replaces for one in found if one.text == SPACES and one.why]
+        assert (await memory.unlink("main", replaced.id)).changed == 1
+        anew = (await turn(memory)).memory
+        assert "before:" not in anew
+        assert f"- “{TABS}” (" in anew
+        assert f"- “{SPACES}” (" in anew
+
+
 async def test_after_a_backfill_the_section_is_made_anew_once(tmp_path: Path) -> None:
     said = [user(text, ts=datetime(2026, 1, day, tzinfo=UTC)) for day, text in enumerate((TABS, "Thanks."), 1)]
     messages = [MessageRecord(session_id="past", seq=seq, message=message) for seq, message in enumerate(said, 1)]

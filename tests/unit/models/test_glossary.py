@@ -26,6 +26,10 @@ from offbook.models.glossary import CHINESE, SPACED, gloss, glossary, in_english
         ("Dia kerja di mana?", "id", "he work in where?"),
         ("Моя сестра живёт в Казани.", "ru", "my sister lives в kazan."),
         ("Min bror arbetar i Malmö.", "sv", "my brother works i malmo."),
+        ("Vivo a Torino da marzo.", "it", "i live to turin from march."),
+        ("Eu não moro mais em Lisboa.", "pt", "i not live more in lisbon."),
+        ("J'habite à Nantes.", "fr", "i live to nantes."),
+        ("Mieszkam w Gdańsku od roku.", "pl", "i live w gdansk from year."),
     ],
 )
 def test_another_language_is_read_in_english(text: str, language: str, english: str) -> None:
@@ -71,6 +75,7 @@ def test_everything_else_stays_as_it_is(text: str) -> None:
         ("avons-nous", "fr", "have we"),
         ("Jean-Pierre", "fr", None),
         ("Qzxwv", "de", None),
+        ("necesitábamosla", "es", "needed"),
     ],
 )
 def test_a_word_that_is_not_in_it_is_read_by_what_is(word: str, language: str, english: str | None) -> None:

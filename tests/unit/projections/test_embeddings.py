@@ -62,6 +62,17 @@ async def test_everything_is_embedded_from_the_newest_to_the_oldest(
     assert len(model.texts) == 50
 
 
+async def test_the_oldest_are_waited_for_though_the_newest_come_first(
+    store: SqliteStore, indexes: Indexes, step: EmbeddingStep, model: WordsEmbedder
+) -> None:
+    await add(store, *numbered(MESSAGES_AT_A_TIME + 2))
+    for has_oldest in (False, True):
+        await step.run("main", model)
+        index = indexes.peek("main")
+        assert index is not None
+        assert [step.has_all(index, "words:1", count) for count in (0, 2, 3)] == [True, has_oldest, has_oldest]
+
+
 async def test_an_agent_without_messages_has_nothing_left(step: EmbeddingStep, model: WordsEmbedder) -> None:
     assert await step.run("nobody", model)
 

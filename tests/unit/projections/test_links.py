@@ -17,6 +17,7 @@ from offbook.projections.embedders import Embedders
 from offbook.projections.indexes import Indexes
 from offbook.projections.link_pairs import MOST_PAIRS
 from offbook.projections.links import THROUGH, Links
+from offbook.search.index.agent_index import AgentIndex
 from offbook.statements.clauses import spans_of
 from tests.unit.log.sqlite.test_sqlite import tamper
 from tests.unit.projections.conftest import add, indexed, places_of
@@ -84,6 +85,24 @@ async def test_what_was_said_later_replaces_what_was_said_before(
     (event,) = await noted(store)
     assert (event.actor, event.session_id) == ("offbook", "work")
     assert event.details == {"seq": 1, "replaced": 1, "kind": "correction"}
+
+
+async def test_nothing_is_compared_before_its_vectors_are_there(
+    store: SqliteStore, indexes: Indexes, judge: WordsJudge, tmp_path: Path
+) -> None:
+    asked: list[int] = []
+
+    def has_vectors(_index: AgentIndex, count: int) -> bool:
+        asked.append(count)
+        return len(asked) > 2
+
+    embedders = Embedders(settings_for("none").embedding, tmp_path / "models")
+    links = Links(store, indexes, embedders, judge, has_vectors=has_vectors)
+    await add(store, LISBON, BUDGET, BERLIN)
+    await indexed(indexes)
+    pieces = [await links.advance(Batch("main")) for _ in range(3)]
+    assert [(one.is_done, one.did) for one in pieces] == [(False, {}), (False, {}), (True, {"linked": 1})]
+    assert set(asked) == {3}, "those before it, too"
 
 
 async def test_what_only_its_form_tells_is_told_as_said_since(

@@ -28,7 +28,7 @@ from offbook.search.index.rows import NO_ROW, IndexedMessage, Rows
 from offbook.search.index.text import TextIndex
 from offbook.search.index.vectors import VectorIndex, is_sound
 
-FORMAT = 7
+FORMAT = 8
 """Of the files and of the way words are read: raise it where either changes, and the index is made anew."""
 CHECKPOINT = "checkpoint.json"
 

@@ -108,7 +108,7 @@ async def test_under_load_nothing_is_lost_or_doubled_where_connections_end(store
         await asyncio.to_thread(end_connections, url, "offbook writer%")
     is_over.set()
     sent = await asyncio.gather(*clients)
-    assert sum(map(len, sent)) > 20
+    assert all(sent), "each came through"
     await check_kept_once(store, sent)
 
 
