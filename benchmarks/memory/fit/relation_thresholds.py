@@ -6,7 +6,8 @@ Judged on what the weights were not fitted to. `judging.jsonl.gz`: 298 statement
 a consequence, and what only looks like it; in six languages, written by several, labelled once. Crossed: what replaces
 one of these beside what is only near it. `judging-changes.jsonl.gz`: 120 changes with what they end and what holds
 beside them, of others or of the same; and 60 that end nothing, each with one beside it that does. The rule: the lowest
-threshold that marks at most `MOST_FALSE` of what replaces nothing. Scripts without spaces are shown apart: the model's
+threshold that marks at most `MOST_FALSE` of what replaces nothing; and one higher where that finds as many corrections
+through the verb and marks fewer near misses (`benchmarks.memory`). Scripts without spaces are shown apart: the model's
 vocabulary has few of their letters.
 """
 

@@ -43,7 +43,7 @@ from offbook.projections.import_pause import ImportPause
 from offbook.projections.indexes import Indexes
 from offbook.projections.lanes import PATIENCE_SECONDS, Job
 from offbook.projections.lessons import LessonProjection
-from offbook.projections.links import Links
+from offbook.projections.links import Links, Vectors
 from offbook.projections.runner import Runner
 from offbook.projections.search_index import FOLLOW_SECONDS, SearchIndex
 from offbook.projections.session_state import SessionState
@@ -172,9 +172,8 @@ class Background:
         session_state = SessionState(store, settings, self._worker)
         contexts = ContextProjection(store, self.reader, self.contexts, self.slots)
         offload = tiers.TierOffload(store, self.indexes, settings)
-        links = Links(
-            store, self.indexes, self.embedders, self._relations, self._worker, has_vectors=embeddings.has_all
-        )
+        vectors = Vectors(embeddings.has_all, partial(self.runner.wake, "embeddings"))
+        links = Links(store, self.indexes, self.embedders, self._relations, self._worker, vectors)
         # What means the same is known by its vectors; where there are to be none, what is in the index is compared.
         compared_after = "index" if settings.embedding.model == NO_MODEL else "embeddings"
         lessons = LessonProjection(store, settings, self._worker)

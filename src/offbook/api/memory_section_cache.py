@@ -207,7 +207,7 @@ class MemorySectionCache:
         current_tokens: int,
         recall_budget: int,
     ) -> TurnMemory:
-        settings = self._settings.for_agent(scope.agent_id)
+        settings, at = self._settings.for_agent(scope.agent_id), now()
         budget = memory_budget(
             settings,
             window=window,
@@ -221,7 +221,7 @@ class MemorySectionCache:
         )
         return TurnMemory(
             epoch=epoch.name,
-            at=now(),
+            at=at,
             text=section.text,
             tokens=section.tokens,
             parts=section.parts,

@@ -30,8 +30,8 @@ from offbook.model.memory_entry import (
     Unlinked,
 )
 from offbook.model.settings import Settings
-from offbook.model.types import EMBEDDED, AuditDraft, Caller, Scope, now, session_event
-from offbook.projections.lesson_corrections import UNLINKED, restore_uncorrected
+from offbook.model.types import EMBEDDED, AuditDraft, Caller, Scope, session_event
+from offbook.projections.lesson_corrections import restore_uncorrected
 from offbook.search.ask import Ask
 from offbook.search.injection import FALLBACK_SCORE, LEAST_SHOWN, chosen, fallback, probable
 from offbook.search.resolve import RETRACTED
@@ -325,8 +325,6 @@ class RecallService:
         event = AuditDraft(verb="unlink", actor=by.name, details=details)
         changed = await self._store.unlink(agent_id, old_place, new_place, event)
         await restore_uncorrected(self._store, agent_id, old_place)
-        await self._store.set_agent_note(agent_id, UNLINKED, now().isoformat(), None)
-        self._store.versions.changed(agent_id, "links")
         if not changed:
             await self._store.record(agent_id, msgspec.structs.replace(event, details=details | {"changed": 0}))
         return Unlinked(changed=changed)

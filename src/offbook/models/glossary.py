@@ -48,8 +48,8 @@ _WORD = re.compile(r"(?<![\w.@/-])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w@/])")
 _STRETCH = re.compile(rf"(?s).{{1,{READ_CHARS}}}(?=\s|\Z)|.{{{READ_CHARS}}}")
 _JOINTS = re.compile("['-]")
 """Of "l'amico", "avons-nous"."""
-_PERSON = re.compile("^(?:i|we|you|my|our|your) ")
-_PERSON_TWICE = re.compile(r"(?i)\b(i|we|you)( not)? \1(?= )")
+_PERSON = re.compile("^(?:i|we|you|my|our|your|i'm|i'll|we're|we'll|you're|you'll) ")
+_PERSON_TWICE = re.compile(r"(?i)\b(i|we|you)( not)? \1(?=[ '])")
 """Where both the pronoun and the verb tell it."""
 _FULL_NAME = re.compile(r"-[^\W\d_a-zß-ÿ]")
 """Of "Jean-Pierre"."""
@@ -150,7 +150,7 @@ def _gloss(word: str, language: str) -> str | None:
     if found is None and not lower.isalpha() and (language == "de" or not _FULL_NAME.search(word)):
         parts = [(part, known.looked_up(part) or SAME) for part in _JOINTS.split(lower)]
         if any(english != SAME for _, english in parts):
-            read = [part if english == SAME else english for part, english in parts if english != SAME or len(part) > 1]
+            read = [part if english == SAME else english for part, english in parts if len(part) > 1 or english == "i"]
             return " ".join(part for part in read if part != LEFT_OUT)
     if found is None and (not word[:1].isupper() or (language == "de" and len(word) >= SHORTEST_NAME)):
         found = _other_form(lower, known)

@@ -154,12 +154,9 @@ class Embeddings:
         return index.rows.count - embedded_in(index, self._embedders.fingerprint)
 
     def has_all(self, index: AgentIndex, count: int) -> bool:
-        """Whether the first so many messages of the index have their vectors, but for those that get none; or nobody
-        knows when they will."""
+        """Whether the first so many messages of the index have their vectors, but for those that get none."""
         model = self._embedders.fingerprint
-        if model is None or self._is_without_model or self._embedders.trouble is not None:
-            return True
-        return self._step.has_all(index, model, count)
+        return model is None or self._is_without_model or self._step.has_all(index, model, count)
 
     def waiting(self, agent_id: str | None) -> int:
         agents = self._indexes.open_agents() if agent_id is None else [agent_id]
@@ -369,9 +366,11 @@ def _oldest_without_vectors(index: AgentIndex, model: str, count: int, aside: Co
     import numpy as np
 
     vectors = index.vectors(model)
-    places = index.rows.view()["place"][:count]
-    missing = places[np.flatnonzero(~vectors.has(len(places)))] if vectors else places
-    return next((int(place) for place in missing if place not in aside), None)
+    if vectors and vectors.embedded >= index.rows.count:
+        return None
+    missing = np.flatnonzero(~vectors.has(count)) if vectors else range(count)
+    places = index.rows.view()["place"]
+    return next((place for row in missing if (place := int(places[row])) not in aside), None)
 
 
 def _whole_messages(stored: Sequence[StoredVector]) -> list[StoredVector]:

@@ -11,7 +11,7 @@ from offbook.model.content import own_text
 from offbook.model.lesson import Lesson, LessonDraft
 from offbook.model.memory_entry import TAKEN_BACK, PlacedMessage, Supersession
 from offbook.model.sentences import sentences
-from offbook.model.types import AuditDraft
+from offbook.model.types import AuditDraft, now
 from offbook.models.sentence_kinds import read_sentences
 from offbook.search.resolve import PARTLY, SINCE
 from offbook.search.words import STOP_WORDS, terms
@@ -59,6 +59,8 @@ async def restore_uncorrected(store: Store, agent_id: str, place: int) -> int:
             holding = msgspec.structs.replace(lesson, replaced_by=None)
             await store.judge_lesson(agent_id, holding, [], None, made_of=made_of)
             cleared += 1
+    await store.set_agent_note(agent_id, UNLINKED, now().isoformat(), None)
+    store.versions.changed(agent_id, "links")
     return cleared - await retire_corrected(store, agent_id, [place]) if cleared else 0
 
 

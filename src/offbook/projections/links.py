@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -72,6 +73,8 @@ CLEARLY = 1.0
 CORRECTION = "correction"
 LINKER = "offbook"
 """The actor of the audit event: nobody asked for it."""
+VECTORS_SECONDS = 5.0
+"""Until those that are waited for are asked for again."""
 BEHIND_SECONDS = 0.5
 """Until it is tried again, where the index has not come as far as the log."""
 
@@ -80,6 +83,15 @@ class Judge(Protocol):
     """Tells how likely the later of two texts takes the place of the earlier."""
 
     def replaces(self, pairs: Sequence[tuple[str, str]]) -> list[float]: ...
+
+
+class Vectors(NamedTuple):
+    """What makes those of the messages that are compared."""
+
+    has_all: Callable[[AgentIndex, int], bool]
+    """Whether the first so many messages of an index have theirs."""
+    wake: Callable[[str], None]
+    """Sees to it that an agent's are made."""
 
 
 class Links:
@@ -94,16 +106,15 @@ class Links:
         embedders: Embedders,
         judge: Judge,
         worker: Worker = IN_PROCESS,
-        *,
-        has_vectors: Callable[[AgentIndex, int], bool] = lambda _index, _count: True,
+        vectors: Vectors | None = None,
     ) -> None:
-        """`has_vectors`: whether the first so many messages of an index have theirs."""
         self._store = store
         self._indexes = indexes
         self._embedders = embedders
         self._judge = judge
         self._worker = worker
-        self._has_vectors = has_vectors
+        self._vectors = vectors
+        self._wanted_at: dict[str, float] = {}
 
     async def advance(self, batch: Batch) -> Progress:
         agent_id = batch.agent_id
@@ -120,8 +131,7 @@ class Links:
         """They went with their messages; what may replace others now is compared again."""
         if not erased.is_dry_run and erased.relinked:
             relinked = await self._store.messages_at(erased.agent_id, list(erased.relinked))
-            if await self._link(erased.agent_id, relinked) is None:
-                await self.rebuild(erased.agent_id)
+            await self._link(erased.agent_id, relinked, waits=False)  # the index was made anew: it has no vectors yet
         return Removal()
 
     async def rebuild(self, agent_id: str) -> None:
@@ -148,7 +158,7 @@ class Links:
         gone = [Finding("a link", f"message {old} gives way to {new}, and one is gone") for old, new in sorted(stray)]
         return found + gone
 
-    async def _link(self, agent_id: str, messages: Sequence[PlacedMessage]) -> int | None:
+    async def _link(self, agent_id: str, messages: Sequence[PlacedMessage], *, waits: bool = True) -> int | None:
         """How many links there are more; None where index or vectors have not come that far."""
         spoken = {one.place: one for one in await self._worker.run(spoken_in, messages)}
         stating = [one for one in spoken.values() if one.role == "user" and one.read.statements]
@@ -156,8 +166,10 @@ class Links:
             return 0
         async with self._indexes.following(agent_id, seconds=1.0, is_patient=True) as (index, has_all):
             rows = index.rows.find([one.place for one in stating])
+            if not has_all and (rows < 0).any():
+                return None
             # The newest have their vectors first: what came before them would be passed over.
-            if (not has_all and (rows < 0).any()) or not self._has_vectors(index, int(rows.max()) + 1):
+            if waits and not self._has_vectors(agent_id, index, int(rows.max()) + 1):
                 return None
             near = await asyncio.to_thread(_near, index, self._embedders.fingerprint, stating)
         unknown = sorted({place for places in near.values() for place in places if place not in spoken})
@@ -177,6 +189,15 @@ class Links:
                 count += await self._store.supersede(agent_id, links, event)
                 await retire_corrected(self._store, agent_id, [link.new_place for link in links])
         return count
+
+    def _has_vectors(self, agent_id: str, index: AgentIndex, count: int) -> bool:
+        if self._vectors is None or self._vectors.has_all(index, count):
+            return True
+        at = time.monotonic()  # now and then: the index may be another than they were made for
+        if at - self._wanted_at.get(agent_id, -math.inf) > VECTORS_SECONDS:
+            self._wanted_at[agent_id] = at
+            self._vectors.wake(agent_id)
+        return False
 
     async def _answers(self, agent_id: str, links: Sequence[Supersession]) -> list[Supersession]:
         """What the agent answered to what no longer holds, where it says again what the later one does not."""

@@ -24,12 +24,14 @@ from offbook.models.glossary import CHINESE, SPACED, gloss, glossary, in_english
         ("A minha irmã mora em Lisboa.", "pt", "the my sister lives in lisbon."),
         ("Mijn zus woont in Utrecht.", "nl", "my sister lives in utrecht."),
         ("Dia kerja di mana?", "id", "he work in where?"),
-        ("Моя сестра живёт в Казани.", "ru", "my sister lives в kazan."),
-        ("Min bror arbetar i Malmö.", "sv", "my brother works i malmo."),
+        ("Моя сестра живёт в Казани.", "ru", "my sister lives in kazan."),
+        ("Min bror arbetar i Malmö.", "sv", "my brother works in malmo."),
         ("Vivo a Torino da marzo.", "it", "i live to turin from march."),
         ("Eu não moro mais em Lisboa.", "pt", "i not live more in lisbon."),
         ("J'habite à Nantes.", "fr", "i live to nantes."),
-        ("Mieszkam w Gdańsku od roku.", "pl", "i live w gdansk from year."),
+        ("Brat mieszka w Gdańsku i pracuje.", "pl", "brother lives in gdansk and works."),
+        ("Я живу в Москве с мамой.", "ru", "i live in moscow with mom."),
+        ("Mieszkam w Gdańsku od roku.", "pl", "i live in gdansk from year."),
     ],
 )
 def test_another_language_is_read_in_english(text: str, language: str, english: str) -> None:

@@ -16,7 +16,7 @@ from offbook.projections.base import Batch, Erased
 from offbook.projections.embedders import Embedders
 from offbook.projections.indexes import Indexes
 from offbook.projections.link_pairs import MOST_PAIRS
-from offbook.projections.links import THROUGH, Links
+from offbook.projections.links import THROUGH, Links, Vectors
 from offbook.search.index.agent_index import AgentIndex
 from offbook.statements.clauses import spans_of
 from tests.unit.log.sqlite.test_sqlite import tamper
@@ -97,12 +97,14 @@ async def test_nothing_is_compared_before_its_vectors_are_there(
         return len(asked) > 2
 
     embedders = Embedders(settings_for("none").embedding, tmp_path / "models")
-    links = Links(store, indexes, embedders, judge, has_vectors=has_vectors)
+    woken: list[str] = []
+    links = Links(store, indexes, embedders, judge, vectors=Vectors(has_vectors, woken.append))
     await add(store, LISBON, BUDGET, BERLIN)
     await indexed(indexes)
     pieces = [await links.advance(Batch("main")) for _ in range(3)]
     assert [(one.is_done, one.did) for one in pieces] == [(False, {}), (False, {}), (True, {"linked": 1})]
     assert set(asked) == {3}, "those before it, too"
+    assert woken == ["main"], "once in a while"
 
 
 async def test_what_only_its_form_tells_is_told_as_said_since(
@@ -314,6 +316,20 @@ async def test_what_is_forgotten_takes_its_links_with_it_and_who_is_named_is_com
     await links.forget(erased)
     assert judge.pairs == [(LISBON, BERLIN)]
     assert len(await links_of(store)) == 1
+
+
+async def test_after_a_forget_what_is_named_is_compared_without_vectors(
+    store: SqliteStore, indexes: Indexes, judge: WordsJudge, tmp_path: Path
+) -> None:
+    embedders = Embedders(settings_for("none").embedding, tmp_path / "models")
+    links = Links(store, indexes, embedders, judge, vectors=Vectors(lambda *_: False, lambda _: None))
+    await add(store, LISBON, BERLIN)
+    await indexed(indexes)
+    places = await places_of(store)
+    await store.set_agent_note("main", THROUGH, "1", None)
+    await links.forget(Erased("main", [], lambda _text: False, places=places[:1], relinked=places[1:]))
+    assert judge.pairs == [(LISBON, BERLIN)]
+    assert await store.agent_note("main", THROUGH) == "1", "and nothing else anew"
 
 
 async def test_a_cursor_that_was_damaged_is_found(store: SqliteStore, indexes: Indexes, links: Links) -> None:
