@@ -51,7 +51,7 @@ $(UNIT_HALVES): unit-%: $(READY)
 
 # A file stays with one process, which makes its fixtures once.
 whole: $(READY)
-	nice -n 5 $(IN_MEMORY) -o cache_dir=.pytest_cache/whole tests --ignore=tests/host --ignore=tests/unit --numprocesses=2 --dist=loadfile
+	nice -n 2 $(IN_MEMORY) -o cache_dir=.pytest_cache/whole tests --ignore=tests/host --ignore=tests/unit --numprocesses=2 --dist=loadfile
 
 ## host: the proofs on the real, pinned OpenClaw, which is installed into .venv first (850 MB). A gateway a process, a file at a time
 host: $(READY) $(HOST)

@@ -20,7 +20,7 @@ from tests.acceptance.scripted_api import MODEL, Api, Received, Says
 from tests.processes import Offbook
 
 WINDOW = 4_000
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 200.0
 UNHURRIED = ("--deadline", "10000")
 """On a busy machine, too, memory comes in time."""
 KEY = "sk-never-to-be-stored"

@@ -203,6 +203,7 @@ def test_a_message_of_five_megabytes(setup: Setup) -> None:
     assert setup.api.received[-1].messages[-1]["content"].startswith(text)
 
     def is_remembered() -> bool:
+        until(lambda: setup.daemon.ask("ping").json()["backlog"] == 0)
         setup.ask([user("Who signed the long letter?")])
         return "A long letter." in setup.api.received[-1].text
 

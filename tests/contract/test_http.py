@@ -531,7 +531,7 @@ def summarizers(daemon: Daemon, agent_id: str) -> list[str]:
     return [summary["summarizer"] for summary in page["summaries"]]
 
 
-def waited_for(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+def waited_for(condition: Callable[[], bool], seconds: float = 200.0) -> bool:
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -124,16 +124,16 @@ def language_of(text: str) -> str | None:
     found = _WORD.findall(_composed(text[:READ_CHARS]).lower().replace("’", "'"))
     words = [part for word in found for part in ([word] if word in english.own else _JOINTS.split(word))]
     known = sum(word in english.own for word in words)
-    if 2 * known >= len(words):
+    languages = [_languages().get(word, "") for word in words] if 2 * known < len(words) else []
+    fewest = max(FEWEST_WORDS, known + 1, KNOWN_SHARE * len(words))
+    if sum(map(bool, languages)) < fewest:
         return None
-    languages = [_languages().get(word, "") for word in words]
     counts = {language: sum(language in some for some in languages) for language in (*SPACED, *UNREAD)}
     best = max(counts, key=counts.__getitem__)
     is_other = any(
         best in some and not (word in english.own or word in english.shared)
         for word, some in zip(words, languages, strict=True)
     )
-    fewest = max(FEWEST_WORDS, known + 1, KNOWN_SHARE * len(words))
     return best if is_other and best in SPACED and counts[best] >= fewest else None
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import sys
-import threading
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -23,6 +20,7 @@ from offbook.model.errors import ModelUnavailable, StoreCorrupt
 from offbook.model.memory_entry import PlacedMessage, StoredVector, VectorRow
 from offbook.model.settings.sections import Embedding
 from offbook.models.embedder import NO_MODEL
+from offbook.models.worker_process import step_back
 from offbook.projections.base import Batch, Erased, Finding, Progress, Removal
 from offbook.projections.embedders import Embedders
 from offbook.projections.indexes import Indexes
@@ -44,8 +42,6 @@ CLOSE_SECONDS = 5.0
 HARMLESS = "Hello."
 """A text that a model takes that takes any."""
 EMBED_ANEW = "`offbook reindex --embeddings` makes them anew"
-NICE = 10
-"""Added to the background threads' niceness: who waits for an answer goes first."""
 
 log = structlog.get_logger("offbook.embedding")
 
@@ -182,7 +178,7 @@ class EmbeddingStep:
         self._blobs = blobs
         self._indexes = indexes
         self._threads = threads
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="offbook-embed", initializer=_step_back)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="offbook-embed", initializer=step_back)
         self._known: WeakKeyDictionary[AgentIndex, _Known] = WeakKeyDictionary()
         self._in_hand: set[Future[Made]] = set()
         self._is_closing = False
@@ -378,9 +374,3 @@ def _whole_messages(stored: Sequence[StoredVector]) -> list[StoredVector]:
     last = stored[-1].place
     whole = [one for one in stored if one.place != last]
     return whole or list(stored)
-
-
-def _step_back() -> None:
-    if sys.platform == "linux":  # elsewhere that would be the number of a process
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

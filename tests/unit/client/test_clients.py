@@ -59,7 +59,7 @@ def record_all(client: Client | AsyncClient, texts: list[str], session_id: str =
         client.record(session_id, ("user", text), **options)
 
 
-def eventually(holds: Callable[[], object], seconds: float = 10.0) -> bool:
+def eventually(holds: Callable[[], object], seconds: float = 120.0) -> bool:
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:

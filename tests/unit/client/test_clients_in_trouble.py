@@ -45,7 +45,7 @@ def provider(tmp_path: Path) -> Iterator[FakeProvider]:
         yield provider
 
 
-def eventually(holds: Callable[[], object], seconds: float = 10.0) -> bool:
+def eventually(holds: Callable[[], object], seconds: float = 120.0) -> bool:
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:

@@ -81,14 +81,14 @@ async def places_of(store: SqliteStore, agent_id: str = "main") -> list[int]:
     return [placed.place for placed in (await store.arrivals(agent_id, after_event=0, limit=100_000)).messages]
 
 
-async def indexed(indexes: Indexes, agent_id: str = "main", seconds: float = 10) -> list[int]:
+async def indexed(indexes: Indexes, agent_id: str = "main", seconds: float = 200) -> list[int]:
     """The places that are in the agent's index, in its order."""
     async with indexes.following(agent_id, seconds=seconds, is_patient=True) as (index, has_all):
         assert has_all
         return index.rows.view()["place"].tolist()
 
 
-async def until(holds: Callable[[], object], seconds: float = 20) -> None:
+async def until(holds: Callable[[], object], seconds: float = 200) -> None:
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.01)

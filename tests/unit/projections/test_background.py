@@ -112,11 +112,11 @@ async def test_the_backlog_is_there_from_the_first_message_to_its_vector(
 async def test_many_agents_do_not_wait_for_each_others_news(
     store: SqliteStore, opening: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner_module, "GATHER_SECONDS", 1.0)
+    monkeypatch.setattr(runner_module, "GATHER_SECONDS", 3.0)
     for number in range(20):
         await add(store, "a cat", scope=Scope(agent_id=f"agent-{number}", session_id="chat"))
     async with opening() as background:
-        await until(lambda: len(background.embedders._opened) and background.runner.backlog() == 0, seconds=15)
+        await until(lambda: len(background.embedders._opened) and background.runner.backlog() == 0, seconds=50)
         for number in range(20):
             agent_id = f"agent-{number}"
             assert await store.vector_models(agent_id) == {"old:1": 1}
@@ -297,7 +297,7 @@ async def test_a_close_while_busy_is_quick_and_loses_nothing(
         model.is_closed = False
     model.before_each = lambda: None
     async with opening() as background:
-        await until(lambda: embedded(background) == 400, seconds=60)
+        await until(lambda: embedded(background) == 400)
         index = background.indexes.peek("main")
         assert index.rows.view()["place"].tolist() == await places_of(store)
     assert sum((await store.vector_models("main")).values()) == 400

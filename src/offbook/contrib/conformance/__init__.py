@@ -48,7 +48,7 @@ PROMISES = {
 }
 OPTIONAL_VERBS = frozenset({"recall", "prepareTurn", "swap", "expand", "pin", "unpin", "unlink", "forget"})
 OPTIONAL_VERBS |= {"sessions", "activity", "entries"}
-LONGEST_CHECK_SECONDS = 120.0
+LONGEST_CHECK_SECONDS = 300.0
 
 
 def _checks_of(*modules: ModuleType) -> tuple[Check, ...]:

@@ -30,6 +30,7 @@ class EventBound(Value, frozen=True):
     relation: Literal["before", "after"]
     event: str
     phrase: str
+    """As of a range."""
 
 
 class QueryTimes(Value, frozen=True):

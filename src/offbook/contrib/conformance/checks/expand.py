@@ -38,7 +38,7 @@ MESSAGES, CHARS = 400, 300
 SMALL_CHARS = 12_000
 """A tenth of what was said: most of it is not shown verbatim."""
 WINDOW, FULL = 32_000, 28_000
-TRIES, PAUSE_SECONDS = 25, 0.2
+TRIES, PAUSE_SECONDS = 100, 0.2
 """Summaries are made in the background: so long the suite waits for one to expand."""
 NO_SUCH_SUMMARY = "L1-999999999"
 NOT_A_PLACE: tuple[Any, ...] = (*NOT_A_COUNT, None, 0)
