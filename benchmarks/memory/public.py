@@ -5,6 +5,7 @@ The public part of it is for measuring only: nothing is fitted to it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -16,6 +17,7 @@ from benchmarks.memory.turns import prepared, settle, store, tell
 from benchmarks.quality.data import A_TURN, Conversation, load
 from offbook.api.embedded import open_memory
 from offbook.api.memory import Memory
+from offbook.model.sentences import sentences
 from offbook.model.settings import Settings
 from offbook.model.settings.sections import Embedding
 from offbook.model.turn import PreparedTurn
@@ -28,6 +30,9 @@ PROMPTS = 20
 """Of each persona."""
 STRANGERS = 5
 """Questions of another conversation that each of our own is asked."""
+LEAST_WORDS = 4
+"""Of a sentence that says something."""
+_WORD = re.compile(r"[^\W_]+")
 CUTS = ("“…", "…”")
 """A quote that begins or ends within a text."""
 
@@ -46,12 +51,13 @@ async def _figures(data: Path, home: Path, *, has_model: bool) -> dict[str, floa
         await settle(memory, [one.id for one in (*own, *personas)], has_model=has_model)
         strangers = await _strangers(memory, own, has_model=has_model)
         tell("the questions of others asked")
+        pages = [(one, await prepared(memory, one.id, "", has_model=has_model, window=WINDOW)) for one in own]
         turns = [
             await prepared(memory, one.id, question.question, has_model=has_model, window=WINDOW)
             for one in personas
             for question in one.questions[:: max(1, len(one.questions) // PROMPTS)][:PROMPTS]
         ]
-    return _about_strangers(strangers) | _about_personas(turns)
+    return _about_strangers(strangers) | _about_pages(pages) | _about_personas(turns)
 
 
 async def _strangers(memory: Memory, own: Sequence[Conversation], *, has_model: bool) -> list[PreparedTurn]:
@@ -71,6 +77,28 @@ def _about_strangers(turns: Sequence[PreparedTurn]) -> dict[str, float]:
         "… something recalled": fmean("recalled" in kind for kind in kinds),
         "… only the newest told": fmean("newest" in kind for kind in kinds),
     }
+
+
+def _about_pages(pages: Sequence[tuple[Conversation, PreparedTurn]]) -> dict[str, float]:
+    """How much of what is asked later stands on the page of a new session, before anything is asked."""
+    told: list[bool] = []
+    for conversation, turn in pages:
+        page = _plain(turn.memory)
+        texts = {turn.id: turn.text for session in conversation.sessions for turn in session.turns}
+        said = [texts[one] for question in conversation.questions for one in question.evidence if one in texts]
+        told += [
+            any(len(_plain(one.text).split()) >= LEAST_WORDS and _plain(one.text) in page for one in sentences(text))
+            for text in said
+        ]
+    return {
+        "own-dev: messages that are asked about": len(told),
+        "… a sentence of it on the memory page": fmean(told),
+        "… mean of a 32k window that the page takes": fmean(turn.tokens.memory for _, turn in pages) / WINDOW,
+    }
+
+
+def _plain(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
 
 
 def _about_personas(turns: Sequence[PreparedTurn]) -> dict[str, float]:

@@ -282,7 +282,7 @@ class MemorySectionCache:
         recurs: dict[int, bool] = {}
         with suppress(StoreError):  # no index: nobody can tell
             async with self._indexes.following(agent_id, seconds=LOOK_SECONDS) as (index, _):
-                model = self._embedders.fingerprint
+                model = await self._embedders.fingerprint_for(self._store, agent_id)
                 vectors = index.vectors(model) if model is not None else None
                 if vectors is not None and flat:
                     found = await asyncio.to_thread(recurring, index.rows, vectors, flat)

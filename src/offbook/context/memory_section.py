@@ -12,22 +12,28 @@ from datetime import date, datetime
 from math import floor
 from typing import NamedTuple
 
-from offbook.context.cover import chosen
+from msgspec.structs import replace
+
+from offbook.context.cover import COARSEST, NAME_TOKENS, chosen
 from offbook.context.prompt_text import named
 from offbook.context.quotes import defused, quoted
 from offbook.context.summary_drafts import EXTRACTIVE
+from offbook.context.summary_lines import SummaryLines, cut
 from offbook.context.time_text import day_of_heading, day_text
 from offbook.ingest.frames import frame
 from offbook.model.content import render
-from offbook.model.lesson import Lesson, LessonKind
+from offbook.model.lesson import Lesson
 from offbook.model.sentences import sentences
 from offbook.model.settings import Settings
 from offbook.model.statement import ReadSentence, StatementKind
 from offbook.model.summary import PartKind, StateKind, Summary, SummaryDraft, TurnPart
 from offbook.model.turn import SessionState, TurnMemory
 from offbook.model.types import Message
+from offbook.models.glossary import in_english
 from offbook.models.sentence_kinds import read_sentences
 from offbook.models.tokens import estimate_tokens
+from offbook.search.words import indexed_terms, is_latin
+from offbook.statements.lessons import QUOTED
 from offbook.statements.reading import KEPT
 from offbook.statements.state_text import HEADING as DOING
 from offbook.statements.state_text import rendered
@@ -44,11 +50,16 @@ WHO, HOLDS, STORY = "Who they are:", "What holds:", "The story so far, oldest fi
 PINNED_CHARS, STATE_CHARS, LESSON_CHARS, BEFORE_CHARS = 500, 1_200, 400, 200
 NAME_CHARS = 60
 OWN_SPEAKER = "I"
-STATED, AGENT_STATED, OWN, LEAST_KEEP_OF_EVENTS = 0.5, 0.9, 0.8, 0.4
-"""How likely a sentence must be stated (by the agent, whose answers are mostly advice and lists, more: on 350 long
-answers 81 % of what is told did happen, 64 % at 0.5), in the speaker's own voice, to be told in the story; and worth
-keeping, where it tells what happened. Anything else is told where it would be kept as a lesson, too (`KEPT`)."""
-TOLD: tuple[StatementKind, ...] = ("fact", "preference", "constraint", "feeling")
+TELLS, AGENT_STATED, OWN = 0.5, 0.9, 0.8
+"""How likely a sentence must tell what is or was so (of the agent, whose answers are mostly advice and lists, state
+something at all: on 350 long answers 81 % of what is told did happen, 64 % at 0.5) and be in the speaker's own voice,
+to be told in the story. What is wanted is told where it would be kept as a lesson, too (`KEPT`)."""
+LEAST_TERMS = 3
+"""Of a sentence that is told: "By 15 May." says nothing without the one before it."""
+MOST_STORY_TOKENS = 4_000
+SHARE_OF_ONE, SHARE_OF_MANY, TOLD_SHARE = 0.2, 0.55, 0.5
+"""Of the story's room, for one summary, and one that merges others: of a longer one its best lines are told. And how
+much of what one quotes is, about."""
 HAPPENED: tuple[StatementKind, ...] = ("outcome", "decision")
 INTRODUCTION = (
     "What I know from before, in their words, each with the day it was said; the newest is what holds. A name such as "
@@ -56,7 +67,7 @@ INTRODUCTION = (
 )
 GOES_ON: tuple[StateKind, ...] = ("open loop", "live handle")
 _LEVELS = {3: "Long ago:", 2: "Earlier:", 1: "Lately:"}
-_PERSONAL: tuple[LessonKind, ...] = ("fact",)
+THEMSELVES = frozenset(("i", "me", "my", "mine", "myself", "we", "us", "our", "ours", "ourselves"))
 
 
 class Known(NamedTuple):
@@ -108,19 +119,48 @@ def memory_section(known: Known, settings: Settings, *, session_id: str, budget:
     kept = [one for one in found if one is not None]
     levels = settings.injection_budget
     room = budget - sum(one.tokens for one in kept) - estimate_tokens(frame(INTRODUCTION, kind="memory", key=key))
-    shown = chosen(known.summaries, {1: levels.l1, 2: levels.l2, 3: levels.l3}, max(0, room))
+    room = max(0, min(room, MOST_STORY_TOKENS))
+    in_short = [_in_short(one, room) for one in known.summaries]
+    shown = chosen(in_short, {1: levels.l1, 2: levels.l2, 3: levels.l3}, room)
     texts = {one.id: defused(story_of(one.draft, left_out)) for one in shown}
-    shown = [one for one in shown if texts[one.id]]
+    shown = _within(shown, texts, {1: levels.l1, 2: levels.l2, 3: levels.l3})
     while True:
         parts = [*kept, *([_summaries_part(shown, texts, len(known.summaries))] if shown else [])]
         text = _framed(parts, key)
         tokens = estimate_tokens(text)
         if tokens <= budget or not text:
             return MemorySection(text, tokens, parts)
-        if shown:  # what was reckoned by its parts is a little more as a whole: the oldest goes
-            shown = [one for one in shown if one is not min(shown, key=lambda one: one.draft.last_at)]
+        if shown:  # what was reckoned is more as a whole: the oldest goes
+            oldest = min(shown, key=lambda one: one.draft.last_at)
+            texts[oldest.id] = _without_oldest(texts[oldest.id], tokens - budget)
+            shown = [one for one in shown if texts[one.id]]
         else:
             kept = kept[:-1]
+
+
+def _within(shown: Sequence[Summary], texts: Mapping[str, str], budgets: Mapping[int, int]) -> list[Summary]:
+    """Those of which something is told, the newest of each level within its budget (C5)."""
+    left = dict(budgets)
+    found: list[Summary] = []
+    for one in sorted(shown, key=lambda one: one.draft.last_at, reverse=True):
+        level, tokens = min(one.draft.level, COARSEST), estimate_tokens(texts[one.id]) + NAME_TOKENS
+        if texts[one.id] and tokens <= left[level]:
+            left[level] -= tokens
+            found.append(one)
+    return [one for one in shown if one in found]
+
+
+def _without_oldest(text: str, tokens: int) -> str:
+    """Without its first lines, of so many tokens at least; what stays keeps its day."""
+    lines, heading, at = text.split("\n"), "", 0
+    while at < len(lines) and tokens > 0:
+        if day_of_heading(lines[at], date.min) is not None:
+            heading = lines[at]
+        else:
+            tokens -= estimate_tokens(lines[at])
+        at += 1
+    is_under = at < len(lines) and heading and day_of_heading(lines[at], date.min) is None
+    return "\n".join([*([heading] if is_under else []), *lines[at:]])
 
 
 def _framed(parts: Sequence[TurnPart], key: bytes) -> str:
@@ -157,8 +197,8 @@ def _lessons_part(known: Known, most_tokens: int) -> tuple[TurnPart | None, list
     included = [one for one in known.lessons if not _is_told_by_another(one, known)]
     while included:
         told = sorted(included, key=lambda one: (one.last_seen, one.id))
-        who = [_lesson_line(one, known) for one in told if one.kind in _PERSONAL]
-        holds = [_lesson_line(one, known) for one in told if one.kind not in _PERSONAL]
+        who = [_lesson_line(one, known) for one in told if _is_of_themselves(one)]
+        holds = [_lesson_line(one, known) for one in told if not _is_of_themselves(one)]
         text = "\n".join([*([WHO, *who] if who else []), *([HOLDS, *holds] if holds else [])])
         if estimate_tokens(text) <= most_tokens:
             part = _part("lessons", text, len(included), "judged by a person, or sure enough, and still so")
@@ -172,6 +212,16 @@ def _is_told_by_another(one: Lesson, known: Known) -> bool:
     if one.id in known.later or one.id in known.before:
         return False
     return any(one.text in other.text and len(one.text) < len(other.text) for other in known.lessons)
+
+
+def _is_of_themselves(one: Lesson) -> bool:
+    """A fact; of those that are quoted, one with themselves in it: "Mein Mann Jan ist der Meister", and not "Eiche ist
+    elf Prozent teurer". In a language that is not read nobody can tell."""
+    if one.kind != "fact" or one.learnt_by != QUOTED:
+        return one.kind == "fact"
+    read = in_english(one.text)
+    words = "".join(letter if letter.isalpha() else " " for letter in read.lower()).split()
+    return not THEMSELVES.isdisjoint(words) or (read == one.text and not is_latin(one.text))
 
 
 def _lesson_line(one: Lesson, known: Known) -> str:
@@ -212,15 +262,24 @@ def story_of(draft: SummaryDraft, left_out: Mapping[str, str]) -> str:
 
 
 def _is_told(one: ReadSentence, speaker: str) -> bool:
-    if (
-        one.states < (AGENT_STATED if speaker == OWN_SPEAKER else STATED)
-        or one.own < OWN
-        or one.text.endswith(("?", "？"))
-    ):
-        return False
-    if one.kind in HAPPENED:
-        return one.keep >= (0.0 if speaker == OWN_SPEAKER else LEAST_KEEP_OF_EVENTS)
-    return speaker != OWN_SPEAKER and one.kind in TOLD and one.keep >= KEPT
+    """What happened, and what they said of themselves and their affairs."""
+    if speaker == OWN_SPEAKER:
+        tells = one.kind in HAPPENED and one.states >= AGENT_STATED
+    else:
+        tells = one.tells >= TELLS or one.keep >= KEPT
+    is_whole = not one.text.endswith(("?", "？")) and len(indexed_terms(one.text)) >= LEAST_TERMS
+    return tells and one.own >= OWN and is_whole
+
+
+def _in_short(one: Summary, room: int) -> Summary:
+    """With its best lines only, where it is longer, and with as many tokens as are told of it, about."""
+    draft = one.draft
+    told = TOLD_SHARE if draft.summarizer == EXTRACTIVE else 1.0
+    most = int(room * (SHARE_OF_MANY if draft.sources else SHARE_OF_ONE) / told)
+    text = draft.text
+    if draft.tokens > most:
+        text = cut(SummaryLines(text, draft.rank), most * len(text) // draft.tokens)
+    return replace(one, draft=replace(draft, text=text, tokens=int(min(draft.tokens, most) * told)))
 
 
 def _state_part(

@@ -31,6 +31,8 @@ class ReadSentence(NamedTuple):
     """How likely it is of that kind, 0 to 1."""
     states: float
     """How likely it states anything at all: 1 less what `other` has."""
+    tells: float
+    """How likely it tells what is or was so, and not what is wanted: a fact, a feeling, an outcome or a decision."""
     own: float
     """How likely the speaker says it for themselves: not pasted, quoted, played, imagined or a joke."""
     keep: float

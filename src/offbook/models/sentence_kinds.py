@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "data/sentence-kinds.npz"
 OTHER = KINDS.index("other")
+TELLING = [KINDS.index(kind) for kind in ("fact", "feeling", "outcome", "decision")]
 MESSAGES_KEPT, LONGEST_KEPT = 2_048, 4_000
 """What is read of a message is asked for by lessons, links, state and summaries, one soon after the other."""
 MOST_SENTENCES = 1_000
@@ -64,6 +65,7 @@ def _read(text: str, is_user: bool) -> tuple[ReadSentence, ...]:
             KINDS[int(best[at])],
             float(kinds[at, best[at]]),
             1 - float(kinds[at, OTHER]),
+            float(kinds[at, TELLING].sum()),
             0.0 if one.is_quoted else float(sides[at, 0]),
             float(sides[at, 1]),
             float(sides[at, 2]),

@@ -102,6 +102,12 @@ class Embedders:
             return await self.wanted()
         return embedder if embedder.fingerprint == noted.fingerprint else await self.wanted()
 
+    async def fingerprint_for(self, store: Store, agent_id: str) -> str | None:
+        """Of the model whose vectors the agent has. For who compares them with each other: none is opened for that,
+        which takes too long for the first turn after a start."""
+        noted = await self._noted(store, agent_id)
+        return self.fingerprint if noted is None else noted.fingerprint
+
     async def query_vector(self, embedder: Embedder, text: str, *, seconds: float) -> NDArray[np.float32]:
         """Of one text, for somebody who waits: TimeoutError or ModelUnavailable in at most that time."""
         return await self._queries.vector(embedder, text, seconds=seconds)

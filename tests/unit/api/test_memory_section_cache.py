@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from offbook.api.memory import Memory
 from offbook.model.record import MessageRecord, SessionRecord
 from offbook.model.settings import Settings
-from offbook.model.settings.sections import Lessons
+from offbook.model.settings.sections import Embedding, Lessons
 from offbook.model.turn import PreparedTurn
+from offbook.models import embedder
 from offbook.projections.base import Batch
 from offbook.projections.lessons import LessonProjection
 from tests.unit.api.test_turn_builder import PATIENT
+from tests.unit.projections.doubles import Shelf, WordsEmbedder
 from tests.unit.small_memory import assistant, caught_up, small_memory, talk, user
 
 TABS, SPACES = "I prefer tabs over spaces in all my code.", "Now I prefer spaces over tabs in all my code."
@@ -68,6 +73,29 @@ async def test_what_was_unlinked_is_not_told_as_over_any_more(tmp_path: Path) ->
         assert "before:" not in anew
         assert f"- “{TABS}” (" in anew
         assert f"- “{SPACES}” (" in anew
+
+
+async def test_what_they_never_came_back_to_is_no_part_of_the_story_also_right_after_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = Shelf(WordsEmbedder("old"))
+    monkeypatch.setattr(embedder, "open_embedder", shelf)
+    fields: dict[str, Any] = {"turn": PATIENT, "embedding": Embedding(model="old", dimensions=64)}
+    async with small_memory(tmp_path, **fields) as memory:
+        for number in range(6):
+            released = f"We released the parser of the harbour on day {number} and the parser of the harbour works."
+            await say(memory, released, f"work-{number}")
+        await memory.on_message(memory.scope("once"), [user("Grandma Ottilie baked seven walnut cakes yesterday.")])
+        for session in ("once", *(f"work-{number}" for number in range(6))):
+            await memory.session_end(memory.scope(session), reason="idle")
+        await caught_up(memory)
+        assert "parser of the harbour" in (await turn(memory)).memory
+        assert "walnut" not in (await turn(memory)).memory
+    shelf.embedders.clear()
+    async with small_memory(tmp_path, **fields) as memory:
+        anew = (await turn(memory, "later")).memory
+        assert "parser of the harbour" in anew
+        assert "walnut" not in anew
 
 
 async def test_after_a_backfill_the_section_is_made_anew_once(tmp_path: Path) -> None:

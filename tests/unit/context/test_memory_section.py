@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,6 +117,28 @@ def test_what_may_hold_no_longer_is_told_behind_what_was_said_later() -> None:
     one = lesson("I work as a nurse.", 9, "fact")
     made = section(Known([], [], [], [one], later={one.id: "I teach at a school."}))
     assert "- “I teach at a school.” (earlier, 15 November 2026: “I work as a nurse.”) [lesson-0009]" in made.text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_of_themselves"),
+    [
+        ("I work as a nurse.", True),
+        ("Our daughter’s name is Ines.", True),
+        ("Mein Mann Jan ist der Meister.", True),
+        ("我女儿对花生过敏。", True),
+        ("私の娘はピーナッツのアレルギーがあります。", True),  # is not read
+        ("Rosalind leads the gateway team.", False),
+        ("Eiche ist seit letzter Woche elf Prozent teurer.", False),
+    ],
+)
+def test_who_they_are_is_what_has_themselves_in_it(text: str, is_of_themselves: bool) -> None:
+    (part,) = section(Known([], [], [], [lesson(text, 9, "fact")])).parts
+    assert part.text is not None
+    assert part.text.startswith("Who they are:" if is_of_themselves else "What holds:")
+    written = msgspec.structs.replace(lesson(text, 9, "fact"), learnt_by="a model")
+    (part,) = section(Known([], [], [], [written])).parts
+    assert part.text is not None
+    assert part.text.startswith("Who they are:")
 
 
 def test_what_another_lesson_says_with_more_is_told_once() -> None:

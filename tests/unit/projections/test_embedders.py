@@ -104,3 +104,17 @@ async def test_an_unreadable_note_is_as_none(store: SqliteStore, shelf: Shelf) -
     await add(store, "a cat")
     await store.set_agent_note("main", ACTIVE, "what is this?", None)
     assert (await embedders(NEW).serving(store, "main")).name == "new"
+
+
+async def test_after_a_start_it_is_known_by_whom_the_vectors_are_before_any_model_is_opened(
+    store: SqliteStore, shelf: Shelf
+) -> None:
+    await add(store, "a cat")
+    before = embedders(OLD)
+    assert await before.fingerprint_for(store, "main") is None
+    await before.switch(store, "main", await before.wanted())
+    assert await before.fingerprint_for(store, "main") == "old:1"
+    shelf.opened.clear()
+    assert await embedders(OLD).fingerprint_for(store, "main") == "old:1"
+    assert await embedders(NEW).fingerprint_for(store, "main") == "old:1", "until it is switched"
+    assert shelf.opened == []
