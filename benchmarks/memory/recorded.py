@@ -37,7 +37,7 @@ from offbook.model.home import Home
 from offbook.model.lesson import Lesson
 from offbook.model.memory_entry import Supersession
 from offbook.model.settings import Settings
-from offbook.model.settings.sections import Embedding, Summarizer
+from offbook.model.settings.sections import Embedding, Summarizer, TurnSettings
 from offbook.model.summary import Summary
 from offbook.search.words import STOP_WORDS, terms
 
@@ -184,7 +184,9 @@ async def made_of(told: Told, home: Path, endpoint: str | None) -> Made:
     if endpoint is not None:
         timeout = timedelta(seconds=ANSWER_SECONDS)
         summarizer = Summarizer(order=(f"openai:{MODEL}",), endpoint=endpoint, timeout=timeout, attempts=1)
-    settings = Settings(embedding=Embedding(model="none"), summarizer=summarizer)
+    # What the page holds, and not how busy the machine is.
+    patient = TurnSettings(deadline=timedelta(seconds=ANSWER_SECONDS))
+    settings = Settings(embedding=Embedding(model="none"), summarizer=summarizer, turn=patient)
     async with open_parts(Home(home), settings) as (memory, store):
         began = Conversation(told.id, told.sessions, []).began()
         for number, (session, at) in enumerate(zip(told.sessions, began, strict=True), 1):

@@ -224,6 +224,9 @@ def test_a_conversation_at_the_api_is_followed_by_its_responses(setup: Setup) ->
     result = [{"type": "function_call_output", "call_id": "call_f", "output": "Ferry: on time."}]
     second = stream(setup, result, previous_response_id=first.id)
     assert setup.api.received[-1].input == result
+    # What so short a question is about, the conversation tells, once it was read.
+    until(lambda: len(setup.log_of("Ferry: on time.")) == 5)
+    until(lambda: not setup.daemon.ask("ping").json()["backlog"])
     third = respond(setup, "And to Barreiro, tomorrow?", previous_response_id=second.id)
     (sent,) = setup.api.received[-1].input
     assert sent["content"].startswith("And to Barreiro, tomorrow?")
