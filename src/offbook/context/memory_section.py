@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from offbook.context.cover import COARSEST, NAME_TOKENS, chosen
 from offbook.context.prompt_text import named
 from offbook.context.quotes import defused, quoted
+from offbook.context.sentence_weights import is_person
 from offbook.context.summary_drafts import EXTRACTIVE
 from offbook.context.summary_lines import SummaryLines, cut
-from offbook.context.time_text import day_of_heading, day_text
+from offbook.context.time_text import day_of_heading, day_text, heading
 from offbook.ingest.frames import frame
 from offbook.model.content import render
 from offbook.model.lesson import Lesson
@@ -32,7 +33,7 @@ from offbook.model.types import Message
 from offbook.models.glossary import in_english
 from offbook.models.sentence_kinds import read_sentences
 from offbook.models.tokens import estimate_tokens
-from offbook.search.words import indexed_terms, is_latin
+from offbook.search.words import is_latin, is_unspaced
 from offbook.statements.lessons import QUOTED
 from offbook.statements.reading import KEPT
 from offbook.statements.state_text import HEADING as DOING
@@ -46,6 +47,8 @@ KEPT_SHARE = 0.45
 STATE_SHARE = 0.15
 """Of the section, for each of what is going on and what is pinned."""
 MOST_KEPT_TOKENS = 3_000
+LEAP_DAY = date(2000, 1, 1)
+"""For headings without a year, before one with."""
 WHO, HOLDS, STORY = "Who they are:", "What holds:", "The story so far, oldest first:"
 PINNED_CHARS, STATE_CHARS, LESSON_CHARS, BEFORE_CHARS = 500, 1_200, 400, 200
 NAME_CHARS = 60
@@ -54,8 +57,8 @@ TELLS, AGENT_STATED, OWN = 0.5, 0.9, 0.8
 """How likely a sentence must tell what is or was so (of the agent, whose answers are mostly advice and lists, state
 something at all: on 350 long answers 81 % of what is told did happen, 64 % at 0.5) and be in the speaker's own voice,
 to be told in the story. What is wanted is told where it would be kept as a lesson, too (`KEPT`)."""
-LEAST_TERMS = 3
-"""Of a sentence that is told: "By 15 May." says nothing without the one before it."""
+LEAST_WORDS, LEAST_UNSPACED = 4, 6
+"""Of a sentence that is told, or letters where there are no spaces: "By 15 May." says nothing by itself."""
 MOST_STORY_TOKENS = 4_000
 SHARE_OF_ONE, SHARE_OF_MANY, TOLD_SHARE = 0.2, 0.55, 0.5
 """Of the story's room, for one summary, and one that merges others: of a longer one its best lines are told. And how
@@ -128,39 +131,47 @@ def memory_section(known: Known, settings: Settings, *, session_id: str, budget:
         parts = [*kept, *([_summaries_part(shown, texts, len(known.summaries))] if shown else [])]
         text = _framed(parts, key)
         tokens = estimate_tokens(text)
-        if tokens <= budget or not text:
+        over = max(tokens - budget, parts[-1].tokens - room if shown else 0)
+        if over <= 0 or not text:
             return MemorySection(text, tokens, parts)
         if shown:  # what was reckoned is more as a whole: the oldest goes
             oldest = min(shown, key=lambda one: one.draft.last_at)
-            texts[oldest.id] = _without_oldest(texts[oldest.id], tokens - budget)
+            texts[oldest.id] = _without_oldest(texts[oldest.id], over)
             shown = [one for one in shown if texts[one.id]]
         else:
             kept = kept[:-1]
 
 
-def _within(shown: Sequence[Summary], texts: Mapping[str, str], budgets: Mapping[int, int]) -> list[Summary]:
-    """Those of which something is told, the newest of each level within its budget (C5)."""
-    left = dict(budgets)
-    found: list[Summary] = []
+def _within(shown: Sequence[Summary], texts: dict[str, str], budgets: Mapping[int, int]) -> list[Summary]:
+    """Those of which something is told, the newest within the budgets (C5): what a coarser level leaves of its own is
+    the finer ones'. Of one that is too long the newest lines stay."""
+    left = {level: sum(budgets[one] for one in budgets if one >= level) for level in budgets}
     for one in sorted(shown, key=lambda one: one.draft.last_at, reverse=True):
-        level, tokens = min(one.draft.level, COARSEST), estimate_tokens(texts[one.id]) + NAME_TOKENS
-        if texts[one.id] and tokens <= left[level]:
-            left[level] -= tokens
-            found.append(one)
-    return [one for one in shown if one in found]
+        level = min(one.draft.level, COARSEST)
+        room = min(left[other] for other in left if other <= level)
+        tokens = estimate_tokens(texts[one.id]) + NAME_TOKENS
+        if texts[one.id] and tokens > room:
+            texts[one.id] = _without_oldest(texts[one.id], tokens - room)
+            tokens = estimate_tokens(texts[one.id]) + NAME_TOKENS
+        if texts[one.id]:
+            left = {other: much - tokens if other <= level else much for other, much in left.items()}
+    return [one for one in shown if texts[one.id]]
 
 
 def _without_oldest(text: str, tokens: int) -> str:
-    """Without its first lines, of so many tokens at least; what stays keeps its day."""
-    lines, heading, at = text.split("\n"), "", 0
+    """Without its first lines, of so many tokens at least; what stays keeps its day, and that its year."""
+    lines, at = text.split("\n"), 0
+    day: date | None = None
     while at < len(lines) and tokens > 0:
-        if day_of_heading(lines[at], date.min) is not None:
-            heading = lines[at]
-        else:
+        found = day_of_heading(lines[at], day or LEAP_DAY)
+        if found is None:
             tokens -= estimate_tokens(lines[at])
+        day = found or day
         at += 1
-    is_under = at < len(lines) and heading and day_of_heading(lines[at], date.min) is None
-    return "\n".join([*([heading] if is_under else []), *lines[at:]])
+    if at == len(lines) or day is None:
+        return "\n".join(lines[at:])
+    found = day_of_heading(lines[at], day)
+    return "\n".join([heading(found or day, None), *lines[at + (found is not None) :]])
 
 
 def _framed(parts: Sequence[TurnPart], key: bytes) -> str:
@@ -195,10 +206,12 @@ def _lessons_part(known: Known, most_tokens: int) -> tuple[TurnPart | None, list
     """As many as fit, the first rather than the last, and which these are; then who they are, and what holds, each
     oldest first."""
     included = [one for one in known.lessons if not _is_told_by_another(one, known)]
+    lines = {one.id: _lesson_line(one, known) for one in included}
+    of_themselves = {one.id for one in included if _is_of_themselves(one)}
     while included:
         told = sorted(included, key=lambda one: (one.last_seen, one.id))
-        who = [_lesson_line(one, known) for one in told if _is_of_themselves(one)]
-        holds = [_lesson_line(one, known) for one in told if not _is_of_themselves(one)]
+        who = [lines[one.id] for one in told if one.id in of_themselves]
+        holds = [lines[one.id] for one in told if one.id not in of_themselves]
         text = "\n".join([*([WHO, *who] if who else []), *([HOLDS, *holds] if holds else [])])
         if estimate_tokens(text) <= most_tokens:
             part = _part("lessons", text, len(included), "judged by a person, or sure enough, and still so")
@@ -262,13 +275,18 @@ def story_of(draft: SummaryDraft, left_out: Mapping[str, str]) -> str:
 
 
 def _is_told(one: ReadSentence, speaker: str) -> bool:
-    """What happened, and what they said of themselves and their affairs."""
+    """What happened, and what people said of themselves and their affairs; nothing that a tool printed."""
+    is_printed = speaker not in ("", OWN_SPEAKER) and not is_person(speaker)
+    if is_printed or one.own < OWN or one.text.endswith(("?", "？")):
+        return False
     if speaker == OWN_SPEAKER:
         tells = one.kind in HAPPENED and one.states >= AGENT_STATED
+    elif one.keep >= KEPT:
+        return True
     else:
-        tells = one.tells >= TELLS or one.keep >= KEPT
-    is_whole = not one.text.endswith(("?", "？")) and len(indexed_terms(one.text)) >= LEAST_TERMS
-    return tells and one.own >= OWN and is_whole
+        tells = one.tells >= TELLS
+    least = LEAST_UNSPACED if is_unspaced(one.text) else LEAST_WORDS
+    return tells and len(one.text if is_unspaced(one.text) else one.text.split()) >= least
 
 
 def _in_short(one: Summary, room: int) -> Summary:
@@ -278,8 +296,16 @@ def _in_short(one: Summary, room: int) -> Summary:
     most = int(room * (SHARE_OF_MANY if draft.sources else SHARE_OF_ONE) / told)
     text = draft.text
     if draft.tokens > most:
-        text = cut(SummaryLines(text, draft.rank), most * len(text) // draft.tokens)
+        rows = text.split("\n")
+        short = cut(SummaryLines(text, draft.rank), most * len(text) // draft.tokens).split("\n")
+        # A line that had to be cut is not what was said, and one without its day could be of any.
+        whole = [row for row in short if row in rows or _is_day(row)]
+        text = "\n".join(whole) if whole and _is_day(whole[0]) >= _is_day(rows[0]) else ""
     return replace(one, draft=replace(draft, text=text, tokens=int(min(draft.tokens, most) * told)))
+
+
+def _is_day(row: str) -> bool:
+    return day_of_heading(row.strip(), LEAP_DAY) is not None
 
 
 def _state_part(

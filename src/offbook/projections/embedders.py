@@ -105,6 +105,8 @@ class Embedders:
     async def fingerprint_for(self, store: Store, agent_id: str) -> str | None:
         """Of the model whose vectors the agent has. For who compares them with each other: none is opened for that,
         which takes too long for the first turn after a start."""
+        if self._wanted_settings.model == NO_MODEL:
+            return None
         noted = await self._noted(store, agent_id)
         return self.fingerprint if noted is None else noted.fingerprint
 

@@ -211,6 +211,57 @@ def test_the_budget_of_each_level_is_kept() -> None:
     assert section(known, 50_000, settings).parts[0].items == 1_000 // (estimate_tokens(LONG) + 8)
 
 
+def story(known: Known, budget: int = 5_000, settings: Settings | None = None) -> list[str]:
+    """Its lines."""
+    parts = section(known, budget, settings).parts
+    return [line for part in parts if part.kind == "summaries" for line in (part.text or "").splitlines()]
+
+
+def ranked(level: int, number: int, lines: list[str], summarizer: str = "extractive") -> Summary:
+    made = summary(level, number, "\n".join(lines))
+    told = msgspec.structs.replace(made.draft, rank=list(range(len(lines))), summarizer=summarizer)
+    return msgspec.structs.replace(made, draft=msgspec.structs.replace(told, tokens=estimate_tokens(told.text)))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        ("They: I live in Graz.", True),
+        ("They: Had a call with Philippa last Friday.", True),
+        ("They: Just this once answer me in French.", False),
+        ("They: Nineteen.", False),
+        ("tool web_fetch: We moved to a new office in Vienna last year.", False),
+        ("system: We moved to a new office in Vienna last year.", False),
+    ],
+)
+def test_the_story_tells_what_people_said_of_their_affairs(line: str, is_told: bool) -> None:
+    assert (line in "\n".join(story(Known([summary(1, 1, line)], [], [])))) == is_told
+
+
+def test_of_a_long_summary_whole_lines_are_told_each_under_its_day_with_its_year() -> None:
+    days = [("[28 December 2022]", 2022), ("[30 December]", 2022), ("[2 January 2023]", 2023), ("[5 January]", 2023)]
+    said = [f"We moved the {what} to the new harbour office yesterday." for what in ("piano", "desk", "safe", "clock")]
+    lines = [line for (day, _), one in zip(days, said, strict=True) for line in (day, f"Nina: {one}")]
+    known = Known([ranked(2, 1, lines)], [], [])
+    whole = story(known)
+    for budget in range(60, section(known).tokens + 1, 4):
+        told = story(known, budget)
+        assert all(line in whole or line.startswith(("[", "The story", "Earlier")) for line in told), told
+        days_told = [line.rpartition("] [")[2].strip("[]") for line in told if line.startswith("[")]
+        assert not days_told or any(year in days_told[0] for year in ("2022", "2023")), told
+
+
+def test_the_story_has_a_length_of_its_own_in_a_large_window() -> None:
+    known = Known([summary(1, at, LONG) for at in range(1, 40)], [], [])
+    assert estimate_tokens("\n".join(story(known, 20_000))) <= 4_000
+
+
+def test_what_a_coarser_level_leaves_is_the_finer_ones() -> None:
+    known = Known([summary(1, at, LONG) for at in range(1, 40)], [], [])
+    least = Settings(injection_budget=InjectionBudget(l1=100, l2=1_000, l3=1_000))
+    assert section(known, 50_000, least).parts[0].items == 2_100 // (estimate_tokens(LONG) + 8)
+
+
 texts = st.text(min_size=0, max_size=200)
 
 
