@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -72,3 +73,38 @@ def test_no_command_loads_anything_heavy_before_it_runs() -> None:
 
 def test_a_name_of_the_package_loads_when_it_is_used() -> None:
     assert "msgspec" in third_party(loaded_by("import offbook; offbook.Client"))
+
+
+FIRST_TURN = """
+import asyncio, sys
+from datetime import timedelta
+from pathlib import Path
+from offbook.api.daemon import load_for_turns
+from offbook.api.embedded import open_memory
+from offbook.model.settings import Settings
+from offbook.model.settings.sections import Embedding, TurnSettings
+from offbook.model.types import Message
+
+async def main():
+    settings = Settings(embedding=Embedding(model="none"), turn=TurnSettings(deadline=timedelta(seconds=60)))
+    async with open_memory(Path(sys.argv[1]), settings=settings, environ={}) as memory:
+        if sys.argv[2] == "live":
+            await memory.on_message(memory.scope("a"), [Message(role="user", content="My cat is called Ada.")])
+            while (await memory.ping()).backlog:
+                await asyncio.sleep(0.02)
+            return
+        load_for_turns()
+        before = set(sys.modules)
+        turn = await memory.prepare_turn(memory.scope("b"), "What is my cat called?")
+        assert "Ada" in turn.recall
+        assert set(sys.modules) == before, set(sys.modules) - before
+
+asyncio.run(main())
+"""
+
+
+def test_after_a_start_the_first_turn_loads_nothing_any_more(tmp_path: Path) -> None:
+    for part in ("live", "turn"):
+        arguments = [sys.executable, "-c", FIRST_TURN, str(tmp_path / "home"), part]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stderr

@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 
 import structlog
@@ -84,7 +85,9 @@ async def serve(
             gc.freeze()
             log.info("listening", action="daemon.start", socket=address.socket, url=address.url, version=VERSION)
             on_ready(address)
+            loading = asyncio.ensure_future(asyncio.to_thread(load_for_turns))
             await stop.wait()
+            await loading
         finally:
             log.info("stopping", action="daemon.stop")
             memory.stop_waiting()
@@ -106,6 +109,17 @@ def _backups(home: Home, settings: Settings) -> Job:
         return Progress() if every is None else await keep_backing_up(home, every, keep)
 
     return Job("backup", run, per_agent=False)
+
+
+def load_for_turns() -> None:
+    """What is loaded when it is first needed takes longer than the first turn after a start has: modules, vocabularies
+    and weights."""
+    from offbook.models import minilm, sentence_kinds
+
+    for name in ("offbook.search.ranking", "numpy.ma"):
+        import_module(name)
+    minilm.reads("qwx zxq")  # a word of no language is looked for in all of them
+    sentence_kinds.read_sentences("It is loaded.", is_user=True)
 
 
 def _leave_room_for_answers() -> None:
