@@ -19,6 +19,7 @@ import msgspec
 
 from offbook.api.background import Background
 from offbook.api.session_state import SessionStateService
+from offbook.context.corrections import later_than
 from offbook.context.cover import COARSEST, cost
 from offbook.context.memory_section import Known, lessons_named, memory_budget, memory_section, pinned_text
 from offbook.log.store import Store
@@ -37,7 +38,6 @@ from offbook.search.recurrence import recurring
 from offbook.search.resolve import SINCE
 from offbook.search.whole_messages import readable
 from offbook.statements.clauses import keys_in, left_of, spans_of
-from offbook.statements.corrected import later_than
 from offbook.statements.lessons import JUDGED, chosen_lessons
 
 SUMMARIES_AT_A_TIME = 64

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from offbook.context import prompt_text
 from offbook.context.cover import COARSEST, NAME_TOKENS, chosen
-from offbook.context.prompt_text import named
+from offbook.context.prompt_text import is_person, named
 from offbook.context.quotes import defused, quoted
-from offbook.context.sentence_weights import is_person
 from offbook.context.summary_drafts import EXTRACTIVE
 from offbook.context.summary_lines import SummaryLines, cut
 from offbook.context.time_text import day_of_heading, day_text, heading
@@ -52,7 +52,6 @@ LEAP_DAY = date(2000, 1, 1)
 WHO, HOLDS, STORY = "Who they are:", "What holds:", "The story so far, oldest first:"
 PINNED_CHARS, STATE_CHARS, LESSON_CHARS, BEFORE_CHARS = 500, 1_200, 400, 200
 NAME_CHARS = 60
-OWN_SPEAKER = "I"
 TELLS, AGENT_STATED, OWN = 0.5, 0.9, 0.8
 """How likely a sentence must tell what is or was so (of the agent, whose answers are mostly advice and lists, state
 something at all: on 350 long answers 81 % of what is told did happen, 64 % at 0.5) and be in the speaker's own voice,
@@ -264,7 +263,7 @@ def story_of(draft: SummaryDraft, left_out: Mapping[str, str]) -> str:
         speaker, colon, said = line.partition(": ")
         if not colon or len(speaker) > NAME_CHARS:
             speaker, said = "", line
-        read = read_sentences(said, is_user=speaker != OWN_SPEAKER)
+        read = read_sentences(said, is_user=speaker != prompt_text.OWN)
         said_still = (left_out.get(one.text, one.text) for one in read if _is_told(one, speaker))
         told = [text for text in said_still if text]
         if told:
@@ -276,10 +275,10 @@ def story_of(draft: SummaryDraft, left_out: Mapping[str, str]) -> str:
 
 def _is_told(one: ReadSentence, speaker: str) -> bool:
     """What happened, and what people said of themselves and their affairs; nothing that a tool printed."""
-    is_printed = speaker not in ("", OWN_SPEAKER) and not is_person(speaker)
+    is_printed = speaker not in ("", prompt_text.OWN) and not is_person(speaker)
     if is_printed or one.own < OWN or one.text.endswith(("?", "？")):
         return False
-    if speaker == OWN_SPEAKER:
+    if speaker == prompt_text.OWN:
         tells = one.kind in HAPPENED and one.states >= AGENT_STATED
     elif one.keep >= KEPT:
         return True

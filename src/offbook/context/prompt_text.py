@@ -17,6 +17,9 @@ from offbook.model.lesson import LESSON_ORIGIN, LESSONS_SESSION
 from offbook.model.memory_entry import MemoryEntry
 from offbook.search.substance import is_asking, sentences_of
 
+OWN, TOOL, SYSTEM = "I", "tool", "system"
+"""Who speaks in a text that was read: the agent itself, a tool, the host; anybody else is somebody."""
+
 Source = Literal["they", "agent", "system", "data", "note"]
 
 NAME_CHARS = 60
@@ -228,6 +231,10 @@ def _who(speaker: str | None, line: _PromptLine) -> str:
     quote = line.quote(name, NAME_CHARS)
     is_plain = quote == f"“{name}”" and _NAME.fullmatch(name) and _MISLEADING.isdisjoint(name.casefold().split())
     return name if is_plain else quote
+
+
+def is_person(speaker: str) -> bool:
+    return speaker not in ("", OWN, TOOL, SYSTEM) and not speaker.startswith(f"{TOOL} ")
 
 
 def named(speaker: str | None) -> str:

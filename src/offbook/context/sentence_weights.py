@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from offbook.context.prompt_text import OWN, SYSTEM, is_person
 from offbook.context.term_weights import Term, terms_of, word_count
 from offbook.model.sentences import sentences
 from offbook.model.statement import ReadSentence, StatementKind
 from offbook.models.sentence_kinds import read_sentences
 from offbook.statements.reading import KEPT
 
-OWN, TOOL, SYSTEM = "I", "tool", "system"
-"""Who speaks: the agent itself, a tool, the host; anybody else is somebody."""
 FIRST_CHARS, LAST_CHARS = 20_000, 10_000
 """What is looked at of one message: its beginning and its end. A longer one is a file or a listing."""
 SHORTEST_WORDS = 5
@@ -79,10 +78,6 @@ class WeighedSentence(NamedTuple):
     """What its words are multiplied by."""
     lasting: float = 0.0
     """What it is worth whatever its words: a person's own word that will matter weeks later."""
-
-
-def is_person(speaker: str) -> bool:
-    return speaker not in ("", OWN, TOOL, SYSTEM) and not speaker.startswith(f"{TOOL} ")
 
 
 def weighed_sentences(text: str, speaker: str, *, is_lasting: bool = False) -> list[WeighedSentence]:

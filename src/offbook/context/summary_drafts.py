@@ -13,7 +13,7 @@ from typing import NamedTuple
 from offbook.context.cover import MessageSpan
 from offbook.context.digest import Digest, SpokenMessage, SummaryLines, brief, merged, ranked, written
 from offbook.context.particulars import Particular, missing, particulars
-from offbook.context.sentence_weights import is_person
+from offbook.context.prompt_text import is_person
 from offbook.model.summary import Loss, SourceSpan, Summary, SummaryDraft, Usage
 from offbook.model.types import Scope
 from offbook.models.tokens import CHARS_PER_TOKEN, estimate_tokens
