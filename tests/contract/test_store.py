@@ -137,6 +137,14 @@ async def test_order_is_order_of_arrival_across_concurrent_writers(store: Store)
     assert [logged.seq for logged in await store.messages(CHAT, limit=1_000)] == list(range(1, 161))
 
 
+async def test_a_session_with_its_newest_messages(store: Store) -> None:
+    assert await store.session_and_newest(CHAT, limit=3) == (None, [])
+    await add(store, *[entry(str(number)) for number in range(1, 8)])
+    session, newest = await store.session_and_newest(CHAT, limit=3)
+    assert session == await store.session(CHAT)
+    assert newest == await store.messages_before(CHAT, before_seq=8, limit=3)
+
+
 async def test_reading_backwards(store: Store) -> None:
     await add(store, *[entry(str(number)) for number in range(1, 8)])
     before = await store.messages_before(CHAT, before_seq=6, limit=3)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offbook.log.audit_chain import GENESIS
+from offbook.log.sql import store as sql_store
 from offbook.log.store import Store
 from offbook.log.verification import verify
 from offbook.model.errors import StoreError
@@ -419,6 +420,34 @@ async def test_a_supersession_is_found_from_both_ends(store: Store) -> None:
     assert await store.supersessions("main", [four, *FOREIGN_AND_UNKNOWN]) == []
 
 
+async def test_a_link_that_nobody_waited_for_is_found(store: Store) -> None:
+    one, two = await places(store, "one", "two")
+    assert await store.supersessions("main", [one]) == []
+    busy = [asyncio.create_task(store.record("main", SEARCH)) for _ in range(600)]
+    linking = asyncio.create_task(store.supersede("main", [link(one, two)], LINK))
+    await asyncio.sleep(0)
+    linking.cancel()
+    await asyncio.sleep(0)
+    await store.supersessions("main", [one])  # most likely it is not written yet
+    await asyncio.gather(*busy)
+    await store.record("main", SEARCH)  # what was queued before is written before
+    assert await store.newest_supersessions("main") == [link(one, two)]
+    assert await store.supersessions("main", [one]) == [link(one, two)]
+
+
+async def test_links_are_found_however_many_there_are(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_store, "MOST_LINKS_KEPT", 2)
+    one, two, three, four = await places(store, "one", "two", "three", "four")
+    links = [link(one, two), link(one, three), link(two, four), link(three, four)]
+    for count in range(1, len(links) + 1):
+        assert await store.supersede("main", links[:count], LINK) == 1
+        found = {place: await store.supersessions("main", [place]) for place in (one, two, three, four)}
+        assert found == {
+            place: [one for one in links[:count] if place in (one.old_place, one.new_place)] for place in found
+        }
+    assert await store.supersessions("main", []) == []
+
+
 async def test_the_first_of_two_links_stays_and_only_news_leave_an_event(store: Store) -> None:
     one, two, three = await places(store, "one", "two", "three")
     assert await store.supersede("main", [link(one, two, note="first")], LINK) == 1
@@ -490,6 +519,24 @@ async def test_notes_of_an_agent(store: Store) -> None:
     assert await store.agents_with_note("model", "on") == []
     assert (await store.agent_note("main", "consent"), await store.agent_note("main", "model")) == ("on", None)
     assert (await verbs(store), await verbs(store, "other")) == (["consent"], [])
+
+
+async def test_notes_that_are_set_while_they_are_read(store: Store) -> None:
+    """Whoever reads after a note was set gets it, or one that was set later."""
+
+    async def set_and_read(name: str) -> None:
+        for number in range(20):
+            await store.set_agent_note("main", name, str(number) if number % 5 else None, None)
+            assert await store.agent_note("main", name) == (str(number) if number % 5 else None)
+
+    async def read(name: str) -> None:
+        last = 0
+        for _ in range(40):
+            value = int(await store.agent_note("main", name) or last)
+            assert value >= last
+            last = value
+
+    await asyncio.gather(*(each(name) for name in ("one", "two", "three") for each in (set_and_read, read, read)))
 
 
 # ── with the rest of the store ──

@@ -93,6 +93,7 @@ class MemorySectionCache:
         self._key = frame_key
         self._kept: OrderedDict[tuple[Scope, tuple[int, ...]], TurnMemory] = OrderedDict()
         self._handed: OrderedDict[tuple[Scope, tuple[int, ...], int, int], Handed | None] = OrderedDict()
+        self._epochs: OrderedDict[Scope, tuple[tuple[int, ...], Epoch]] = OrderedDict()
         self._making: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._checked: OrderedDict[Scope, tuple[datetime, tuple[int, ...]]] = OrderedDict()
         """Of the sections that hold: when they were made, and the version of what they were compared with."""
@@ -100,13 +101,21 @@ class MemorySectionCache:
     async def epoch(self, scope: Scope, session: Session | None) -> Epoch:
         if session is None:
             return Epoch(0, None)
+        version = self._store.versions.of(scope.agent_id, "marks", "erased")
+        known = self._epochs.get(scope)
+        if known is None or known[0] != version or known[1].is_new:
+            known = (version, await self._read_epoch(scope))
+            keep(self._epochs, scope, known, SECTIONS_KEPT)
+        return known[1]._replace(generation=session.generation)
+
+    async def _read_epoch(self, scope: Scope) -> Epoch:
         events = await self._newest(scope, CHANGES_HANDS)
         # A start that had nothing to hand over leaves the host with what it had.
         changes = [event for event in events if event.details.get("context", event) is not None]
         if not changes:
-            return Epoch(session.generation, None)
+            return Epoch(0, None)
         turns = [event for event in await self._newest(scope, ("prepareTurn",)) if not event.details.get("preview")]
-        return Epoch(session.generation, changes[-1], not turns or turns[-1].seq < changes[-1].seq)
+        return Epoch(0, changes[-1], not turns or turns[-1].seq < changes[-1].seq)
 
     async def _newest(self, scope: Scope, verbs: Sequence[str]) -> list[AuditEvent]:
         return await self._store.newest_audit_events(

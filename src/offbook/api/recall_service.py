@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from offbook.api.background import Background
+from offbook.api.surroundings import TurnSearch
 from offbook.context.intent import RetrievalBudget
 from offbook.ingest.entries import in_utc
 from offbook.ingest.scope import checked_session, checked_text
@@ -50,13 +51,6 @@ MOST_CROSSED_IN_A_TURN = 3
 NEWEST_LOOKED_AT = (16, 128)
 """For something that was said: tools may have given much since, and the agent may have the first of them before its
 eyes."""
-
-
-class TurnSearch(NamedTuple):
-    """What came to mind, best first, and what was unavailable."""
-
-    entries: list[MemoryEntry]
-    degraded: list[str]
 
 
 class RecallService:
@@ -184,9 +178,16 @@ class RecallService:
             seconds=seconds,
             others=tuple(others[:MOST_CROSSED_IN_A_TURN]),
         )
-        found, _ = await self._background.recall(ask, choose)
+        messages: dict[str, PlacedMessage] = {}
+
+        def choose_and_keep(leads: Sequence[Lead]) -> list[Lead]:
+            shown = choose(leads)
+            messages.update({entry_id(lead.placed.place): lead.placed for lead in shown})
+            return shown
+
+        found, _ = await self._background.recall(ask, choose_and_keep)
         if found.entries or not falls_back:
-            return TurnSearch(found.entries, found.degraded)
+            return TurnSearch(found.entries, found.degraded, messages)
         newest = await self._newest(scope, lambda one: is_seen(one) or is_asked(one), budget)
         return TurnSearch(newest, found.degraded)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from offbook.context.handover import LastTime
-from offbook.context.session_notes import Thread, told_records, told_thread
+from offbook.context.session_notes import Thread, thread_of, told_records, told_thread
 from offbook.ingest.scope import checked_session
 from offbook.log.store import ANY_SEQ, Store
 from offbook.model.content import own_text, text_of
@@ -63,9 +63,7 @@ class SessionStateService:
         checked_session(session_id)
         threads = await self._threads(agent_id, session_id)
         states = await self.states([session for session, _ in threads])
-        scope = Scope(agent_id=agent_id, session_id=session_id) if session_id is not None else None
-        session = threads[0][0] if scope and threads else None
-        follows = await self.follows(scope, session, threads[0][1], "") if scope and session else Follows(None)
+        follows = await self._stands(*threads[0]) if session_id is not None and threads else Follows(None)
         await self._record("state", agent_id, session_id, by, {"sessions": len(threads)})
         return ContinuityState(
             agent_id=agent_id,
@@ -105,10 +103,18 @@ class SessionStateService:
         settings = self._settings.for_agent(agent_id).topic_tracking
         return topics_of(since(thread.topics, thread.begun_at), settings)
 
-    async def follows(self, scope: Scope, session: Session | None, thread: Thread, prompt: str) -> Follows:
+    async def facts(self, scope: Scope, prompt: str) -> tuple[Session | None, Thread, Follows]:
+        """The session, what its turns are about, and how a prompt goes on from it."""
+        (session, newest), thread = await asyncio.gather(
+            self._store.session_and_newest(scope, limit=NEWEST_LOOKED_AT), thread_of(self._store, scope)
+        )
+        return session, thread, self._follows(session, newest, thread, prompt)
+
+    def _follows(
+        self, session: Session | None, newest: Sequence[LoggedMessage], thread: Thread, prompt: str = ""
+    ) -> Follows:
         """How a prompt goes on from the session, whether the host has sent it already or is about to."""
         prompt_seq, at = 0, now()
-        newest = await self._store.messages_before(scope, before_seq=ANY_SEQ, limit=NEWEST_LOOKED_AT) if session else []
         if newest and prompt and _is_same(newest[0].message, prompt):
             prompt_seq, at = newest[0].seq, _said_at(newest[0])
             newest = newest[1:]
@@ -116,9 +122,9 @@ class SessionStateService:
         if session is None or not newest:
             return Follows(None, prompt_seq=prompt_seq)
         last_at = _said_at(newest[0])
-        gaps = self._settings.for_agent(scope.agent_id).session
+        gaps = self._settings.for_agent(session.agent_id).session
         info = SessionInfo(
-            session_id=scope.session_id,
+            session_id=session.session_id,
             exchanges=thread.exchanges,
             started_at=min(thread.begun_at or session.started_at, last_at),
             last_at=last_at,
@@ -139,7 +145,7 @@ class SessionStateService:
             # What was imported last need not be the newest, and no clock is ahead of ours for ever.
             session = max(others, key=lambda one: min(one.last_at, now()))
             thread = await told_thread(self._store, _scope(session))
-            follows = await self.follows(_scope(session), session, thread, "")
+            follows = await self._stands(session, thread)
         states = await self.states([session])
         return LastTime(
             follows.info.last_at if follows.info else session.last_at,
@@ -151,6 +157,11 @@ class SessionStateService:
         )
 
     # ── how ──
+
+    async def _stands(self, session: Session, thread: Thread) -> Follows:
+        """How it would be gone on with."""
+        newest = await self._store.messages_before(_scope(session), before_seq=ANY_SEQ, limit=NEWEST_LOOKED_AT)
+        return self._follows(session, newest, thread)
 
     async def _threads(self, agent_id: str, session_id: str | None) -> list[tuple[Session, Thread]]:
         if session_id is None:

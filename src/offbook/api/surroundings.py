@@ -34,6 +34,18 @@ READ_CHARS = 6_000
 """Of a longer message only the excerpt that was found is told."""
 
 
+class TurnSearch(NamedTuple):
+    """What came to mind, best first, and what was unavailable."""
+
+    entries: list[MemoryEntry]
+    degraded: list[str]
+    messages: Mapping[str, PlacedMessage] = {}
+    """By the id of the entry, where it was read already."""
+
+
+NOTHING_FOUND = TurnSearch([], [])
+
+
 class Neighbour(NamedTuple):
     """What a hit was said beside, and which message that is."""
 
@@ -49,24 +61,23 @@ class Surroundings:
         self._store = store
         self._blobs = blobs
 
-    async def with_surroundings(
-        self, agent_id: str, entries: Sequence[MemoryEntry], deadline: Deadline
-    ) -> list[Ranked]:
+    async def with_surroundings(self, agent_id: str, found: TurnSearch, deadline: Deadline) -> list[Ranked]:
         """The same as `of` where there is time for it; else each entry alone."""
-        if entries and deadline.left > LEAST_SECONDS:
-            ranked = await deadline.get("exchanges", self.of(agent_id, entries))
+        if found.entries and deadline.left > LEAST_SECONDS:
+            ranked = await deadline.get("exchanges", self.of(agent_id, found))
             if ranked is not None:
                 return ranked
-        return [Ranked(bare(entry), rank) for rank, entry in in_order_of_time(entries)]
+        return [Ranked(bare(entry), rank) for rank, entry in in_order_of_time(found.entries)]
 
-    async def of(self, agent_id: str, entries: Sequence[MemoryEntry]) -> list[Ranked]:
+    async def of(self, agent_id: str, found: TurnSearch) -> list[Ranked]:
         """The entries, given best first, in order of time. Two that belong to one exchange are told together.
 
         What was replaced or taken back since is not told beside anything, and what the agent said to something that
         was taken back is not told at all.
         """
+        entries = found.entries
         own = [entry for entry in entries if entry.agent_id == agent_id]
-        messages = await self._messages(agent_id, own)
+        messages = await self._messages(agent_id, own, found.messages)
         beside = await self._beside(agent_id, own, messages)
         replaced = await self._replaced(agent_id, own, beside)
         left = await self._left(agent_id, own)
@@ -122,9 +133,13 @@ class Surroundings:
         texts = {one.place: left_of(own_text(one.logged.message.content), known[one.place]) for one in placed}
         return {places[place]: text for place, text in texts.items() if text and len(text) <= READ_CHARS}
 
-    async def _messages(self, agent_id: str, entries: Sequence[MemoryEntry]) -> dict[str, Message]:
+    async def _messages(
+        self, agent_id: str, entries: Sequence[MemoryEntry], known: Mapping[str, PlacedMessage]
+    ) -> dict[str, Message]:
         places = {place: entry.id for entry in entries if (place := place_named(entry.id)) is not None}
-        placed = await readable(self._store, agent_id, list(places))
+        unread = [place for place, entry_id in places.items() if entry_id not in known]
+        placed = [known[entry.id] for entry in entries if entry.id in known]
+        placed += await readable(self._store, agent_id, unread) if unread else []
         return {places[one.place]: await self._whole(agent_id, one) for one in placed}
 
     async def _whole(self, agent_id: str, placed: PlacedMessage) -> Message:

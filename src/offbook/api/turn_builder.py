@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from offbook.api.background import Background
 from offbook.api.memory_section_cache import Epoch, MemorySectionCache
-from offbook.api.recall_service import RecallService, TurnSearch
+from offbook.api.recall_service import RecallService
 from offbook.api.session_state import Follows, SessionStateService
-from offbook.api.surroundings import Surroundings, in_order_of_time
+from offbook.api.surroundings import NOTHING_FOUND, Surroundings, TurnSearch, in_order_of_time
 from offbook.context.handover import LastTime, handover, handover_reason, session_line, subject_of, topics_line
 from offbook.context.intent import RetrievalBudget, intent_of, retrieval_budget_for
 from offbook.context.recall_section import ContinuityLine, Ranked, RecallSection, recall_section
-from offbook.context.session_notes import SwapSize, Thread, thread_of
+from offbook.context.session_notes import SwapSize, Thread
 from offbook.ingest.fair_threads import LARGE_BYTES
 from offbook.ingest.scope import checked_text
 from offbook.log.store import Blobs, Store
@@ -165,13 +165,8 @@ class TurnBuilder:
                 self._background.runner.wake("contexts", turn_request.scope.agent_id, turn_request.scope.session_id)
 
     async def _facts(self, turn_request: TurnRequest) -> SessionFacts:
-        session, thread = await asyncio.gather(
-            self._store.session(turn_request.scope), thread_of(self._store, turn_request.scope)
-        )
-        follows, epoch = await asyncio.gather(
-            self._session_state.follows(turn_request.scope, session, thread, turn_request.prompt),
-            self._memory_section_cache.epoch(turn_request.scope, session),
-        )
+        session, thread, follows = await self._session_state.facts(turn_request.scope, turn_request.prompt)
+        epoch = await self._memory_section_cache.epoch(turn_request.scope, session)
         memory = await self._memory_section_cache.known(turn_request.scope, epoch)
         return SessionFacts(
             session, thread, follows, epoch, memory, await self._memory_section_cache.handed(turn_request.scope, epoch)
@@ -211,7 +206,7 @@ class TurnBuilder:
         deadline.degraded += search_for_turn.degraded
         entries = search_for_turn.entries
         lines = self._lines(turn_request, facts, last, entries)
-        found = await self._surroundings.with_surroundings(scope.agent_id, entries, deadline)
+        found = await self._surroundings.with_surroundings(scope.agent_id, search_for_turn, deadline)
         why = _why(turn_request.intent, entries, facts)
         most = recall_limit(turn_request.budget, turn_request.window)
         section = await self._section(
@@ -224,7 +219,7 @@ class TurnBuilder:
         self, turn_request: TurnRequest, facts: SessionFacts, retrieval: RetrievalBudget, deadline: Deadline
     ) -> TurnSearch:
         if turn_request.intent == "brief":
-            return TurnSearch([], [])
+            return NOTHING_FOUND
         query = turn_request.query
         if turn_request.intent == "resume":  # "where were we?" says nothing of where that was
             before = self._session_state.last_time(turn_request.scope, facts.session, facts.thread, facts.follows)
@@ -241,7 +236,7 @@ class TurnBuilder:
             falls_back=self._falls_back(turn_request, facts),
             by=turn_request.by,
         )
-        return await deadline.get("recall", work) or TurnSearch([], [])
+        return await deadline.get("recall", work) or NOTHING_FOUND
 
     def _visible(self, scope: Scope, facts: SessionFacts) -> Callable[[int], bool]:
         """Which messages of the session the agent surely has before its eyes: what it was handed word for word and
@@ -324,7 +319,7 @@ class TurnBuilder:
         retrieval = retrieval_budget_for(
             "recall", settings.search, settings.context_budget, settings.min_score, is_after_compaction=False
         )
-        entries: list[MemoryEntry] = []
+        found = NOTHING_FOUND
         if not self._is_silent(settings, deadline):
             with self._background.runner.answering():
                 work = self._recall_service.search_for_turn(
@@ -336,15 +331,14 @@ class TurnBuilder:
                     stands_alone=True,
                     by=by,
                 )
-                search_for_turn = await deadline.get("recall", work) or TurnSearch([], [])
-            entries = search_for_turn.entries
-            deadline.degraded += search_for_turn.degraded
-        surrounded = await self._surroundings.with_surroundings(scope.agent_id, entries, deadline)
+                found = await deadline.get("recall", work) or NOTHING_FOUND
+            deadline.degraded += found.degraded
+        surrounded = await self._surroundings.with_surroundings(scope.agent_id, found, deadline)
         why = "the host's own search may find little"
         section = await self._section(
             scope, [], surrounded, "recall", ENRICHED_TOKENS, retrieval, why, turn_request.text
         )
-        shown = [entry for entry in entries if entry.id in section.shown]
+        shown = [entry for entry in found.entries if entry.id in section.shown]
         details = {"query": _digest(said), "entries": [entry.id for entry in shown]}
         recording = self._recall_service.record_retrieval(scope, "enrich", shown, details, by, counts=True)
         await deadline.finish("audit", recording)

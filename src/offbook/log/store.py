@@ -54,10 +54,22 @@ class ExaminedMessage(Value, frozen=True):
 
 
 ChangeKind = Literal[
-    "summaries", "texts", "notes", "pins", "lessons", "learnt", "links", "ends", "imports", "erased", "asked"
+    "log",
+    "marks",
+    "summaries",
+    "texts",
+    "notes",
+    "pins",
+    "lessons",
+    "learnt",
+    "links",
+    "ends",
+    "imports",
+    "erased",
+    "asked",
 ]
-"""What changes beside the log. `texts`: of summaries that were there already. `learnt`: lessons that nobody judged.
-`asked`: somebody wants to see what there is now, whatever was shown before."""
+"""What changes: the log, and what is beside it. `texts`: of summaries that were there already. `learnt`: lessons that
+nobody judged. `asked`: somebody wants to see what there is now, whatever was shown before."""
 
 
 class Versions:
@@ -129,6 +141,9 @@ class LogRows(Protocol):
         """
 
     async def session(self, scope: Scope) -> Session | None: ...
+
+    async def session_and_newest(self, scope: Scope, *, limit: int) -> tuple[Session | None, list[LoggedMessage]]:
+        """A session and its newest messages, newest first, in one read."""
 
     async def sessions(self, agent_id: str, *, limit: int = 20, matching: str = "") -> list[Session]:
         """The agent's sessions, the one last written to first; those whose id contains `matching`, regardless of

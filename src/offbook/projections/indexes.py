@@ -64,6 +64,8 @@ class _Kept:
     users: int = 0
     is_resting: bool = False
     """It has let go of what it only needs for writing."""
+    has_all_of: tuple[int, ...] = ()
+    """The version of the log that nothing more was found to take of."""
     trouble: str | None = None
     """Why what has come cannot be taken or committed."""
 
@@ -221,6 +223,7 @@ class Indexes:
             await to_the_end(kept.index.close)
         self._sayings.forget(agent_id)
         kept.index = await self._opened(agent_id)
+        kept.has_all_of = ()
 
     async def _make_room(self) -> None:
         """Those that nobody uses go first that were used first."""
@@ -255,6 +258,8 @@ class Indexes:
 
     async def _follow_until(self, agent_id: str, kept: _Kept, seconds: float) -> bool:
         """What it breaks off is gone on with by the next, as after any cancellation."""
+        if kept.has_all_of == self._version(agent_id):
+            return True
         try:
             async with asyncio.timeout(seconds):
                 return await self._follow(agent_id, kept, seconds, QUICK_BATCH)
@@ -285,6 +290,7 @@ class Indexes:
                 return False
 
     async def _take(self, agent_id: str, kept: _Kept, batch: int) -> bool:
+        version = self._version(agent_id)
         arrivals = await self._arrivals(agent_id, kept.index.through_event, batch)
         messages = [placed for placed in arrivals.messages if is_indexed(placed)]
         if messages:
@@ -294,11 +300,14 @@ class Indexes:
         else:
             kept.index.take((), arrivals.through_event)
         if arrivals.is_end:
-            kept.before = None
+            kept.before, kept.has_all_of = None, version
         is_due = time.monotonic() - kept.committed_at >= 5 * COMMIT_SECONDS
         if kept.index.is_dirty and is_due and batch == BATCH:
             await self._commit(agent_id, kept)  # a long import: what was taken should not be taken again
         return arrivals.is_end
+
+    def _version(self, agent_id: str) -> tuple[int, ...]:
+        return self._store.versions.of(agent_id, "log", "imports", "erased")
 
     async def _arrivals(self, agent_id: str, after: int, batch: int) -> Arrivals:
         """Where something is damaged one event at a time up to that, which is passed over: `doctor` and

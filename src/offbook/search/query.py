@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 from offbook.model.types import Value
 from offbook.models.glossary import in_english
@@ -18,6 +19,7 @@ from offbook.search.times import QueryTimes, without_times
 from offbook.search.words import ASKING_WORDS, MARKS, STOP_WORDS, is_unspaced, query_terms
 
 MAX_QUERY_CHARS = 2000
+QUERIES_KEPT = 32
 READ_CHARS = 8000
 """Of each end of a message. What stands between is neither the opening nor the ask."""
 HEAD_CHARS = 700
@@ -69,6 +71,10 @@ class Query(Value, frozen=True):
 
 def read_query(text: str, names: Collection[str] = ()) -> Query:
     """Read a message as a query. `names` are the speakers known."""
+    return (_read_again if len(text) <= MAX_QUERY_CHARS else _read)(text, tuple(names))
+
+
+def _read(text: str, names: tuple[str, ...]) -> Query:
     said = _bounded(unwrapped(_both_ends(text)))
     plain = straight(said)
     english = straight(in_english(said))
@@ -86,6 +92,10 @@ def read_query(text: str, names: Collection[str] = ()) -> Query:
         is_question=is_asked,
         wants_memory=wants,
     )
+
+
+_read_again = lru_cache(maxsize=QUERIES_KEPT)(_read)
+"""A turn reads its prompt several times."""
 
 
 def _both_ends(text: str) -> str:

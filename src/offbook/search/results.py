@@ -220,7 +220,7 @@ class Lead:
         message = self.placed.logged.message
         return self._probability(spoken(own_text(message.content), is_user=message.role == "user"))
 
-    @property
+    @cached_property
     def most_probability(self) -> float:
         """What it cannot exceed, whatever its message states: that takes a while to read."""
         return self._probability(AT_BEST)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from offbook.log.owners import Owners
 from offbook.log.sql.connection import Connection
+from offbook.log.sql.kept_reads import KeptReads
 from offbook.log.sql.ledger import Ledger
 from offbook.log.sql.writer import Writer
 from offbook.log.store import ChangeKind, Versions
@@ -30,6 +31,7 @@ class Database(ABC, Generic[WriterT]):
         while messages arrive."""
         self.versions = Versions()
         self.owners: Owners | None = None
+        self._kept = KeptReads()
         self._writer = writer
         self._local = threading.local()
         self._reader_connections: list[Connection] = []
@@ -58,11 +60,14 @@ class Database(ABC, Generic[WriterT]):
     async def _change(
         self, agent_id: str, kinds: Sequence[ChangeKind], work: Callable[[Ledger], T], *, makes_room: bool = False
     ) -> T:
-        """Write, and count it as a change: also for who does not wait for it, since it is written all the same."""
-        try:
-            return await self._write().submit(work, makes_room=makes_room)
-        finally:
+        """Write, and count it as a change when it is written."""
+
+        def settled(_is_written: bool, _result: T | None) -> None:
             self.versions.changed(agent_id, *kinds)
+            if "erased" in kinds:
+                self._kept.let_go(agent_id)
+
+        return await self._write().submit(work, makes_room=makes_room, settled=settled)
 
     async def _erase(self, agent_id: str, work: Callable[[Ledger], T]) -> T:
         self.versions.changed(agent_id, "erased")
@@ -79,6 +84,21 @@ class Database(ABC, Generic[WriterT]):
         return self._writer
 
     # ── reading ──
+
+    async def _kept_read(
+        self,
+        agent_id: str,
+        key: Hashable,
+        kinds: tuple[ChangeKind, ...],
+        function: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """As `_read`, kept in memory until something of these kinds changes, where nobody else writes."""
+        if self._writer is None or (self.owners is not None and self.owners.epoch(agent_id) is None):
+            return await self._read(function, *args, **kwargs)
+        version = self.versions.of(agent_id, "erased", *kinds)
+        return await self._kept.get(agent_id, key, version, lambda: self._read(function, *args, **kwargs))
 
     async def _read(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         def run() -> T:

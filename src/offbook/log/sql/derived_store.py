@@ -28,6 +28,9 @@ from offbook.model.types import (
     Session,
 )
 
+NOTED: tuple[ChangeKind, ...] = ("marks", "imports")
+"""What changes notes of a session beside whoever sets them."""
+
 
 class SqlDerivedStore(Database[WriterT]):
     """See `offbook.log.derived_store` for what each method promises."""
@@ -216,11 +219,19 @@ class SqlDerivedStore(Database[WriterT]):
     # ── small state of a session ──
 
     async def session_note(self, scope: Scope, name: str) -> str | None:
-        return await self._read(summary_reads.session_note, scope, name)
+        return await self._kept_read(
+            scope.agent_id, (scope.session_id, name), NOTED, summary_reads.session_note, scope, name
+        )
 
     async def set_session_note(self, scope: Scope, name: str, value: str | None) -> None:
-        await self._change(
-            scope.agent_id, ["notes"], lambda ledger: ledger.compression.set_session_note(scope, name, value)
+        def settled(is_written: bool, is_kept: bool | None) -> None:
+            self.versions.changed(scope.agent_id, "notes")
+            if is_written:
+                version = self.versions.of(scope.agent_id, "erased", *NOTED)
+                self._kept.written(scope.agent_id, (scope.session_id, name), version, value if is_kept else None)
+
+        await self._write().submit(
+            lambda ledger: ledger.compression.set_session_note(scope, name, value), settled=settled
         )
 
     async def sessions_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Session]:

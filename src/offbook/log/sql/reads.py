@@ -142,12 +142,25 @@ def _seq_of(place: int) -> int:
 
 def session(connection: Connection, scope: Scope) -> Session | None:
     with reading(f"session {scope.session_id!r} of agent {scope.agent_id!r}"):
-        row = connection.execute(
-            f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
-            "WHERE a.name = ? AND s.key = ?",
-            (scope.agent_id, scope.session_id),
-        ).fetchone()
+        row = _session_row(connection, scope)
         return _session(connection, row) if row else None
+
+
+def _session_row(connection: Connection, scope: Scope) -> Any:
+    return connection.execute(
+        f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN agents a ON a.agent = s.agent "  # noqa: S608
+        "WHERE a.name = ? AND s.key = ?",
+        (scope.agent_id, scope.session_id),
+    ).fetchone()
+
+
+def session_and_newest(connection: Connection, scope: Scope, limit: int) -> tuple[Session | None, list[LoggedMessage]]:
+    with reading(f"session {scope.session_id!r} of agent {scope.agent_id!r}"):
+        row = _session_row(connection, scope)
+        if row is None:
+            return None, []
+        found = _session(connection, row)
+    return found, span_of(connection, scope, row[0], 1, MOST_MESSAGES, "DESC", limit)
 
 
 def sessions(connection: Connection, agent_id: str, limit: int, matching: str = "") -> list[Session]:

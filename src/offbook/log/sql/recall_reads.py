@@ -311,6 +311,12 @@ def supersessions(connection: Connection, agent_id: str, places: Sequence[int]) 
     return [found[link] for link in sorted(found)]
 
 
+def all_supersessions(connection: Connection, agent_id: str, most: int) -> list[Supersession] | None:
+    """By their places; None where there are more."""
+    links = newest_supersessions(connection, agent_id, most + 1)
+    return None if len(links) > most else sorted(links, key=lambda link: (link.old_place, link.new_place))
+
+
 def newest_supersessions(connection: Connection, agent_id: str, limit: int) -> list[Supersession]:
     query = f"SELECT {_LINK_COLUMNS} FROM supersessions WHERE agent = ? ORDER BY at DESC, old_place DESC LIMIT ?"  # noqa: S608
     with reading(f"a supersession of agent {agent_id!r}"):

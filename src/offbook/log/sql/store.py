@@ -35,6 +35,9 @@ from offbook.model.types import (
     SessionGaps,
 )
 
+MOST_LINKS_KEPT = 1_000
+"""Of an agent, in memory; of one that has more they are read."""
+
 
 class SqlStore(SqlDerivedStore[WriterT]):
     """See `offbook.log.store.Store` for what each method promises."""
@@ -52,10 +55,13 @@ class SqlStore(SqlDerivedStore[WriterT]):
         mark: Mark | None = None,
         is_context: bool = False,
     ) -> Receipt:
-        return await self._write().submit(
+        kinds: list[ChangeKind] = ["log"] if mark is None else ["log", "marks"]
+        return await self._change(
+            scope.agent_id,
+            kinds,
             lambda ledger: ledger.append(
                 scope, entries, event, gaps=gaps, claim=claim, mark=mark, is_context=is_context
-            )
+            ),
         )
 
     async def messages(self, scope: Scope, *, after_seq: int = 0, limit: int = 100) -> list[LoggedMessage]:
@@ -73,13 +79,16 @@ class SqlStore(SqlDerivedStore[WriterT]):
     # ── sessions ──
 
     async def mark(self, scope: Scope, mark: Mark, event: AuditDraft, *, parent_session_id: str | None = None) -> None:
-        kinds: list[ChangeKind] = ["ends"] if mark.kind == "end" else []
+        kinds: list[ChangeKind] = ["marks", "ends"] if mark.kind == "end" else ["marks"]
         await self._change(
             scope.agent_id, kinds, lambda ledger: ledger.mark(scope, mark, event, parent_session_id=parent_session_id)
         )
 
     async def session(self, scope: Scope) -> Session | None:
         return await self._read(reads.session, scope)
+
+    async def session_and_newest(self, scope: Scope, *, limit: int) -> tuple[Session | None, list[LoggedMessage]]:
+        return await self._read(reads.session_and_newest, scope, limit)
 
     async def sessions(self, agent_id: str, *, limit: int = 20, matching: str = "") -> list[Session]:
         return await self._read(reads.sessions, agent_id, limit, matching)
@@ -205,15 +214,28 @@ class SqlStore(SqlDerivedStore[WriterT]):
         )
 
     async def supersessions(self, agent_id: str, places: Sequence[int]) -> list[Supersession]:
-        return await self._read(recall_reads.supersessions, agent_id, places)
+        if not places:
+            return []
+        key = recall_reads.all_supersessions
+        every = await self._kept_read(agent_id, key, ("links", "imports"), key, agent_id, MOST_LINKS_KEPT)
+        if every is None:
+            return await self._read(recall_reads.supersessions, agent_id, places)
+        wanted = set(places)
+        return [link for link in every if link.old_place in wanted or link.new_place in wanted]
 
     # ── small state of an agent ──
 
     async def agent_note(self, agent_id: str, name: str) -> str | None:
-        return await self._read(recall_reads.agent_note, agent_id, name)
+        return await self._kept_read(agent_id, name, (), recall_reads.agent_note, agent_id, name)
 
     async def set_agent_note(self, agent_id: str, name: str, value: str | None, event: AuditDraft | None) -> None:
-        await self._write().submit(lambda ledger: ledger.recall.set_agent_note(agent_id, name, value, event))
+        def settled(is_written: bool, _result: None) -> None:
+            if is_written:
+                self._kept.written(agent_id, name, self.versions.of(agent_id, "erased"), value)
+
+        await self._write().submit(
+            lambda ledger: ledger.recall.set_agent_note(agent_id, name, value, event), settled=settled
+        )
 
     async def agents_with_note(self, name: str, value: str) -> list[str]:
         return await self._read(recall_reads.agents_with_note, name, value)

@@ -207,19 +207,21 @@ class CompressionLedger(LedgerPart):
 
     # ── notes of a session ──
 
-    def set_session_note(self, scope: Scope, name: str, value: str | None) -> None:
+    def set_session_note(self, scope: Scope, name: str, value: str | None) -> bool:
+        """Whether there is such a session."""
         self._check(scope.agent_id)
         session = reads.session_number(self._connection, scope)
         if session is None:
-            return
+            return False
         if value is None:
             self._connection.execute("DELETE FROM session_notes WHERE session = ? AND name = ?", (session, name))
-            return
+            return True
         self._connection.execute(
             "INSERT INTO session_notes (session, name, value) VALUES (?,?,?) "
             "ON CONFLICT (session, name) DO UPDATE SET value = excluded.value",
             (session, name, value),
         )
+        return True
 
 
 def packed(context: HandedContext) -> bytes:

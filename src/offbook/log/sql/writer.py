@@ -25,6 +25,8 @@ from offbook.model.errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
 T = TypeVar("T")
 log = logging.getLogger("offbook.store")
 Operation = Callable[[Ledger], T]
+Settled = Callable[[bool, T | None], None]
+"""Whether it was written, and the result."""
 
 CLOSING = "the store is closing: send it again when the provider is back"
 LARGEST_GROUP = 512
@@ -38,6 +40,7 @@ class _Job(Generic[T]):
     operation: Operation[T]
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[T]
+    settled: Settled[T] | None = None
     read_event: ReadEvent | None = None
     """It only says that somebody read: where there is no room it is held, and nobody is refused."""
     makes_room: bool = False
@@ -118,11 +121,19 @@ class Writer(ABC):
     def queued(self) -> int:
         return self._queue.qsize()
 
-    async def submit(self, operation: Operation[T], *, makes_room: bool = False) -> T:
-        """Run `operation` in the next transaction; returns when that is durable."""
+    async def submit(
+        self, operation: Operation[T], *, makes_room: bool = False, settled: Settled[T] | None = None
+    ) -> T:
+        """Run `operation` in the next transaction; returns when that is durable. `settled` is called before it does,
+        or where it was refused, and also where whoever waited has left."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._enqueue(_Job(operation, loop, future, makes_room=makes_room))
+        try:
+            self._enqueue(_Job(operation, loop, future, settled, makes_room=makes_room))
+        except StoreBusy:
+            if settled is not None:
+                settled(False, None)
+            raise
         return await future
 
     async def submit_read(self, event: ReadEvent, operation: Operation[T]) -> T | None:
@@ -288,6 +299,8 @@ def _announce(outcomes: list[_Outcome]) -> None:
 
 def _settle(outcomes: list[_Outcome]) -> None:
     for outcome in outcomes:
+        if outcome.job.settled is not None:
+            outcome.job.settled(outcome.error is None, outcome.result)
         if outcome.job.future.done():
             continue
         if outcome.error is not None:
