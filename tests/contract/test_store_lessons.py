@@ -96,6 +96,25 @@ async def test_it_comes_back_as_it_was(store: Store) -> None:
     assert await no_faults(store)
 
 
+async def test_some_are_found_by_their_keys_and_places(store: Store) -> None:
+    await talk(store, 3)
+    one, two, three = await places_of(store)
+    first, second, third, fourth = await keep(
+        store,
+        draft(key="tea", places=[one, two]),
+        draft("Tea it is.", key="tea", kind="decision", places=[three]),
+        draft("They call it 茶.", key="茶 \x00", places=[two]),
+        draft("They like rain.", key="rain"),
+    )
+    await keep(store, draft(key="tea"), agent_id="other")
+    assert await store.lessons_keyed("main", {"tea"}) == [first, second]
+    assert await store.lessons_keyed("main", {"rain", "茶 \x00", "snow"}) == [third, fourth]
+    assert await store.lessons_keyed("main", set()) == await store.lessons_keyed("nobody", {"tea"}) == []
+    assert await store.lessons_at("main", [two]) == [first, third]
+    assert await store.lessons_at("main", [three, one]) == [first, second]
+    assert await store.lessons_at("other", [one, two, three]) == []
+
+
 async def test_one_of_the_same_kind_and_key_is_the_same_lesson(store: Store) -> None:
     (first,) = await keep(store, draft("They like tea.", first_seen=NOON, last_seen=NOON, times=1))
     (again,) = await keep(

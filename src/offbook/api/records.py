@@ -61,7 +61,6 @@ from offbook.model.types import (
     Scope,
     now,
 )
-from offbook.projections.lessons import lessons_of
 from offbook.projections.links import relinked
 from offbook.transfer.record_pages import RecordPages, checked, ends_of
 
@@ -274,8 +273,8 @@ class RecordTransfer:
         there = await self._store.lesson(agent_id, lesson.id)
         if there is not None and (there.kind, there.key) == (lesson.kind, lesson.key):
             return there
-        known = await lessons_of(self._store, agent_id)
-        return next((one for one in known if (one.kind, one.key) == (lesson.kind, lesson.key)), None)
+        known = await self._store.lessons_keyed(agent_id, {lesson.key})
+        return next((one for one in known if one.kind == lesson.kind), None)
 
 
 def _groups(records: Sequence[Record]) -> Iterable[list[Record]]:

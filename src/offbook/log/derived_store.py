@@ -118,6 +118,9 @@ class LessonRows(Protocol):
     async def lessons_at(self, agent_id: str, places: Sequence[int]) -> list[Lesson]:
         """Those that any of these places says, by number."""
 
+    async def lessons_keyed(self, agent_id: str, keys: Collection[str]) -> list[Lesson]:
+        """Those with any of these keys, by number."""
+
     async def judge_lesson(
         self,
         agent_id: str,

@@ -101,7 +101,7 @@ async def learn(
 async def _learn(
     store: Store, agent_id: str, said: Sequence[LessonMention], learnt_by: str, replaced: Mapping[str, str]
 ) -> dict[str, int]:
-    known = await lessons_of(store, agent_id)
+    known = await _concerned(store, agent_id, said, replaced)
     learnt = await asyncio.to_thread(folded, known, said, learnt_by)
     if not learnt.drafts:
         return {}
@@ -115,6 +115,17 @@ async def _learn(
     corrected = await retire_corrected(store, agent_id, places)
     counts = {"learnt": learnt.new, "seen again": learnt.again, "replaced": len(giving_way) + corrected}
     return {name: count for name, count in counts.items() if count}
+
+
+async def _concerned(
+    store: Store, agent_id: str, said: Sequence[LessonMention], replaced: Mapping[str, str]
+) -> list[Lesson]:
+    """What is known already of what was said, or was said with it, and what is to be replaced."""
+    found = await store.lessons_keyed(agent_id, {one.key for one in said})
+    found += await store.lessons_at(agent_id, sorted({one.place for one in said}))
+    missing = replaced.keys() - {one.id for one in found}
+    found += [one for id_ in missing if (one := await store.lesson(agent_id, id_)) is not None]
+    return list({one.id: one for one in found}.values())
 
 
 async def lessons_of(store: Store, agent_id: str) -> list[Lesson]:

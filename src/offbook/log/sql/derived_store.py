@@ -126,6 +126,9 @@ class SqlDerivedStore(Database[WriterT]):
     async def lessons_at(self, agent_id: str, places: Sequence[int]) -> list[Lesson]:
         return await self._read(lesson_reads.lessons_at, agent_id, places)
 
+    async def lessons_keyed(self, agent_id: str, keys: Collection[str]) -> list[Lesson]:
+        return await self._read(lesson_reads.lessons_keyed, agent_id, keys)
+
     async def judge_lesson(
         self,
         agent_id: str,

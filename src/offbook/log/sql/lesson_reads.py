@@ -7,7 +7,7 @@ nothing else: nobody is shown it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -68,7 +68,7 @@ def lessons(
         asked += statuses
     with connection:  # of one moment: one of them may be forgotten meanwhile
         rows = list(connection.execute(f"{query} ORDER BY number DESC LIMIT ?", (*asked, max(limit, 0))))
-        found = [_lesson(connection, agent_id, *row) for row in rows]
+        found = _lessons(connection, agent_id, rows)
     return found  # noqa: RET504 - for mypy the block may end without
 
 
@@ -78,8 +78,8 @@ def lesson(connection: Connection, agent_id: str, id_: str) -> Lesson | None:
             "SELECT lesson, number FROM lessons WHERE agent = ? AND number = ? AND status <> ?",
             (agent_number(connection, agent_id), number_in(id_), FORGOTTEN),
         ).fetchone()
-        found = None if row is None else _lesson(connection, agent_id, *row)
-    return found  # noqa: RET504 - for mypy the block may end without
+        found = _lessons(connection, agent_id, [row] if row else [])
+    return found[0] if found else None
 
 
 def standing_lessons(connection: Connection, agent_id: str, ids: Sequence[str]) -> set[str]:
@@ -110,7 +110,14 @@ def lessons_at(connection: Connection, agent_id: str, places: Sequence[int]) -> 
             "ORDER BY l.number",
             (msgspec.json.encode(askable(places)).decode(), agent_number(connection, agent_id), FORGOTTEN),
         )
-        found = [_lesson(connection, agent_id, *row) for row in list(rows)]
+        found = _lessons(connection, agent_id, list(rows))
+    return found  # noqa: RET504 - for mypy the block may end without
+
+
+def lessons_keyed(connection: Connection, agent_id: str, keys: Collection[str]) -> list[Lesson]:
+    with connection:
+        parts = lesson_parts(connection, agent_number(connection, agent_id))
+        found = _lessons(connection, agent_id, [(part.row, part.number) for part in parts if part.key in keys])
     return found  # noqa: RET504 - for mypy the block may end without
 
 
@@ -173,19 +180,32 @@ def _lesson_part(connection: Connection, row: int, number: int, kind: str, statu
 
 def sources(connection: Connection, agent_id: str, row: int) -> list[LessonSource]:
     """The oldest and the newest in the order of the log, shown by when they were said."""
-    found = list(connection.execute(_SOURCES, (row, SOURCES_AT_EACH_END) * 2))
-    keys = own_sessions(connection, agent_id, [place for place, _, _ in found])
+    places = _places(connection, row)
+    return _told(places, own_sessions(connection, agent_id, [place for place, _, _ in places]))
+
+
+def _places(connection: Connection, row: int) -> list[tuple[int, int, int]]:
+    return list(connection.execute(_SOURCES, (row, SOURCES_AT_EACH_END) * 2))
+
+
+def _told(places: Sequence[tuple[int, int, int]], sessions: Mapping[int, str]) -> list[LessonSource]:
     return [
-        LessonSource(session_id=keys[session_of(place)], seq=seq, at=moment(ts))
-        for place, seq, ts in found
-        if session_of(place) in keys
+        LessonSource(session_id=sessions[session_of(place)], seq=seq, at=moment(ts))
+        for place, seq, ts in places
+        if session_of(place) in sessions
     ]
 
 
-def _lesson(connection: Connection, agent_id: str, row: int, number: int) -> Lesson:
-    with reading_lesson(f"{lesson_id(number)} of agent {agent_id!r}"):
-        (data,) = only_row(connection, "SELECT data FROM lessons WHERE lesson = ?", (row,))
-        return msgspec.structs.replace(lesson_decoder.decode(data), sources=sources(connection, agent_id, row))
+def _lessons(connection: Connection, agent_id: str, rows: Sequence[tuple[int, int]]) -> list[Lesson]:
+    bare: list[Lesson] = []
+    places: list[list[tuple[int, int, int]]] = []
+    for row, number in rows:
+        with reading_lesson(f"{lesson_id(number)} of agent {agent_id!r}"):
+            (data,) = only_row(connection, "SELECT data FROM lessons WHERE lesson = ?", (row,))
+            bare.append(lesson_decoder.decode(data))
+            places.append(_places(connection, row))
+    sessions = own_sessions(connection, agent_id, {place for some in places for place, _, _ in some})
+    return [msgspec.structs.replace(one, sources=_told(some, sessions)) for one, some in zip(bare, places, strict=True)]
 
 
 @contextmanager
