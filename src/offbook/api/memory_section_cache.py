@@ -260,6 +260,7 @@ class MemorySectionCache:
                 **{one.id: [(source.session_id, source.seq) for source in one.sources] for one in lessons},
             },
         )
+        in_passing = [one for one in summaries if one.id in passing]
         summaries = [one for one in summaries if one.id not in passing]
         states = await self._session_state.states([one for one in sessions if one not in passing])
         chosen = chosen_lessons(lessons, self._settings.for_agent(scope.agent_id).lessons, now(), passing)
@@ -277,6 +278,7 @@ class MemorySectionCache:
             before=before | _before(lessons),
             later=later,
             outdated=outdated,
+            passing=in_passing,
         )
 
     async def _in_passing(self, agent_id: str, said: Mapping[T, Sequence[tuple[str, int]]]) -> set[T]:

@@ -7,7 +7,7 @@ Small by default: what earns its place. What must not be lost has its share firs
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from math import floor
 from typing import NamedTuple
@@ -89,6 +89,8 @@ class Known(NamedTuple):
     """By the id of a lesson, what was said later and may be about the same."""
     outdated: Mapping[str, str] = {}
     """Sentences that something was said about since, and what is left of each: the story is told without them."""
+    passing: Sequence[Summary] = ()
+    """Of conversations that they never came back to: what longer summaries quote of these is not told either."""
 
 
 class MemorySection(NamedTuple):
@@ -122,7 +124,9 @@ def memory_section(known: Known, settings: Settings, *, session_id: str, budget:
     levels = settings.injection_budget
     room = budget - sum(one.tokens for one in kept) - estimate_tokens(frame(INTRODUCTION, kind="memory", key=key))
     room = max(0, min(room, MOST_STORY_TOKENS))
-    in_short = [_in_short(one, room) for one in known.summaries]
+    in_passing = _quoted_in(known.passing) - _quoted_in(one for one in known.summaries if one.draft.level == 1)
+    left_out |= dict.fromkeys(in_passing, "")
+    in_short = [_in_short(one, room, left_out) for one in known.summaries]
     shown = chosen(in_short, {1: levels.l1, 2: levels.l2, 3: levels.l3}, room)
     texts = {one.id: defused(story_of(one.draft, left_out)) for one in shown}
     shown = _within(shown, texts, {1: levels.l1, 2: levels.l2, 3: levels.l3})
@@ -260,9 +264,7 @@ def story_of(draft: SummaryDraft, left_out: Mapping[str, str]) -> str:
         if day_of_heading(line.strip(), date.min) is not None:
             heading = line
             continue
-        speaker, colon, said = line.partition(": ")
-        if not colon or len(speaker) > NAME_CHARS:
-            speaker, said = "", line
+        speaker, said = _spoken(line)
         read = read_sentences(said, is_user=speaker != prompt_text.OWN)
         said_still = (left_out.get(one.text, one.text) for one in read if _is_told(one, speaker))
         told = [text for text in said_still if text]
@@ -271,6 +273,16 @@ def story_of(draft: SummaryDraft, left_out: Mapping[str, str]) -> str:
             heading = ""
             lines.append(f"{speaker}: {' '.join(told)}" if speaker else " ".join(told))
     return "\n".join(lines)
+
+
+def _spoken(line: str) -> tuple[str, str]:
+    speaker, colon, said = line.partition(": ")
+    return (speaker, said) if colon and len(speaker) <= NAME_CHARS else ("", line)
+
+
+def _quoted_in(summaries: Iterable[Summary]) -> set[str]:
+    drafts = [one.draft for one in summaries if one.draft.summarizer == EXTRACTIVE]
+    return {one.text for draft in drafts for row in draft.text.split("\n") for one in sentences(_spoken(row)[1])}
 
 
 def _is_told(one: ReadSentence, speaker: str) -> bool:
@@ -288,7 +300,7 @@ def _is_told(one: ReadSentence, speaker: str) -> bool:
     return tells and len(one.text if is_unspaced(one.text) else one.text.split()) >= least
 
 
-def _in_short(one: Summary, room: int) -> Summary:
+def _in_short(one: Summary, room: int, left_out: Collection[str]) -> Summary:
     """With its best lines only, where it is longer, and with as many tokens as are told of it, about."""
     draft = one.draft
     told = TOLD_SHARE if draft.summarizer == EXTRACTIVE else 1.0
@@ -296,7 +308,8 @@ def _in_short(one: Summary, room: int) -> Summary:
     text = draft.text
     if draft.tokens > most:
         rows = text.split("\n")
-        short = cut(SummaryLines(text, draft.rank), most * len(text) // draft.tokens).split("\n")
+        rank = [at for at in draft.rank if not all(each.text in left_out for each in sentences(_spoken(rows[at])[1]))]
+        short = cut(SummaryLines(text, rank), most * len(text) // draft.tokens).split("\n")
         # A line that had to be cut is not what was said, and one without its day could be of any.
         whole = [row for row in short if row in rows or _is_day(row)]
         text = "\n".join(whole) if whole and _is_day(whole[0]) >= _is_day(rows[0]) else ""

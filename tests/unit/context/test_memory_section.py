@@ -155,6 +155,26 @@ def test_what_is_outdated_is_no_part_of_the_story() -> None:
     assert section(Known([summary(1, 1, f"Nina: {MOVED}")], [], [], outdated={MOVED: ""})).text == ""
 
 
+def test_what_was_said_in_passing_is_no_part_of_a_longer_summary() -> None:
+    """Of what was said in another conversation, too, it stays."""
+    once, often = "My aunt sold the old mill in Lecce.", "My brother and I repair old boats in Bari."
+    text = f"[8 May 2026]\nNina: {DATABASE}\n[9 May 2026]\nNina: {once}\nNina: {often}"
+    of_many = summary(3, 1, text)
+    known = Known(
+        [of_many, summary(1, 5, f"Nina: {often}")], [], [], passing=[summary(1, 2, f"Nina: {once} {often}")]
+    )
+    told = "\n".join(story(known))
+    assert (once in told, often in told, DATABASE in told) == (False, True, True)
+    assert once in "\n".join(story(known._replace(passing=[])))
+
+
+def test_what_was_said_in_passing_takes_no_room_from_the_rest() -> None:
+    lines = [*(f"Nina: My aunt sold mill number {number} in Lecce." for number in range(60)), f"Nina: {DATABASE}"]
+    known = Known([ranked(3, 1, lines)], [], [], passing=[summary(1, 2, "\n".join(lines[:-1]))])
+    assert DATABASE in "\n".join(story(known, 400))
+    assert DATABASE not in "\n".join(story(known._replace(passing=[]), 400))
+
+
 def test_what_is_left_of_an_outdated_sentence_stays_in_the_story() -> None:
     both = "We moved to Leipzig and Tom reviews every pull request."
     left = "Tom reviews every pull request."

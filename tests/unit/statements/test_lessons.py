@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from offbook.model.lesson import Lesson, LessonDraft, LessonSource
 from offbook.model.settings.sections import Lessons
-from offbook.statements.lessons import BY_RULES, MOST, chosen_lessons, confidence_at, confidence_of, folded
+from offbook.statements.lessons import BY_RULES, FEW, MOST, chosen_lessons, confidence_at, confidence_of, folded
 from offbook.statements.reading import LessonMention
 from tests.unit.statements.said import DATABASE, DAY, NOON, SERVER, lesson, said
 
@@ -113,8 +114,28 @@ def test_a_clock_that_went_back_makes_nothing_surer() -> None:
 # ── which come into a turn ──
 
 
-def chosen(*lessons: Lesson, **fields: Any) -> list[int]:
-    return [int(one.id[-4:]) for one in chosen_lessons(lessons, Lessons(**fields), NOON + 30 * DAY)]
+THINGS = [
+    "Tea",
+    "Rain",
+    "Bread",
+    "Music",
+    "Chess",
+    "Snow",
+    "Wine",
+    "Rowing",
+    "Cheese",
+    "Opera",
+    "Jazz",
+    "Poker",
+    "Skiing",
+    "Yoga",
+    "Coffee",
+    "Cider",
+]
+
+
+def chosen(*lessons: Lesson, passing: Collection[str] = (), **fields: Any) -> list[int]:
+    return [int(one.id[-4:]) for one in chosen_lessons(lessons, Lessons(**fields), NOON + 30 * DAY, passing)]
 
 
 def test_what_a_person_judged_comes_first_then_the_newest() -> None:
@@ -127,6 +148,16 @@ def test_rejected_replaced_and_unsure_ones_never_come() -> None:
     unsure = lesson(3, confidence=round(least - 0.1, 2))
     assert chosen(lesson(1, status="rejected"), lesson(2, replaced_by="lesson-0003"), unsure) == []
     assert chosen(unsure, min_confidence=0.1) == [3]
+
+
+def test_what_was_said_in_passing_comes_last_and_only_where_there_is_little_else() -> None:
+    many = [lesson(number, text=f"{word} is fine with us.") for number, word in enumerate(THINGS, 1)]
+    passing = {one.id for one in many[2:5]}
+    assert chosen(*many[:6], passing=passing) == [6, 2, 1, 5, 4, 3]
+    assert chosen(*many[: FEW + 2], passing=passing) == [*range(FEW + 2, 5, -1), 2, 1, 5]
+    assert chosen(*many[: FEW + 3], passing=passing) == [*range(FEW + 3, 5, -1), 2, 1]
+    judged = msgspec.structs.replace(many[3], status="accepted")
+    assert chosen(*many[:3], judged, *many[4 : FEW + 3], passing=passing)[0] == 4
 
 
 def test_what_the_first_version_read_by_patterns_comes_only_where_a_person_judged_it() -> None:
