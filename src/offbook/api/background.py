@@ -296,6 +296,7 @@ class Background:
             if isinstance(projection, KeepsState):
                 projection.let_go(agent_id)
         self.forgetting.let_go(agent_id)
+        self._store.let_go(agent_id)
         await self.indexes.discard(agent_id)
 
     async def rebuild(self, agent_id: str, *, embeddings: bool) -> IndexStatus:

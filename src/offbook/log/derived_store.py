@@ -179,6 +179,9 @@ class TurnRows(Protocol):
         """Keep a value under a name, in the place of the one before; None removes it. Derived, so no audit event.
         A session that is not there: nothing."""
 
+    def let_go(self, agent_id: str) -> None:
+        """Keep nothing in memory of the agent's notes and links: another node has it now."""
+
     async def sessions_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Session]:
         """The agent's sessions in the order they were made, those after the one of this key. For who goes through
         all of them."""

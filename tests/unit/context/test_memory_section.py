@@ -160,9 +160,7 @@ def test_what_was_said_in_passing_is_no_part_of_a_longer_summary() -> None:
     once, often = "My aunt sold the old mill in Lecce.", "My brother and I repair old boats in Bari."
     text = f"[8 May 2026]\nNina: {DATABASE}\n[9 May 2026]\nNina: {once}\nNina: {often}"
     of_many = summary(3, 1, text)
-    known = Known(
-        [of_many, summary(1, 5, f"Nina: {often}")], [], [], passing=[summary(1, 2, f"Nina: {once} {often}")]
-    )
+    known = Known([of_many, summary(1, 5, f"Nina: {often}")], [], [], passing=[summary(1, 2, f"Nina: {once} {often}")])
     told = "\n".join(story(known))
     assert (once in told, often in told, DATABASE in told) == (False, True, True)
     assert once in "\n".join(story(known._replace(passing=[])))

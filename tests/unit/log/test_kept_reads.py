@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 
-from offbook.log.sql.kept_reads import MOST_KEPT, KeptReads
+import pytest
+
+from offbook.log.sql import kept_reads
+from offbook.log.sql.kept_reads import KeptReads
 
 
 class Row:
     """Read slowly: `begin` says that it was looked at, `end` lets the answer through."""
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
         self.reads = 0
         self.begun, self.end = asyncio.Event(), asyncio.Event()
         self.end.set()
 
-    async def read(self) -> str:
+    async def read(self) -> object:
         self.reads += 1
         value = self.value
         self.begun.set()
@@ -33,11 +36,13 @@ async def test_it_is_read_once_of_each_version() -> None:
     assert row.reads == 2
 
 
-async def test_what_was_written_is_not_read() -> None:
+async def test_what_was_written_is_not_read_again() -> None:
     kept, row = KeptReads(), Row("one")
-    kept.written("main", "note", (1,), None)
-    assert await kept.get("main", "note", (1,), row.read) is None
-    assert row.reads == 0
+    kept.written("main", "note", (1,), "nobody asked for it yet")
+    assert await kept.get("main", "note", (1,), row.read) == "one"
+    kept.written("main", "note", (2,), None)
+    assert await kept.get("main", "note", (2,), row.read) is None
+    assert row.reads == 1
     assert await kept.get("other", "note", (1,), row.read) == "one"
 
 
@@ -65,8 +70,14 @@ async def test_what_was_read_before_something_was_forgotten_is_not_kept() -> Non
     assert not kept._kept
 
 
-async def test_no_more_is_kept_than_is_worth_it() -> None:
-    kept, row = KeptReads(), Row("value")
-    for number in range(MOST_KEPT + 10):
-        await kept.get("main", number, (), row.read)
-    assert len(kept._kept) == MOST_KEPT
+async def test_no_more_is_kept_than_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_reads, "MOST_BYTES", 10_000)
+    kept = KeptReads()
+    for number in range(100):
+        for value in ("x" * 3_000, "x" * 100, [1, 2, 3], None):
+            row = Row(value)
+            await kept.get("main", number % 7, (number,), row.read)
+            kept.written("main", number % 5, (number,), value)
+        assert kept._size == sum(one.size for one in kept._kept.values()) <= 10_000
+    kept.let_go("main")
+    assert (kept._size, len(kept._kept)) == (0, 0)

@@ -123,3 +123,13 @@ async def test_a_lessons_sources_are_found_by_an_index(tmp_path: Path) -> None:
     connection.close()
     assert plan.count("SEARCH lesson_sources USING PRIMARY KEY (lesson=?)") == 2, plan
     assert not [step for step in plan if step.startswith("SCAN") and "messages" in step], plan
+
+
+async def test_where_one_was_said_is_told_or_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "offbook.db"
+    store = await three(path)
+    tamper(path, f"UPDATE messages SET ts = {2**62}")
+    for reading in (store.lessons("main"), store.lesson("main", "lesson-0001"), store.lessons_keyed("main", {"a"})):
+        with pytest.raises(StoreCorrupt):
+            await reading
+    await store.close()

@@ -15,7 +15,7 @@ from offbook.log.sql import recall_reads, recall_writes
 from offbook.log.sqlite.connection import latest_version, migrations, open_reader, schema_version
 from offbook.log.sqlite.store import SqliteStore
 from offbook.log.verification import verify
-from offbook.model.errors import StoreCorrupt, StoreError
+from offbook.model.errors import StoreBusy, StoreCorrupt, StoreError
 from offbook.model.home import Home
 from offbook.model.memory_entry import HoldCounts, Supersession, VectorRow
 from offbook.model.types import AuditDraft, Scope, now
@@ -207,6 +207,7 @@ async def test_no_question_of_recall_reads_a_whole_table(tmp_path: Path) -> None
         lambda: recall_reads.hold_counts(connection, "main"),
         lambda: recall_reads.retrieved_since(connection, "main", now(), 10),
         lambda: recall_reads.supersessions(connection, "main", places),
+        lambda: recall_reads.newest_supersessions(connection, "main", 10),
         lambda: recall_reads.agent_note(connection, "main", "consent"),
         lambda: recall_reads.agents_with_note(connection, "consent", "on"),
     ]
@@ -215,7 +216,17 @@ async def test_no_question_of_recall_reads_a_whole_table(tmp_path: Path) -> None
         assert steps
         assert [step for step in steps if step.startswith("SCAN") and "CONSTANT ROW" not in step] == []
     steps = [step for question in questions for step in plans(connection, question)]
-    assert [step for step in steps if "sessions" in step and "agent=?" in step and "key=?" not in step] == []
+    assert [
+        step
+        for step in steps
+        if "supersessions" not in step and "sessions" in step and "agent=?" in step and "key=?" not in step
+    ] == []
+    by_place = plans(connection, lambda: recall_reads.supersessions(connection, "main", places))
+    assert (
+        [step for step in by_place if "old_place=?" in step]
+        != []
+        != [step for step in by_place if "new_place=?" in step]
+    )
     sorts = [step for step in steps if "TEMP B-TREE" in step]
     # The pins of one session are few.
     few = ("FROM agent_notes", "FROM vector_sets", "FROM holds WHERE place BETWEEN")
@@ -327,6 +338,45 @@ async def test_a_damaged_message_is_named(tmp_path: Path) -> None:
         await reader.arrivals("main", after_event=0)
     assert len(await reader.messages_at("main", places[:5])) == 5
     await reader.close()
+
+
+async def test_a_damaged_link_keeps_only_itself_back(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await add(store, "one", "two", "three", "four")
+    one, two, three, four = (message.place for message in (await store.arrivals("main", after_event=0)).messages)
+    whole = Supersession(old_place=three, new_place=four, kind="correction", at=now())
+    damaged = Supersession(old_place=one, new_place=two, kind="correction", at=now())
+    await store.supersede("main", [whole, damaged], EVENT)
+    tamper(tmp_path / "offbook.db", f"UPDATE supersessions SET at = {2**62} WHERE old_place = {one}")
+    assert await store.supersessions("main", [three]) == [whole]
+    with pytest.raises(StoreCorrupt):
+        await store.supersessions("main", [two, three])
+    await store.close()
+
+
+async def test_a_note_whose_fate_nobody_knows_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "offbook.db")
+    await add(store, "one")
+    await store.set_agent_note("main", "consent", "on", None)
+    await store.set_session_note(CHAT, "state", "before")
+    assert (await store.agent_note("main", "consent"), await store.session_note(CHAT, "state")) == ("on", "before")
+    writer = store._write()
+    commit = writer._commit
+
+    def unanswered() -> None:
+        commit()
+        raise StoreBusy("an outcome is unknown")
+
+    monkeypatch.setattr(writer, "_commit", unanswered)
+    for setting in (
+        store.set_agent_note("main", "consent", "off", None),
+        store.set_session_note(CHAT, "state", "after"),
+    ):
+        with pytest.raises(StoreBusy):
+            await setting
+    monkeypatch.undo()
+    assert (await store.agent_note("main", "consent"), await store.session_note(CHAT, "state")) == ("off", "after")
+    await store.close()
 
 
 @pytest.mark.parametrize("details", ["no JSON", '{"accepted": "many"}'])

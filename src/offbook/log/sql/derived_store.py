@@ -232,6 +232,8 @@ class SqlDerivedStore(Database[WriterT]):
             if is_written:
                 version = self.versions.of(scope.agent_id, "erased", *NOTED)
                 self._kept.written(scope.agent_id, (scope.session_id, name), version, value if is_kept else None)
+            else:  # nobody knows: it may have been written all the same
+                self._kept.let_go(scope.agent_id)
 
         await self._write().submit(
             lambda ledger: ledger.compression.set_session_note(scope, name, value), settled=settled

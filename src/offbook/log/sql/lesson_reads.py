@@ -204,8 +204,10 @@ def _lessons(connection: Connection, agent_id: str, rows: Sequence[tuple[int, in
             (data,) = only_row(connection, "SELECT data FROM lessons WHERE lesson = ?", (row,))
             bare.append(lesson_decoder.decode(data))
             places.append(_places(connection, row))
-    sessions = own_sessions(connection, agent_id, {place for some in places for place, _, _ in some})
-    return [msgspec.structs.replace(one, sources=_told(some, sessions)) for one, some in zip(bare, places, strict=True)]
+    with reading_lesson(f"where a lesson of agent {agent_id!r} was said"):
+        sessions = own_sessions(connection, agent_id, {place for some in places for place, _, _ in some})
+        told = [_told(some, sessions) for some in places]
+    return [msgspec.structs.replace(one, sources=some) for one, some in zip(bare, told, strict=True)]
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from offbook.log.sql.row_ids import (
     session_of,
     vector_number,
 )
+from offbook.model.errors import StoreCorrupt
 from offbook.model.memory_entry import Arrivals, Hold, HoldCounts, PlacedMessage, StoredVector, Supersession
 from offbook.model.types import LoggedMessage, Scope
 
@@ -305,15 +306,18 @@ def supersessions(connection: Connection, agent_id: str, places: Sequence[int]) 
     with reading(f"a supersession of agent {agent_id!r}"):
         for marks, piece in in_pieces(askable(places)):
             for side in ("old_place", "new_place"):
-                query = f"SELECT {_LINK_COLUMNS} FROM supersessions WHERE {side} IN ({marks}) AND agent = ?"  # noqa: S608
+                query = f"SELECT {_LINK_COLUMNS} FROM supersessions WHERE {side} IN ({marks}) AND +agent = ?"  # noqa: S608
                 for old, new, kind, at, note in connection.execute(query, (*piece, agent)):
                     found[old, new] = Supersession(old_place=old, new_place=new, kind=kind, at=moment(at), note=note)
     return [found[link] for link in sorted(found)]
 
 
 def all_supersessions(connection: Connection, agent_id: str, most: int) -> list[Supersession] | None:
-    """By their places; None where there are more."""
-    links = newest_supersessions(connection, agent_id, most + 1)
+    """By their places; None where there are more, or one of them cannot be read: that keeps only itself back."""
+    try:
+        links = newest_supersessions(connection, agent_id, most + 1)
+    except StoreCorrupt:
+        return None
     return None if len(links) > most else sorted(links, key=lambda link: (link.old_place, link.new_place))
 
 

@@ -173,7 +173,7 @@ class RecallLedger(LedgerPart):
         number = agent_number(self._connection, agent_id)
         if number is None:
             return 0
-        query = "UPDATE supersessions SET kind = ? WHERE agent = ? AND old_place = ? AND kind <> ?"
+        query = "UPDATE supersessions SET kind = ? WHERE +agent = ? AND old_place = ? AND kind <> ?"
         asked: tuple[str | int, ...] = (TAKEN_BACK, number, old_place, TAKEN_BACK)
         if new_place is not None:
             query, asked = f"{query} AND new_place = ?", (*asked, new_place)

@@ -35,7 +35,7 @@ from offbook.model.types import (
     SessionGaps,
 )
 
-MOST_LINKS_KEPT = 1_000
+MOST_LINKS_KEPT = 500
 """Of an agent, in memory; of one that has more they are read."""
 
 
@@ -232,6 +232,8 @@ class SqlStore(SqlDerivedStore[WriterT]):
         def settled(is_written: bool, _result: None) -> None:
             if is_written:
                 self._kept.written(agent_id, name, self.versions.of(agent_id, "erased"), value)
+            else:  # nobody knows: it may have been written all the same
+                self._kept.let_go(agent_id)
 
         await self._write().submit(
             lambda ledger: ledger.recall.set_agent_note(agent_id, name, value, event), settled=settled
@@ -273,6 +275,9 @@ class SqlStore(SqlDerivedStore[WriterT]):
                 faults, through = await self._read(derived_faults.page, table, through)
                 for fault in faults:
                     yield fault
+
+    def let_go(self, agent_id: str) -> None:
+        self._kept.let_go(agent_id)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)

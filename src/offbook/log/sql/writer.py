@@ -293,14 +293,19 @@ def _announce(outcomes: list[_Outcome]) -> None:
         try:
             loop.call_soon_threadsafe(_settle, settled)
         except RuntimeError:
-            # That loop is closed: nobody waits there any more. What was written stays written.
-            continue
+            # That loop is closed: nobody waits there any more. What was written stays written, and counts.
+            for outcome in settled:
+                _count(outcome)
+
+
+def _count(outcome: _Outcome) -> None:
+    if outcome.job.settled is not None:
+        outcome.job.settled(outcome.error is None, outcome.result)
 
 
 def _settle(outcomes: list[_Outcome]) -> None:
     for outcome in outcomes:
-        if outcome.job.settled is not None:
-            outcome.job.settled(outcome.error is None, outcome.result)
+        _count(outcome)
         if outcome.job.future.done():
             continue
         if outcome.error is not None:
