@@ -16,6 +16,7 @@ import structlog
 from rich.console import Console
 
 from benchmarks.memory import installed_models, measured
+from benchmarks.memory.evidence import told_evidence
 from benchmarks.memory.items import NAMES, SETS, load
 from benchmarks.memory.public import public_figures
 from benchmarks.memory.report import as_document, by_language, figures, show, show_failures, show_public
@@ -44,6 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
             checks, turns = measured(sets, folder / "sets", has_model=has_model)
             if given.also_public:
                 public = public_figures(given.data, folder / "public", has_model=has_model)
+            if given.also_evidence:
+                public |= told_evidence(given.data, folder / "evidence")
         except Skipped as why:
             console.print(f"[yellow]skipped: {why}[/]", highlight=False)
             return 2
@@ -69,6 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--show", type=int, default=0, metavar="N", help="N failures of each bar, with their turns")
     parser.add_argument("--no-embeddings", action="store_true", help="without the embedding model")
     parser.add_argument("--also-public", action="store_true", help="silence, share and cuts on the development data")
+    parser.add_argument(
+        "--also-evidence", action="store_true", help="what turns tell of what the public questions go back to (20 min)"
+    )
     parser.add_argument("--data", type=Path, default=DATA, metavar="FOLDER", help="the development data")
     parser.add_argument("--folder", type=Path, default=temporary, help="work in here (default: %(default)s)")
     parser.add_argument(

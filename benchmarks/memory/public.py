@@ -83,18 +83,20 @@ def _about_pages(pages: Sequence[tuple[Conversation, PreparedTurn]]) -> dict[str
     """How much of what is asked later stands on the page of a new session, before anything is asked."""
     told: list[bool] = []
     for conversation, turn in pages:
-        page = _plain(turn.memory)
         texts = {turn.id: turn.text for session in conversation.sessions for turn in session.turns}
         said = [texts[one] for question in conversation.questions for one in question.evidence if one in texts]
-        told += [
-            any(len(_plain(one.text).split()) >= LEAST_WORDS and _plain(one.text) in page for one in sentences(text))
-            for text in said
-        ]
+        told += [holds(turn.memory, text) for text in said]
     return {
         "own-dev: messages that are asked about": len(told),
         "… a sentence of it on the memory page": fmean(told),
         "… mean of a 32k window that the page takes": fmean(turn.tokens.memory for _, turn in pages) / WINDOW,
     }
+
+
+def holds(told: str, text: str) -> bool:
+    """Whether a sentence of the text is told."""
+    page, said = _plain(told), [_plain(one.text) for one in sentences(text)]
+    return any(len(one.split()) >= LEAST_WORDS and one in page for one in said)
 
 
 def _plain(text: str) -> str:
@@ -118,19 +120,29 @@ def _lines(text: str) -> list[str]:
 
 
 async def _feed(memory: Memory, conversation: Conversation) -> None:
-    for session, began in zip(conversation.sessions, conversation.began(), strict=True):
-        messages = [
-            Message(
-                id=turn.id,
-                role=_role(turn.speaker),
-                content=turn.text,
-                name=turn.speaker if _role(turn.speaker) == "user" and turn.speaker != "user" else None,
-                ts=began + number * A_TURN,
-            )
-            for number, turn in enumerate(session.turns)
-        ]
+    for session_id, messages in messages_of(conversation):
         if messages:
-            await store(memory, conversation.id, session.id, messages)
+            await store(memory, conversation.id, session_id, messages)
+
+
+def messages_of(conversation: Conversation) -> list[tuple[str, list[Message]]]:
+    """By session, as a host would send them."""
+    return [
+        (
+            session.id,
+            [
+                Message(
+                    id=turn.id,
+                    role=_role(turn.speaker),
+                    content=turn.text,
+                    name=turn.speaker if _role(turn.speaker) == "user" and turn.speaker != "user" else None,
+                    ts=began + number * A_TURN,
+                )
+                for number, turn in enumerate(session.turns)
+            ],
+        )
+        for session, began in zip(conversation.sessions, conversation.began(), strict=True)
+    ]
 
 
 def _role(speaker: str) -> Role:
