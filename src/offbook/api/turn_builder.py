@@ -367,7 +367,6 @@ class TurnBuilder:
             own_agent=scope.agent_id,
             said_chars=retrieval.said_chars,
             beside_chars=retrieval.beside_chars,
-            rest_chars=retrieval.rest_chars,
             asked=frozenset(query_terms(query)),
             why=why,
             key=self._key,

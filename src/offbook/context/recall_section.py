@@ -23,8 +23,6 @@ BLOCK_SHARE = 0.25
 """Of the budget, at the most, for all that is not recalled."""
 
 
-FIRST_TOLD = 3
-"""Their answers are told as fully as those of turns in the middle, those of the others as of older ones (D2)."""
 LEAST_TOLD = 200
 """Characters: with less room than that a memory is left out rather than cut to a scrap."""
 
@@ -64,7 +62,6 @@ def recall_section(
     own_agent: str,
     said_chars: int,
     beside_chars: int,
-    rest_chars: int,
     why: str,
     key: bytes,
     asked: frozenset[str] = frozenset(),
@@ -73,7 +70,7 @@ def recall_section(
     claim on the budget. `asked`: the words of the prompt, for the sentences that hold them."""
     kept_lines = _lines_within([one for one in lines if one.text], int(budget * BLOCK_SHARE))
     left = budget - sum(estimate_tokens(one.text) for one in kept_lines)
-    texts = _told(found, left, Room(said_chars, beside_chars, asked), rest_chars, at, own_agent)
+    texts = _told(found, left, Room(said_chars, beside_chars, asked), at, own_agent)
     kept = _within(found, texts, left)
     while True:
         text = _composed(kept_lines, [texts[one.recalled.entry.id] for one in kept], intent, found, key)
@@ -89,17 +86,14 @@ def recall_section(
     return RecallSection(text, tokens, shown, _parts(kept_lines, kept, texts, why))
 
 
-def _told(
-    found: Sequence[Ranked], budget: int, room: Room, rest_chars: int, at: datetime, own_agent: str
-) -> dict[str, str]:
+def _told(found: Sequence[Ranked], budget: int, room: Room, at: datetime, own_agent: str) -> dict[str, str]:
     """Each as fully as its place allows: what ranks first may take half of what is left, and so on."""
     texts: dict[str, str] = {}
     ranked = sorted(found, key=lambda one: one.rank)
     for place, one in enumerate(ranked):
         chars = max(0, budget) * CHARS_PER_TOKEN // (1 if place == len(ranked) - 1 else 2)
-        beside = room.beside if place < FIRST_TOLD else rest_chars
-        share = min(1.0, chars / max(1, room.said + beside))
-        own = Room(max(LEAST_TOLD, int(room.said * share)), int(beside * share), room.asked)
+        share = min(1.0, chars / max(1, room.said + room.beside))
+        own = Room(max(LEAST_TOLD, int(room.said * share)), int(room.beside * share), room.asked)
         text = format_memory(one.recalled, at, own_agent=own_agent, room=own)
         texts[one.recalled.entry.id] = text
         budget -= chunk_tokens(len(text))

@@ -26,7 +26,7 @@ about nothing in it none brings anything; in a RealMem conversation each brings 
 (development data, one conversation each)."""
 
 
-FURTHER, FURTHER_CHARS = 0.2, 2_400
+FURTHER, FURTHER_CHARS = 0.4, 2_400
 """Of the probability that is needed, where something else has it; and how much is shown in all before nothing less
 likely is added."""
 

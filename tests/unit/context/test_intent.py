@@ -42,7 +42,8 @@ def test_who_asks_gets_more_and_longer() -> None:
     plain = retrieval_budget_for("plain", Search(), ContextBudget(), 0.4, is_after_compaction=False)
     asked = retrieval_budget_for("recall", Search(), ContextBudget(), 0.4, is_after_compaction=False)
     assert (plain.keep, asked.keep) == (5, 10)
-    assert (plain.said_chars, asked.said_chars) == (1_500, 3_000)
+    assert (plain.said_chars, asked.said_chars) == (600, 3_000)
+    assert (plain.beside_chars, asked.beside_chars) == (200, 1_500)
     assert asked.min_probability < plain.min_probability == Search().min_probability
     assert plain.min_score is asked.min_score is None
     assert plain.limit == asked.limit == 30

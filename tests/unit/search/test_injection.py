@@ -73,7 +73,7 @@ def test_a_share_of_what_is_left_and_never_less_than_the_minimum(current: int, w
 def test_the_likeliest_come_to_mind_first_and_nobody_that_is_unlikely() -> None:
     found = [
         Candidate(name, 400, None, probability=likely)
-        for name, likely in (("a", 0.3), ("b", 0.01), ("c", 0.6), ("d", 0.11))
+        for name, likely in (("a", 0.3), ("b", 0.03), ("c", 0.6), ("d", 0.11))
     ]
     assert ids(probable(found, budget=PLENTY, least_probability=0.1, keep=5)) == ["c", "a", "d"]
     assert ids(probable(found, budget=2 * chunk_tokens(400), least_probability=0.1, keep=5)) == ["c", "a"]
