@@ -128,7 +128,7 @@ async def left_of(words: list[str], store: SqliteStore, folder: Path) -> list[st
     return found
 
 
-@pytest.mark.timeout(0)
+@pytest.mark.timeout(0 if "PROVE_FORGETS" in os.environ else 600)
 async def test_whatever_goes_on_beside_it_what_is_forgotten_is_gone_and_stays_so(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     started = time.monotonic()

@@ -29,7 +29,8 @@ class Followers:
         try:
             # One may have arrived between the first look and this registration.
             if not await has_come():
-                await asyncio.wait_for(follower, seconds)
+                async with asyncio.timeout(seconds):
+                    await follower
         except TimeoutError:
             return
         finally:

@@ -98,7 +98,8 @@ class SecondReader:
         work = asyncio.ensure_future(self._read(task))
         try:
             # What takes too long goes on without us: its answer is kept for the next who asks the same.
-            order = await asyncio.wait_for(asyncio.shield(work), seconds)
+            async with asyncio.timeout(seconds):
+                order = await asyncio.shield(work)
         except TimeoutError:
             work.add_done_callback(looked_at)
             raise self._failed(f"no answer in {seconds:.3g} s: give it more in rerank.deadline") from None

@@ -190,6 +190,7 @@ def _format_error(error: Exception) -> str:
 
 async def _answered(flush: Future[bool], timeout_seconds: float) -> bool:
     try:
-        return await asyncio.wait_for(asyncio.wrap_future(flush), timeout_seconds)
+        async with asyncio.timeout(timeout_seconds):
+            return await asyncio.wrap_future(flush)
     except TimeoutError:
         return False

@@ -151,7 +151,8 @@ class Queries:
             asked = self._ask(key, embedder, text)
         asked.waiting += 1
         try:
-            return await asyncio.wait_for(asyncio.shield(asked.vector), seconds)
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(asked.vector)
         finally:
             asked.waiting -= 1
             # Who has not begun when nobody waits any more never will; who has goes on.

@@ -279,7 +279,8 @@ class Recall:
         work = asyncio.ensure_future(self._embedded(agent_id, as_spoken(query), seconds))
         try:
             # What takes too long goes on without us: a model that is being opened is there for the next one.
-            return await asyncio.wait_for(asyncio.shield(work), seconds)
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(work)
         except ModelUnavailable as error:
             degraded.append(_about(agent_id, ask, f"embeddings: {error.detail}"))
         except TimeoutError:
