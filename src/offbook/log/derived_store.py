@@ -180,7 +180,8 @@ class TurnRows(Protocol):
         A session that is not there: nothing."""
 
     def let_go(self, agent_id: str) -> None:
-        """Keep nothing in memory of the agent's notes and links: another node has it now."""
+        """Keep nothing in memory of the agent's notes and links: another node has it, or they are to be read as they
+        lie there."""
 
     async def sessions_after(self, agent_id: str, *, after: str | None = None, limit: int = 100) -> list[Session]:
         """The agent's sessions in the order they were made, those after the one of this key. For who goes through

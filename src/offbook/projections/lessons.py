@@ -69,6 +69,7 @@ class LessonProjection:
         """Lessons that came of what is gone, and a cursor beyond the log's end."""
         if erased is not None:
             return []  # texts beside the log, which are all looked through
+        self._store.let_go(agent_id)  # what lies there is looked at
         head = await self._store.audit_head(agent_id)
         note = await self._store.agent_note(agent_id, THROUGH)
         found = [] if note is None or 0 < _event(note) <= head.seq else [Finding("lessons", "the cursor is damaged")]

@@ -140,6 +140,7 @@ class Links:
 
     async def check(self, agent_id: str, erased: Erased | None = None) -> list[Finding]:
         """Links from or to what is not there, and a cursor beyond the log's end."""
+        self._store.let_go(agent_id)  # what lies there is looked at
         if erased is not None:
             places = list(erased.places)
             return [

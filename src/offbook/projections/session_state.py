@@ -79,6 +79,7 @@ class SessionState:
         if erased is not None:
             return []  # its notes are texts beside the log, which are all looked through
         found: list[Finding] = []
+        self._store.let_go(agent_id)  # what lies there is looked at
         async for session in sessions_of(self._store, agent_id):
             scope = Scope(agent_id=agent_id, session_id=session.session_id)
             for name, kind, what in NOTES:

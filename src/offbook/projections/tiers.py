@@ -90,6 +90,7 @@ class TierOffload:
     async def check(self, agent_id: str, erased: Erased | None = None) -> list[Finding]:
         if erased is not None:
             return []
+        self._store.let_go(agent_id)  # what lies there is looked at
         note = await self._store.agent_note(agent_id, OFFLOADED)
         through = await offloaded_through(self._store, agent_id)
         if note is None or (through is not None and through.arrived <= micros(now())):
