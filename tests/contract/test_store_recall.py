@@ -436,7 +436,7 @@ async def test_a_link_that_nobody_waited_for_is_found(store: Store) -> None:
 
 
 async def test_links_are_found_however_many_there_are(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_store, "MOST_LINKS_KEPT", 2)
+    monkeypatch.setattr(sql_store, "MOST_LINKS_CACHED", 2)
     one, two, three, four = await places(store, "one", "two", "three", "four")
     links = [link(one, two), link(one, three), link(two, four), link(three, four)]
     for count in range(1, len(links) + 1):

@@ -192,7 +192,7 @@ class RecallService:
         return TurnSearch(newest, found.degraded)
 
     def anticipate(self, agent_id: str, prompt: str) -> None:
-        """`minded` is about to be asked for this."""
+        """`search_for_turn` is about to be asked for this."""
         if len(query_terms(prompt)) >= ENOUGH_TERMS:
             self._background.recall.anticipate(agent_id, prompt)
 

@@ -46,7 +46,7 @@ def tell_conversations(
     started = time.monotonic()
     total = sum(each.size_bytes for each in conversations)
     with (
-        told_of_breaking_off(lambda: _broken_off(report)),
+        with_progress_so_far(lambda: _broken_off(report)),
         progress("reading" if report.is_dry_run else "storing", total) as advance,
     ):
         importing = HistoryImport(client, report, since, advance)
@@ -56,7 +56,7 @@ def tell_conversations(
 
 
 @contextmanager
-def told_of_breaking_off(told: Callable[[], str]) -> Iterator[None]:
+def with_progress_so_far(told: Callable[[], str]) -> Iterator[None]:
     """Where it breaks off, a person hears how far it came."""
     from offbook.model.errors import ProviderRefused, ProviderUnavailable
 

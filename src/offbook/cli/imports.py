@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offbook.cli.import_reports import importing_client, show_import, tell_conversations, told_of_breaking_off
+from offbook.cli.import_reports import importing_client, show_import, tell_conversations, with_progress_so_far
 from offbook.cli.options import (
     UTF8,
     Invocation,
@@ -201,7 +201,7 @@ def _import_records(
             known = set(client.status()["agents"]) if dry_run else set()
             with (
                 progress("comparing" if dry_run else "storing", total) as advance,
-                told_of_breaking_off(lambda: _records_broken_off(report)),
+                with_progress_so_far(lambda: _records_broken_off(report)),
             ):
                 importing = RecordImport(client, report, advance)
                 for each, agent in zip(found, report.agents, strict=True):

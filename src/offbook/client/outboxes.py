@@ -29,7 +29,7 @@ OUTBOXES_PER_CLIENT = 256
 
 logger = logging.getLogger("offbook.client")
 
-_told_of: set[Path] = set()
+_reported: set[Path] = set()
 
 
 def open_outbox(home: Path, client: str, *, endpoint: Endpoint, max_bytes: int = MAX_BYTES) -> Outbox:
@@ -78,8 +78,8 @@ def waiting_in(folder: Path) -> int:
 
 
 def _tell_once(folder: Path, what: str) -> None:
-    if folder not in _told_of:
-        _told_of.add(folder)
+    if folder not in _reported:
+        _reported.add(folder)
         logger.warning("%s: deliver it with a client for that endpoint, or with `offbook flush --url URL`", what)
 
 
@@ -178,7 +178,7 @@ def deliver_outboxes(
         {"folder": str(folder), "endpoint": OutboxFolder(folder).endpoint(), "waiting": waiting_in(folder)}
         for folder in other_destination
     ]
-    _told_of.update(other_destination)  # by whoever shows this report
+    _reported.update(other_destination)  # by whoever shows this report
     return report
 
 

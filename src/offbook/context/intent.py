@@ -18,7 +18,7 @@ BROADER_SCORE = 0.75
 """Of what is least, for the first turn after a compaction (A13)."""
 ASKED_PROBABILITY = 0.5
 """Of the least probability, where memory is asked for: to say nothing costs more then."""
-BRIEFLY = 0.4
+UNASKED_SHARE = 0.4
 """Of a turn's tier, for what nobody asked for: of a persona's long messages a turn told 6,200 characters, and tells as
 much of what matters in 3,100 (something of it for 61 % of 121 questions, and for 60 %)."""
 
@@ -66,6 +66,6 @@ def retrieval_budget_for(
         keep=search.keep * (MORE if is_more else 1),
         min_score=min_score * broader if search.qualifies == "similarity" else None,
         min_probability=search.min_probability * broader * (ASKED_PROBABILITY if is_asked else 1),
-        said_chars=tiers.recent_turn_char_limit if is_asked else int(BRIEFLY * tiers.mid_turn_char_limit),
-        beside_chars=tiers.mid_turn_char_limit if is_asked else int(BRIEFLY * tiers.older_turn_char_limit),
+        said_chars=tiers.recent_turn_char_limit if is_asked else int(UNASKED_SHARE * tiers.mid_turn_char_limit),
+        beside_chars=tiers.mid_turn_char_limit if is_asked else int(UNASKED_SHARE * tiers.older_turn_char_limit),
     )

@@ -64,8 +64,8 @@ class _Kept:
     users: int = 0
     is_resting: bool = False
     """It has let go of what it only needs for writing."""
-    has_all_of: tuple[int, ...] = ()
-    """The version of the log that nothing more was found to take of."""
+    followed_version: tuple[int, ...] = ()
+    """The version of the log that was taken in to its end."""
     trouble: str | None = None
     """Why what has come cannot be taken or committed."""
 
@@ -223,7 +223,7 @@ class Indexes:
             await to_the_end(kept.index.close)
         self._sayings.forget(agent_id)
         kept.index = await self._opened(agent_id)
-        kept.has_all_of = ()
+        kept.followed_version = ()
 
     async def _make_room(self) -> None:
         """Those that nobody uses go first that were used first."""
@@ -258,7 +258,7 @@ class Indexes:
 
     async def _follow_until(self, agent_id: str, kept: _Kept, seconds: float) -> bool:
         """What it breaks off is gone on with by the next, as after any cancellation."""
-        if kept.has_all_of == self._version(agent_id):
+        if kept.followed_version == self._version(agent_id):
             return True
         try:
             async with asyncio.timeout(seconds):
@@ -300,7 +300,7 @@ class Indexes:
         else:
             kept.index.take((), arrivals.through_event)
         if arrivals.is_end:
-            kept.before, kept.has_all_of = None, version
+            kept.before, kept.followed_version = None, version
         is_due = time.monotonic() - kept.committed_at >= 5 * COMMIT_SECONDS
         if kept.index.is_dirty and is_due and batch == BATCH:
             await self._commit(agent_id, kept)  # a long import: what was taken should not be taken again

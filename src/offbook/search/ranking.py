@@ -154,7 +154,7 @@ def rank(index: AgentIndex, vectors: VectorIndex | None, look: Look) -> Ranking:
     words = known_words(index, look.terms, count)
     found = _retrieved(index, vectors, look, words, count, is_open)
     spans = [*look.times, *_event_spans(index, look, count, is_open)]
-    told = _told_of(index, spans, count, is_open)
+    told = _time_asked_about(index, spans, count, is_open)
     tellers = np.lexsort((-np.arange(len(told)), -told))[: min(ROWS_BY_TIME, np.count_nonzero(told))]
     in_time = np.concatenate([_rows_in(view, spans, is_open), tellers])
     pooled = pool(index, RetrieverHits(found.by_text, np.concatenate([found.by_meaning, in_time])), count, is_open)
@@ -252,7 +252,9 @@ def _rows_in(view: NDArray[Any], spans: Sequence[tuple[Span, bool]], is_open: Fl
     return found if is_open is None else found[is_open[found]]
 
 
-def _told_of(index: AgentIndex, spans: Sequence[tuple[Span, bool]], count: int, is_open: Flags | None) -> Floats:
+def _time_asked_about(
+    index: AgentIndex, spans: Sequence[tuple[Span, bool]], count: int, is_open: Flags | None
+) -> Floats:
     """How much each row tells of the time that is asked about: yesterday's dinner, of yesterday. Empty, where no time
     with both ends is asked about."""
     closed = [(span, is_exact) for span, is_exact in spans if np.isfinite(span).all()]

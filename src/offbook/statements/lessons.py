@@ -91,7 +91,7 @@ def holding(lessons: Iterable[Lesson]) -> list[Lesson]:
     return [one for one in lessons if one.replaced_by is None and one.status != "rejected"]
 
 
-FEW = 12
+ENOUGH_LESSONS = 12
 """Beside more than these nothing is told that was said in passing: most of it was pasted or played. Of 29 such lessons
 of three people 4 were true of them."""
 
@@ -118,7 +118,7 @@ def chosen_lessons(
     shown = _distinct(shown)
     in_passing = [one for one in shown if one.id in passing and one.status not in JUDGED]
     others = [one for one in shown if one not in in_passing]
-    return [*others, *in_passing[: max(0, FEW - len(others))]][: settings.max_injected]
+    return [*others, *in_passing[: max(0, ENOUGH_LESSONS - len(others))]][: settings.max_injected]
 
 
 def _distinct(lessons: Sequence[Lesson]) -> list[Lesson]:

@@ -418,7 +418,7 @@ def test_a_neighbour_that_ends_later_is_noticed(
 def test_what_was_meant_for_another_endpoint_is_not_delivered_here(
     provider: FakeProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    outboxes._told_of.clear()
+    outboxes._reported.clear()
     leave_behind(tmp_path, "host", "other", endpoint="unix:///elsewhere")
     leave_behind(tmp_path, "host~3", "other", endpoint="unix:///elsewhere")
     with caplog.at_level(logging.WARNING, "offbook.client"):

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from offbook.model.lesson import Lesson, LessonDraft, LessonSource
 from offbook.model.settings.sections import Lessons
-from offbook.statements.lessons import BY_RULES, FEW, MOST, chosen_lessons, confidence_at, confidence_of, folded
+from offbook.statements.lessons import (
+    BY_RULES,
+    ENOUGH_LESSONS,
+    MOST,
+    chosen_lessons,
+    confidence_at,
+    confidence_of,
+    folded,
+)
 from offbook.statements.reading import LessonMention
 from tests.unit.statements.said import DATABASE, DAY, NOON, SERVER, lesson, said
 
@@ -154,10 +162,10 @@ def test_what_was_said_in_passing_comes_last_and_only_where_there_is_little_else
     many = [lesson(number, text=f"{word} is fine with us.") for number, word in enumerate(THINGS, 1)]
     passing = {one.id for one in many[2:5]}
     assert chosen(*many[:6], passing=passing) == [6, 2, 1, 5, 4, 3]
-    assert chosen(*many[: FEW + 2], passing=passing) == [*range(FEW + 2, 5, -1), 2, 1, 5]
-    assert chosen(*many[: FEW + 3], passing=passing) == [*range(FEW + 3, 5, -1), 2, 1]
+    assert chosen(*many[: ENOUGH_LESSONS + 2], passing=passing) == [*range(ENOUGH_LESSONS + 2, 5, -1), 2, 1, 5]
+    assert chosen(*many[: ENOUGH_LESSONS + 3], passing=passing) == [*range(ENOUGH_LESSONS + 3, 5, -1), 2, 1]
     judged = msgspec.structs.replace(many[3], status="accepted")
-    assert chosen(*many[:3], judged, *many[4 : FEW + 3], passing=passing)[0] == 4
+    assert chosen(*many[:3], judged, *many[4 : ENOUGH_LESSONS + 3], passing=passing)[0] == 4
 
 
 def test_what_the_first_version_read_by_patterns_comes_only_where_a_person_judged_it() -> None:

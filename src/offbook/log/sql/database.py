@@ -12,8 +12,8 @@ from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from offbook.log.owners import Owners
 from offbook.log.sql.connection import Connection
-from offbook.log.sql.kept_reads import KeptReads
 from offbook.log.sql.ledger import Ledger
+from offbook.log.sql.read_cache import ReadCache
 from offbook.log.sql.writer import Writer
 from offbook.log.store import ChangeKind, Versions
 from offbook.model.errors import StoreBusy, StoreReadOnly
@@ -31,7 +31,7 @@ class Database(ABC, Generic[WriterT]):
         while messages arrive."""
         self.versions = Versions()
         self.owners: Owners | None = None
-        self._kept = KeptReads()
+        self._cache = ReadCache()
         self._writer = writer
         self._local = threading.local()
         self._reader_connections: list[Connection] = []
@@ -65,7 +65,7 @@ class Database(ABC, Generic[WriterT]):
         def settled(_is_written: bool, _result: T | None) -> None:
             self.versions.changed(agent_id, *kinds)
             if "erased" in kinds:
-                self._kept.let_go(agent_id)
+                self._cache.let_go(agent_id)
 
         return await self._write().submit(work, makes_room=makes_room, settled=settled)
 
@@ -85,7 +85,7 @@ class Database(ABC, Generic[WriterT]):
 
     # ── reading ──
 
-    async def _kept_read(
+    async def _cached_read(
         self,
         agent_id: str,
         key: Hashable,
@@ -98,7 +98,7 @@ class Database(ABC, Generic[WriterT]):
         if self._writer is None or (self.owners is not None and self.owners.epoch(agent_id) is None):
             return await self._read(function, *args, **kwargs)
         version = self.versions.of(agent_id, "erased", *kinds)
-        return await self._kept.get(agent_id, key, version, lambda: self._read(function, *args, **kwargs))
+        return await self._cache.get(agent_id, key, version, lambda: self._read(function, *args, **kwargs))
 
     async def _read(self, function: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         def run() -> T:

@@ -222,7 +222,7 @@ class SqlDerivedStore(Database[WriterT]):
     # ── small state of a session ──
 
     async def session_note(self, scope: Scope, name: str) -> str | None:
-        return await self._kept_read(
+        return await self._cached_read(
             scope.agent_id, (scope.session_id, name), NOTED, summary_reads.session_note, scope, name
         )
 
@@ -231,9 +231,9 @@ class SqlDerivedStore(Database[WriterT]):
             self.versions.changed(scope.agent_id, "notes")
             if is_written:
                 version = self.versions.of(scope.agent_id, "erased", *NOTED)
-                self._kept.written(scope.agent_id, (scope.session_id, name), version, value if is_kept else None)
+                self._cache.put(scope.agent_id, (scope.session_id, name), version, value if is_kept else None)
             else:  # nobody knows: it may have been written all the same
-                self._kept.let_go(scope.agent_id)
+                self._cache.let_go(scope.agent_id)
 
         await self._write().submit(
             lambda ledger: ledger.compression.set_session_note(scope, name, value), settled=settled

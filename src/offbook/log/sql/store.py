@@ -35,7 +35,7 @@ from offbook.model.types import (
     SessionGaps,
 )
 
-MOST_LINKS_KEPT = 500
+MOST_LINKS_CACHED = 500
 """Of an agent, in memory; of one that has more they are read."""
 
 
@@ -217,7 +217,7 @@ class SqlStore(SqlDerivedStore[WriterT]):
         if not places:
             return []
         key = recall_reads.all_supersessions
-        every = await self._kept_read(agent_id, key, ("links", "imports"), key, agent_id, MOST_LINKS_KEPT)
+        every = await self._cached_read(agent_id, key, ("links", "imports"), key, agent_id, MOST_LINKS_CACHED)
         if every is None:
             return await self._read(recall_reads.supersessions, agent_id, places)
         wanted = set(places)
@@ -226,14 +226,14 @@ class SqlStore(SqlDerivedStore[WriterT]):
     # ── small state of an agent ──
 
     async def agent_note(self, agent_id: str, name: str) -> str | None:
-        return await self._kept_read(agent_id, name, (), recall_reads.agent_note, agent_id, name)
+        return await self._cached_read(agent_id, name, (), recall_reads.agent_note, agent_id, name)
 
     async def set_agent_note(self, agent_id: str, name: str, value: str | None, event: AuditDraft | None) -> None:
         def settled(is_written: bool, _result: None) -> None:
             if is_written:
-                self._kept.written(agent_id, name, self.versions.of(agent_id, "erased"), value)
+                self._cache.put(agent_id, name, self.versions.of(agent_id, "erased"), value)
             else:  # nobody knows: it may have been written all the same
-                self._kept.let_go(agent_id)
+                self._cache.let_go(agent_id)
 
         await self._write().submit(
             lambda ledger: ledger.recall.set_agent_note(agent_id, name, value, event), settled=settled
@@ -277,7 +277,7 @@ class SqlStore(SqlDerivedStore[WriterT]):
                     yield fault
 
     def let_go(self, agent_id: str) -> None:
-        self._kept.let_go(agent_id)
+        self._cache.let_go(agent_id)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)

@@ -13,23 +13,23 @@ ENTRY_BYTES, ITEM_BYTES = 400, 320
 """Of what is kept beside a value, and of one of several rows."""
 
 
-class _Kept(NamedTuple):
+class _Entry(NamedTuple):
     version: tuple[int, ...]
     value: Any
     size: int
 
 
-class KeptReads:
+class ReadCache:
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, Hashable], _Kept] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, Hashable], _Entry] = OrderedDict()
         self._size = 0
         self._written: Counter[str] = Counter()
 
     async def get(self, agent_id: str, key: Hashable, version: tuple[int, ...], read: Callable[[], Awaitable[T]]) -> T:
-        """As it was read of this version, unless it was `written` since."""
-        known = self._kept.get((agent_id, key))
+        """As it was read of this version, unless another was `put` since."""
+        known = self._entries.get((agent_id, key))
         if known is not None and known.version == version:
-            self._kept.move_to_end((agent_id, key))
+            self._entries.move_to_end((agent_id, key))
             found: T = known.value
             return found
         written = self._written[agent_id]
@@ -38,25 +38,25 @@ class KeptReads:
             self._keep((agent_id, key), version, value)
         return value
 
-    def written(self, agent_id: str, key: Hashable, version: tuple[int, ...], value: object) -> None:
+    def put(self, agent_id: str, key: Hashable, version: tuple[int, ...], value: object) -> None:
         """Kept where it was asked for before."""
         self._written[agent_id] += 1
-        if (agent_id, key) in self._kept:
+        if (agent_id, key) in self._entries:
             self._keep((agent_id, key), version, value)
 
     def let_go(self, agent_id: str) -> None:
         """Keep nothing of the agent's."""
         self._written[agent_id] += 1
-        for one in [one for one in self._kept if one[0] == agent_id]:
-            self._size -= self._kept.pop(one).size
+        for one in [one for one in self._entries if one[0] == agent_id]:
+            self._size -= self._entries.pop(one).size
 
     def _keep(self, key: tuple[str, Hashable], version: tuple[int, ...], value: object) -> None:
         size = ENTRY_BYTES + _bytes_of(value)
-        before = self._kept.pop(key, None)
+        before = self._entries.pop(key, None)
         self._size += size - (before.size if before else 0)
-        self._kept[key] = _Kept(version, value, size)
+        self._entries[key] = _Entry(version, value, size)
         while self._size > MOST_BYTES:
-            self._size -= self._kept.popitem(last=False)[1].size
+            self._size -= self._entries.popitem(last=False)[1].size
 
 
 def _bytes_of(value: object) -> int:
