@@ -9,12 +9,10 @@ from collections.abc import Callable, Collection, Sequence
 from offbook.projections.wiki.markdown import clean
 
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: +(.*))?")
-_FURTHER = re.compile(r"[ \t]|- |#|$")
-"""What Obsidian and people put below a field: lists, comments, nothing."""
-_ITEM = re.compile(r"[ \t]*- ")
-_CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7})(?: |$)", re.MULTILINE)
+_FURTHER = (" ", "\t", "- ", "#")
+"""What Obsidian and people put below a field begins so: lists, comments."""
+_CONFLICT = frozenset(("<<<<<<<", "=======", ">>>>>>>"))
 """Left by a merge that is not finished."""
-_COMMENT = re.compile(r"\s+#.*")
 
 
 class BrokenPage(Exception):
@@ -35,7 +33,7 @@ def without_own(text: str, page_id: str, ours: Collection[str], says: Callable[[
 def parted(text: str, page_id: str) -> tuple[str, dict[str, str], str]:
     """The front matter, its fields, and what is below it."""
     text = clean(text.removeprefix("\ufeff"))
-    if _CONFLICT.search(text):
+    if any(line.partition(" ")[0] in _CONFLICT for line in text.split("\n")):
         raise BrokenPage("it holds the marks of a merge that is not finished")
     first, _, rest = text.partition("\n")
     head, end, body = f"\n{rest}".partition("\n---\n")
@@ -53,7 +51,7 @@ def _fields(head: str) -> list[tuple[str, str]]:
         field = _FIELD.fullmatch(line.rstrip())
         if field is not None:
             found.append((field[1], _value(field[2] or "")))
-        elif not _FURTHER.match(line):
+        elif line and not line.startswith(_FURTHER):
             raise BrokenPage(f"its front matter has a line that is no field: {line[:60]!r}")
     return found
 
@@ -95,8 +93,8 @@ def _unsaid(lines: list[str], ours: Collection[str], says: Callable[[str], bool]
 def _is_list(lines: Sequence[str]) -> bool:
     """Each item in a line of its own, and none within another."""
     items = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    begun = {item[0] if (item := _ITEM.match(line)) is not None else "" for line in items}
-    return len(begun) <= 1 and "" not in begun
+    before = {line.partition("- ")[0] for line in items}
+    return len(before) <= 1 and not "".join(before).strip(" \t")
 
 
 def _value(text: str) -> str:
@@ -107,4 +105,4 @@ def _value(text: str) -> str:
             raise BrokenPage(f"a quote in its front matter does not end: {text[:60]!r}") from None
     if text.startswith("'"):
         return text.strip("'").replace("''", "'")
-    return _COMMENT.sub("", text).strip()
+    return text.partition(" #")[0].strip()
