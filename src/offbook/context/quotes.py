@@ -60,7 +60,6 @@ _UNSEEN = (
 _SEEN_OR_NOT = lazy_pattern(
     rf"(?P<emoji>{_EMOJI})|(?P<quiet>{_COLOUR}|{_QUIET})|(?P<hidden>{_ESCAPE}|{_UNSEEN})|(?P<broken>[\ud800-\udfff])"
 )
-_BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 # ── what poses as something else ──────────────────────────────────────────────────────────────
 
@@ -101,7 +100,7 @@ _ROLE_LINE = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 _WIDE = {wide: wide - 0xFEE0 for wide in (*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}
-_FENCE = re.compile(r"`{3,}")
+FENCE = re.compile(r"`{3,}")
 # Whatever looks like the marks around a quote, or around an order in one, belongs to us.
 _OUR_SIGNS = str.maketrans("“”„‟❝❞〝〞〟⟦⟧", "‘’‚‛‘’‘’’[]")
 
@@ -132,10 +131,15 @@ def quoted(text: str, max_chars: int) -> Quoted:
 def defused(text: str) -> str:
     """A text of ours that holds words of others, such as a summary: line by line as it is, but with nothing in it that
     poses as a tag or a role or is not seen, and with orders to a model marked."""
-    visible, _ = _visible(_BREAK.sub("\n", text))
+    visible, _ = _visible(_with_one_line_end(text))
     lines = [_without_tags(_BRACKETED.sub(r"(\1)", line))[0] for line in _without_roles(visible).split("\n")]
-    plain = neutralise(_FENCE.sub(lambda fence: "'" * len(fence[0]), "\n".join(lines)))
+    plain = neutralise(FENCE.sub(lambda fence: "'" * len(fence[0]), "\n".join(lines)))
     return _wrapped(plain, orders_in(plain), "⟦", "⟧")
+
+
+def _with_one_line_end(text: str) -> str:
+    """Whatever ends a line is a line feed; one at the end stays."""
+    return "\n".join(f"{text}\n".splitlines())
 
 
 def _visible(text: str) -> tuple[str, bool]:
@@ -156,10 +160,10 @@ def _visible(text: str) -> tuple[str, bool]:
 
 def _as_plain_words(text: str) -> tuple[str, bool]:
     """The text on one line, with nothing in it that is markup to anyone, and whether there was any."""
-    lines = _BREAK.sub("\n", text)
+    lines = _with_one_line_end(text)
     without_roles = _without_roles(lines)
     line = " ".join(without_roles.replace("\u2800", " ").split())
-    unfenced = _FENCE.sub(lambda fence: "'" * len(fence[0]), line)
+    unfenced = FENCE.sub(lambda fence: "'" * len(fence[0]), line)
     unbracketed = _BRACKETED.sub(r"(\1)", unfenced)
     untagged, has_tag = _without_tags(unbracketed)
     return neutralise(untagged).translate(_OUR_SIGNS), has_tag or without_roles != lines or unbracketed != line

@@ -96,7 +96,8 @@ _ARABIC_STOP_WORDS = frozenset(_ARABIC_STOP_WORDS_TEXT.split())
 _ARABIC_ARTICLES = ("وال", "فال", "بال", "كال", "ال", "لل")
 _ARABIC_PREFIXES = ("و", "ب", "ل")
 
-_PIECE = re.compile(r"[^\W_]+")
+WORD_PIECE = re.compile(r"[^\W_]+")
+"""Letters and digits in a row."""
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NUMBER_SIGNS = str.maketrans(".:,_-", "     ")
 _CONTRACTIONS = frozenset(("s", "ll", "re", "ve", "d", "m"))
@@ -257,7 +258,7 @@ def _single_letters(text: str) -> dict[str, None]:
 
 def _plain(token: str) -> list[str]:
     """A token's words as they are, for a text of which nothing else would be left."""
-    return [word[:MAX_TERM_CHARS] for word in _PIECE.findall(token.replace("'", "").casefold())]
+    return [word[:MAX_TERM_CHARS] for word in WORD_PIECE.findall(token.replace("'", "").casefold())]
 
 
 def _pairs(letters: list[str]) -> list[str]:
@@ -351,7 +352,7 @@ def _is_number(token: str) -> bool:
 
 def _parts(token: str) -> list[str]:
     found: list[str] = []
-    for piece in _PIECE.findall(token[: MAX_TERM_CHARS * MAX_PARTS]):
+    for piece in WORD_PIECE.findall(token[: MAX_TERM_CHARS * MAX_PARTS]):
         is_ordinal = piece[:-2].isdecimal() and piece.endswith(("st", "nd", "rd", "th"))
         is_cut = is_ordinal or (piece.isalpha() and not _is_camel(piece))
         for part in (piece,) if is_cut else CAMEL.findall(piece):

@@ -18,6 +18,7 @@ from offbook.model.home import safe_name
 from offbook.model.receipt import FORGOTTEN, FORGOTTEN_TEXT
 from offbook.model.types import LoggedMessage, Message, Value
 from offbook.projections.wiki.markdown import clean, fenced, front_matter, link, one_line, yaml_value
+from offbook.search.words import place_named
 
 LARGEST_INLINE_BYTES = 65_536
 """Of a text that lies outside the log; a larger one is referred to."""
@@ -170,8 +171,6 @@ def _sessions(agent_id: str, messages: Iterable[Shown], titles: Mapping[int, str
 
 # ── A message that has gone cold, as a page of its own: what is known of it, then what was sai ──
 
-_COLD_FILE = re.compile(r"m[1-9a-f][0-9a-f]{0,15}\.md")
-
 
 def cold_file(entry_id: str) -> str:
     return f"{entry_id}.md"
@@ -179,7 +178,7 @@ def cold_file(entry_id: str) -> str:
 
 def is_cold_file(name: str) -> bool:
     """Whether we gave that name."""
-    return _COLD_FILE.fullmatch(name) is not None
+    return name.endswith(".md") and place_named(name.removesuffix(".md")) is not None
 
 
 def cold_page(agent_id: str, entry_id: str, message: Shown, log_file: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from offbook.model.home import safe_name
+from offbook.model.plain_names import is_hex
 from offbook.model.private_files import write_private
 from offbook.projections.wiki.day_page import is_cold_file, is_log_file
 from offbook.projections.wiki.lesson_page import is_lesson_file
@@ -16,8 +16,6 @@ from offbook.projections.wiki.own_fields import BrokenPage
 
 INDEX = "index.md"
 SUBJECT_FOLDERS = ("people", "projects", "topics")
-_UNFINISHED = re.compile(r"\.(.+\.md)\.[0-9a-f]{8}")
-"""What `write_private` leaves where it is killed."""
 
 
 class AgentFolder:
@@ -55,11 +53,12 @@ class AgentFolder:
         return (self.lessons / name).relative_to(self.wiki.parent).as_posix()
 
     def sweep(self) -> None:
-        """Remove what a kill left unfinished."""
+        """Remove what a kill left unfinished: `write_private` writes `.page.md.0123abcd` first."""
         for folder in (self.wiki, self.folder, self.logs, self.swap, self.lessons, *self.subjects):
             for name in names_in(folder):
-                unfinished = _UNFINISHED.fullmatch(name)
-                if unfinished and (folder in self.subjects or self._is_ours(unfinished[1])):
+                page, _, mark = name.removeprefix(".").rpartition(".")
+                is_unfinished = name.startswith(".") and page.endswith(".md") and is_hex(mark, 8)
+                if is_unfinished and (folder in self.subjects or self._is_ours(page)):
                     (folder / name).unlink(missing_ok=True)
 
     def clear(self) -> int:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from offbook.model.lesson import PAGE_FIELDS, Lesson, LessonSource, LessonStatus, Verdict
+from offbook.model.plain_names import number_behind
 from offbook.model.types import Value
 from offbook.projections.wiki.markdown import (
     escaped,
@@ -33,7 +34,6 @@ STATUSES: dict[str, LessonStatus] = {
 }
 _VERDICTS: dict[LessonStatus, Verdict] = {"accepted": "accept", "rejected": "reject"}
 
-_LESSON_FILE = re.compile(r"lesson-\d{4,15}\.md")
 _SOURCE_LINE = re.compile(r"[-*+] +\[?\d+-\d\d-\d\d \d\d:\d\d UTC, session .*, message \d+(?:\]\(\S*\))?")
 
 
@@ -71,7 +71,7 @@ def lesson_file(lesson_id: str) -> str:
 
 def is_lesson_file(name: str) -> bool:
     """Whether we gave that name."""
-    return _LESSON_FILE.fullmatch(name) is not None
+    return name.endswith(".md") and number_behind("lesson-", name.removesuffix(".md")) is not None
 
 
 def lesson_page(lesson: Lesson, sources: Sequence[SourceLink], own: str = "") -> str:

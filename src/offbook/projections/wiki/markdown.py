@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import groupby
 from urllib.parse import quote
+
+from offbook.context.quotes import FENCE
+from offbook.model.plain_names import is_plain_name
 
 SHORTEST_FENCE = 3
 
@@ -18,8 +22,6 @@ _SIGNS = (
     | {0x7F: 0x2421, 0x85: 0x0A, 0x2028: 0x0A, 0x2029: 0x0A, 0x09: 0x09, 0x0A: 0x0A}
 )
 """Control characters have pictures of their own in Unicode."""
-_BACKTICKS = re.compile(r"`+")
-_BLANK_LINES = re.compile(r"\n{3,}")
 
 _ANYWHERE = re.compile(
     r"[\\`*_\[\]<#|~$^]"
@@ -33,10 +35,9 @@ _AT_THE_START = re.compile(r"(\d{0,9})(?:(?<=\d)[.)]|(?<!\d)[-+=:>])")
 """A list, a line under a heading, a table, a quote."""
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
-_PLAIN_YAML = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./@:-]*[A-Za-z0-9])?")
 _YAML_WORDS = frozenset(["true", "false", "null", "yes", "no", "on", "off", "y", "n"])
-_NOT_PRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_NOT_PRINTABLE = (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
+_YAML_SIGNS = {number: f"\\u{number:04x}" for number in _NOT_PRINTABLE} | dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
 
 # ── text ──────────────────────────────────────────────────────────────────────────────────────
@@ -50,15 +51,15 @@ def clean(text: str) -> str:
 def fenced(text: str, info: str = "text") -> str:
     """As a block of its own, in a fence longer than any in it."""
     shown = clean(text)
-    longest = max((len(run) for run in _BACKTICKS.findall(shown)), default=0)
-    fence = "`" * max(SHORTEST_FENCE, longest + 1)
+    longest = max(map(len, FENCE.findall(shown)), default=SHORTEST_FENCE - 1)
+    fence = "`" * (longest + 1)
     return f"{fence}{info}\n{shown}\n{fence}"
 
 
 def plain_lines(text: str) -> str:
     """As a person reads it in a page: lines without blanks around them, paragraphs apart by one empty line."""
-    lines = "\n".join(line.strip() for line in clean(text).split("\n"))
-    return _BLANK_LINES.sub("\n\n", lines).strip("\n")
+    lines = (line.strip() for line in clean(text).split("\n"))
+    return "\n\n".join("\n".join(paragraph) for says_something, paragraph in groupby(lines, bool) if says_something)
 
 
 def escaped(text: str) -> str:
@@ -89,10 +90,10 @@ def _escaped_line(line: str) -> str:
 
 def yaml_value(text: str) -> str:
     """As it is where YAML takes it for nothing else, else in quotes, as JSON: YAML reads that, too."""
-    if _PLAIN_YAML.fullmatch(text) and text.casefold() not in _YAML_WORDS:
+    is_plain = is_plain_name(text, also="_./@:-", most_chars=len(text)) and text[0].isalpha() and text[-1].isalnum()
+    if is_plain and text.casefold() not in _YAML_WORDS:
         return text
-    quoted = json.dumps(_SURROGATE.sub("\ufffd", text), ensure_ascii=False)
-    return _NOT_PRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+    return json.dumps(text, ensure_ascii=False).translate(_YAML_SIGNS)
 
 
 def front_matter(fields: dict[str, str], more: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from offbook.projections.wiki.index_page import LONGEST_STATEMENT_CHARS, LessonL
 from offbook.projections.wiki.lesson_page import lesson_file
 from offbook.projections.wiki.markdown import clean, front_matter, link, one_line, yaml_value
 from offbook.projections.wiki.own_fields import BrokenPage, own_fields, parted
+from offbook.search.words import WORD_PIECE
 from offbook.statements.subjects import Subject
 
 FOLDERS: dict[SubjectKind, str] = {"person": "people", "project": "projects", "topic": "topics"}
@@ -26,7 +26,6 @@ MOST_EARLIER = 2
 LONGEST_LABEL_CHARS = 80
 LONGEST_FILE_CHARS = 48
 """Of four bytes each, with what is added to it, they are a name on every file system."""
-_WORDS = re.compile(r"[^\W_]+")
 
 
 class Told(Value, frozen=True):
@@ -71,7 +70,7 @@ def page_ids(subjects: Sequence[Subject]) -> dict[str, str]:
 def _file_name(label: str, key: str) -> str:
     """Small letters and digits of any script, with hyphens. What this leaves out is made up for by a mark."""
     plain = unicodedata.normalize("NFC", clean(label)).casefold()
-    name = unicodedata.normalize("NFC", "-".join(_WORDS.findall(plain)))
+    name = unicodedata.normalize("NFC", "-".join(WORD_PIECE.findall(plain)))
     is_safe = not name.isascii() or safe_name(name) == name
     if name == "-".join(plain.split()) and 0 < len(name) <= LONGEST_FILE_CHARS and is_safe and name != "index":
         return name
