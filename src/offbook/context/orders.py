@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from offbook.model.lazy_pattern import lazy_pattern
 
-_ARABIC_VOWELS = "\u0640\u064b-\u065f\u0670"
-_DROPPED = re.compile(rf"[\u0300-\u036f{_ARABIC_VOWELS}]")
+_ARABIC_VOWELS = (0x640, *range(0x64B, 0x660), 0x670)
+_DROPPED = dict.fromkeys((*range(0x300, 0x370), *_ARABIC_VOWELS))
 # Letters that look Latin. Only for the second look: Russian needs its own.
 _LOOKALIKES = str.maketrans("авсеһіјкмнорѕтухаοερικνυτ", "abcehijkmhopstyxaoepikvut")
 
@@ -22,7 +22,7 @@ _LOOKALIKES = str.maketrans("авсеһіјкмнорѕтухаοερικνυτ"
 def _plain(character: str) -> str:
     """A character without case, width, accents and vowel signs; nothing, where it is one of these."""
     wide = unicodedata.normalize("NFKC", character).casefold()
-    base = _DROPPED.sub("", unicodedata.normalize("NFKD", wide))
+    base = unicodedata.normalize("NFKD", wide).translate(_DROPPED)
     return base if base < "\u1100" else wide  # beyond that they are syllables and ideographs, which stay whole
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from offbook.search.stems import stem
-from offbook.search.words import STOP_WORDS, UNSPACED
+from offbook.search.words import STOP_WORDS, UNSPACED_RUN
 
 WORDS_KEPT = 1 << 14
 LONGEST_TERM_CHARS = 48
@@ -31,7 +31,6 @@ OPENING_CAPITAL_WEIGHT = 1.2
 PAIR_WEIGHT = 0.5
 """Two letters of a script without spaces; a word has about two such pairs."""
 
-_UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 _PIECES = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _MADE = re.compile(r"[a-z][A-Z]|[A-Z]{2}|\w[._/\\@#:=]\w|_|\d[A-Za-z]|[A-Za-z]\d")
 """Names made by people or machines: camelCase, LGBTQ, file.py, user@host, v2."""
@@ -62,7 +61,7 @@ def terms_of(sentence: str) -> tuple[Term, ...]:
 def word_count(text: str) -> int:
     """Two letters of a script without spaces count as a word."""
     words = len(text.split())
-    return words if text.isascii() else words + sum(map(len, _UNSPACED_RUN.findall(text))) // 2
+    return words if text.isascii() else words + sum(map(len, UNSPACED_RUN.findall(text))) // 2
 
 
 @lru_cache(WORDS_KEPT)
@@ -71,7 +70,7 @@ def _read(word: str) -> _Word:
     lower = core.lower().replace("’", "'")
     if not core:
         return _Word((), ())
-    if not core.isascii() and _UNSPACED_RUN.search(core):
+    if not core.isascii() and UNSPACED_RUN.search(core):
         pairs = _pairs(lower)
         return _Word(pairs, pairs)
     is_made = _MADE.search(core) is not None
@@ -99,10 +98,10 @@ def _weight(form: str, *, is_made: bool, is_capitalised: bool) -> float:
 
 def _pairs(lower: str) -> tuple[Term, ...]:
     found: dict[str, Term] = {}
-    for run in _UNSPACED_RUN.findall(lower):
+    for run in UNSPACED_RUN.findall(lower):
         for at in range(max(1, len(run) - 1)):
             pair = run[at : at + 2]
             found[pair] = (pair, pair, PAIR_WEIGHT)
-    for form in _PIECES.findall(_UNSPACED_RUN.sub(" ", lower)):
+    for form in _PIECES.findall(UNSPACED_RUN.sub(" ", lower)):
         found[form] = (form, stem(form), NUMBER_WEIGHT if form[0].isdigit() else NAME_WEIGHT)
     return tuple(found.values())

@@ -46,17 +46,13 @@ LEFT_OUT, SAME = "-", "="
 _WORD = re.compile(r"(?<![\w.@/-])[^\W\d_]+(?:['’-][^\W\d_]+)*(?![\w@/])")
 """Not a part of a name that was made: `max_chars`, `ada@example.com`."""
 _STRETCH = re.compile(rf"(?s).{{1,{READ_CHARS}}}(?=\s|\Z)|.{{{READ_CHARS}}}")
-_JOINTS = re.compile("['-]")
-"""Of "l'amico", "avons-nous"."""
-_PERSON = re.compile("^(?:i|we|you|my|our|your|i'm|i'll|we're|we'll|you're|you'll) ")
+_PERSONS = frozenset(("i", "we", "you", "my", "our", "your", "i'm", "i'll", "we're", "we'll", "you're", "you'll"))
 _PERSON_TWICE = re.compile(r"(?i)\b(i|we|you)( not)? \1(?=[ '])")
 """Where both the pronoun and the verb tell it."""
 _FULL_NAME = re.compile(r"-[^\W\d_a-zß-ÿ]")
 """Of "Jean-Pierre"."""
-_HAN_LETTERS = r"[\u3400-\u4dbf\u4e00-\u9fff]"
-_HAN = re.compile(rf"{_HAN_LETTERS}{{1,{LONGEST_RUN}}}")
-_HAN_LETTER, _OTHER_LETTER = re.compile(_HAN_LETTERS), re.compile(r"[\u3041-\u30ff\uac00-\ud7a3]")
-"""The second are Japanese and Korean."""
+_HAN = re.compile(rf"[\u3400-\u4dbf\u4e00-\u9fff]{{1,{LONGEST_RUN}}}")
+_JAPANESE_OR_KOREAN = re.compile(r"[\u3041-\u30ff\uac00-\ud7a3]+")
 
 
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
@@ -110,7 +106,8 @@ def _stretch_read(text: str) -> str:
 
 def is_chinese(text: str) -> bool:
     """Whether it has Han, and hardly any letters of Japanese or Korean beside it: a face, a name."""
-    return len(_HAN_LETTER.findall(text)) > HAN_BESIDE_OTHERS * len(_OTHER_LETTER.findall(text))
+    han, others = (sum(map(len, letters.findall(text))) for letters in (_HAN, _JAPANESE_OR_KOREAN))
+    return han > HAN_BESIDE_OTHERS * others
 
 
 def _or_itself(word: str, language: str) -> str:
@@ -122,7 +119,7 @@ def language_of(text: str) -> str | None:
     """Of the languages with spaces, the one that knows the most words, if it knows some, and more than English does."""
     english = english_words()
     found = _WORD.findall(_composed(text[:READ_CHARS]).lower().replace("’", "'"))
-    words = [part for word in found for part in ([word] if word in english.own else _JOINTS.split(word))]
+    words = [part for word in found for part in ([word] if word in english.own else _joined_words(word))]
     known = sum(word in english.own for word in words)
     languages = [_languages().get(word, "") for word in words] if 2 * known < len(words) else []
     fewest = max(FEWEST_WORDS, known + 1, KNOWN_SHARE * len(words))
@@ -148,7 +145,7 @@ def _gloss(word: str, language: str) -> str | None:
     lower = word.lower().replace("’", "'")
     found = known.looked_up(lower)
     if found is None and not lower.isalpha() and (language == "de" or not _FULL_NAME.search(word)):
-        parts = [(part, known.looked_up(part) or SAME) for part in _JOINTS.split(lower)]
+        parts = [(part, known.looked_up(part) or SAME) for part in _joined_words(lower)]
         if any(english != SAME for _, english in parts):
             read = [part if english == SAME else english for part, english in parts if len(part) > 1 or english == "i"]
             return " ".join(part for part in read if part != LEFT_OUT)
@@ -159,6 +156,11 @@ def _gloss(word: str, language: str) -> str | None:
     return word if found == SAME else "" if found == LEFT_OUT else found
 
 
+def _joined_words(word: str) -> list[str]:
+    """Of "l'amico", "avons-nous"."""
+    return word.replace("-", "'").split("'")
+
+
 def _other_form(word: str, known: Glossary) -> str | None:
     at = bisect_left(known.words, word)
     shared, nearest = max(
@@ -166,7 +168,8 @@ def _other_form(word: str, known: Glossary) -> str | None:
     )
     is_form = shared >= max(SHORTEST_BEGINNING, SHARED * len(word)) and len(word) - shared <= LONGEST_ENDING
     if is_form and len(nearest) - shared < LONGEST_ENDING and known.tells(nearest):
-        return _PERSON.sub("", known.english[nearest])  # another form may be of somebody else
+        person, _, rest = known.english[nearest].partition(" ")
+        return rest if person in _PERSONS and rest else known.english[nearest]  # another form may be of somebody else
     return None
 
 

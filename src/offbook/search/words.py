@@ -89,13 +89,14 @@ _LETTERS_WITHOUT_ACCENT = str.maketrans(
 )  # fmt: skip
 _OTHER_LETTERS = tuple(map(chr, _LETTERS_WITHOUT_ACCENT))
 _ARABIC = re.compile("[\u0600-\u06ff\u0750-\u077f]")
-_ARABIC_MARKS = re.compile("[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06ed]")
-_ARABIC_LETTERS = str.maketrans("أإآٱىیةک", "ااااييهك")
+_ARABIC_MARKS = (*range(0x610, 0x61B), 0x640, *range(0x64B, 0x660), 0x670, *range(0x6D6, 0x6DD), *range(0x6DF, 0x6EE))
+_ARABIC_LETTERS = dict.fromkeys(_ARABIC_MARKS) | str.maketrans("أإآٱىیةک", "ااااييهك")
 _ARABIC_STOP_WORDS_TEXT = "في من علي الي عن هل ما هذا هذه ذلك التي الذي ان انا انت هو هي مع او ثم كان قد لا يا"
 _ARABIC_STOP_WORDS = frozenset(_ARABIC_STOP_WORDS_TEXT.split())
 _ARABIC_ARTICLES = ("وال", "فال", "بال", "كال", "ال", "لل")
 _ARABIC_PREFIXES = ("و", "ب", "ل")
 
+UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 WORD_PIECE = re.compile(r"[^\W_]+")
 """Letters and digits in a row."""
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -181,7 +182,7 @@ def plain_letters(text: str) -> str:
     if any(letter in bare for letter in _OTHER_LETTERS):  # to translate takes ten times as long as to look
         bare = bare.translate(_LETTERS_WITHOUT_ACCENT)
     if _ARABIC.search(bare):
-        bare = _ARABIC_MARKS.sub("", bare).translate(_ARABIC_LETTERS)
+        bare = bare.translate(_ARABIC_LETTERS)
     return bare
 
 
@@ -286,7 +287,7 @@ def _spaced(word: str) -> tuple[str, ...]:
 
 def _arabic(word: str) -> tuple[str, ...]:
     """Without vowel signs and article. A prefix of one letter may also belong to the word: both readings count."""
-    bare = _ARABIC_MARKS.sub("", word).translate(_ARABIC_LETTERS).strip(".@'&+-#_\u200c\u200d")
+    bare = word.translate(_ARABIC_LETTERS).strip(".@'&+-#_\u200c\u200d")
     if not bare or bare in _ARABIC_STOP_WORDS:
         return ()
     article = next((one for one in _ARABIC_ARTICLES if bare.startswith(one) and len(bare) >= len(one) + 3), "")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from offbook.model.plain_names import is_digits
 from offbook.model.sentences import sentences
+from offbook.search.words import UNSPACED_RUN
 from offbook.statements.reading import key_of
 
 LEAST_WORDS = 3
@@ -24,7 +25,6 @@ _JOINT = re.compile(
     re.IGNORECASE,
 )
 """Where one ends: what follows has a subject of its own."""
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 
 class Clause(NamedTuple):
@@ -55,7 +55,7 @@ def clauses(text: str, start: int, end: int) -> list[Clause]:
 
 
 def _is_long(part: str) -> bool:
-    return len(part.split()) >= LEAST_WORDS or len(_UNSPACED.findall(part)) >= LEAST_LETTERS
+    return len(part.split()) >= LEAST_WORDS or sum(map(len, UNSPACED_RUN.findall(part))) >= LEAST_LETTERS
 
 
 # ── Which characters of a message no longer hold, as a link notes it ──
