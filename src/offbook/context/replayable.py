@@ -14,7 +14,6 @@ import msgspec
 
 from offbook.ingest.frames import frame
 from offbook.model.content import (
-    BINARY_STAND_IN,
     FILE_TYPES,
     IMAGE_TYPES,
     MAX_DEPTH,
@@ -23,6 +22,7 @@ from offbook.model.content import (
     RESULT_KEYS,
     TEXT_TYPES,
     Path,
+    binary_stand_in,
     decoded_bytes,
     has_nameless_result,
     is_binary_path,
@@ -151,7 +151,7 @@ def _is_named_item(block: Block) -> bool:
 
 def _holds_binary(block: Block) -> bool:
     """Whether an image or a file is in it, or stood in it before it was moved out: then there is nothing to send."""
-    return any(is_binary_path(block, path) or BINARY_STAND_IN.match(text) for path, text in strings(block))
+    return any(is_binary_path(block, path) or binary_stand_in(text) for path, text in strings(block))
 
 
 def _without_binaries(block: Block) -> Block:

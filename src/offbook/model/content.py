@@ -59,17 +59,14 @@ _DIALECT = frozenset(
 """Keys of the blocks themselves: nobody said them."""
 
 _DATA_URL = re.compile(r"data:([\w.+-]{1,100}+/[\w.+-]{1,100}+)?[^,]{0,200}+,")
-# Payloads come in the standard alphabet, which has neither the `_` nor the `-` of a token; signatures in both.
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*+={0,2}[\r\n]*")
-_BASE64_OR_URL_SAFE = re.compile(r"[A-Za-z0-9+/_\r\n-]*+={0,2}[\r\n]*")
 _HOLDS_STRINGS = (str, dict, list)
-BINARY_STAND_IN = re.compile(r"\[(?:([^\s\],]+), )?([\d,]+) bytes kept outside the log, sha256 ")
 _OUTSIDE = " kept outside the log, sha256 "
 LOST_PART = ", lost: its file is missing or damaged"
 """Said in a stand-in of what cannot be put back."""
 _STAND_IN = re.compile(
-    r"\[(?:[\w.+/-]{1,201}+, )?[\d,]{1,20}+ (?:bytes|characters) kept outside the log, sha256 [0-9a-f]{12}…"
-    rf"(?:{LOST_PART})?\](?: The beginning:)?"
+    r"\[(?:(?P<media_type>[\w.+/-]{1,201}+), )?(?P<size>[\d,]{1,20}+ (?P<unit>bytes|characters))"
+    rf" kept outside the log, sha256 [0-9a-f]{{12}}…(?P<lost>{LOST_PART})?\](?: The beginning:)?"
 )
 LONGEST_LABEL_CHARS = 230
 """Of a stand-in, before the words that all of them have."""
@@ -99,6 +96,12 @@ def without_stand_ins(text: str) -> str:
             end_of_last = stand_in.end()
         at = text.find(_OUTSIDE, max(end_of_last, at + 1))
     return "".join((*kept, text[end_of_last:])) if kept else text
+
+
+def binary_stand_in(text: str) -> re.Match[str] | None:
+    """What a text begins with, where that is our stand-in for a binary."""
+    found = _STAND_IN.match(text)
+    return found if found is not None and found["unit"] == "bytes" else None
 
 
 def block_text(block: Block) -> str | None:
@@ -207,12 +210,12 @@ def _render_media(block: Block) -> str:
     kind = "image" if _type(block) in IMAGE_TYPES else "file"
     media_type, size, where = "", "", ""
     for path, text in strings(block):
-        held = BINARY_STAND_IN.match(text)
+        held = binary_stand_in(text)
         if path[-1] in _MEDIA_TYPE_KEYS:
             media_type = media_type or text
         elif held:
-            media_type = media_type or held[1] or ""
-            size = f"{held[2]} bytes{LOST_PART if LOST_PART in text else ''}"
+            media_type = media_type or held["media_type"] or ""
+            size = held["size"] + (held["lost"] or "")
         elif is_binary_path(block, path):
             media_type = media_type or media_type_of(text)
             size = f"{decoded_bytes(text):,} bytes"
@@ -333,7 +336,8 @@ def is_binary_path(content: Any, path: Path) -> bool:
         is_carrier = kind in ("base64", *IMAGE_TYPES, *FILE_TYPES) or first_of(holder, _MEDIA_TYPE_KEYS) is not None
         return is_carrier and kind != "text" and _BASE64.fullmatch(value) is not None
     is_opaque = path[-1] in OPAQUE_KEYS or (path[-1] == "signature" and _type(holder) in REASONING_TYPES)
-    return is_opaque and _BASE64_OR_URL_SAFE.fullmatch(value) is not None
+    # Signatures come in either alphabet; payloads in the standard one, without the `_` and the `-` of a token.
+    return is_opaque and _BASE64.fullmatch(value.replace("-", "+").replace("_", "/")) is not None
 
 
 # ── large parts, kept outside ─────────────────────────────────────────────────────────────────
