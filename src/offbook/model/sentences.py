@@ -19,7 +19,7 @@ _ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"(?:[-*•·–>]|\d{1,3}[.)]|#{1,6})\s+")
-_FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+_FENCES = ("```", "~~~")
 
 _MARKS = (".", "!", "?", "…", "。", "！", "？")
 _QUESTION_MARKS = ("?", "？", "؟")
@@ -101,13 +101,14 @@ def _outside_fences(text: str) -> list[tuple[int, int]]:
     if "```" not in text and "~~~" not in text:
         return [(0, len(text))]
     spans: list[tuple[int, int]] = []
-    start, is_inside = 0, False
-    for fence in _FENCE.finditer(text):
-        line_end = text.find("\n", fence.end())
-        line_end = len(text) if line_end < 0 else line_end + 1
-        if not is_inside and start < fence.start():
-            spans.append((start, fence.start()))
-        is_inside, start = not is_inside, line_end
+    start, line_start, is_inside = 0, 0, False
+    for line in text.split("\n"):
+        line_end = line_start + len(line) + 1
+        if line.lstrip().startswith(_FENCES):
+            if not is_inside and text[start:line_start].strip():
+                spans.append((start, line_start))
+            is_inside, start = not is_inside, line_end
+        line_start = line_end
     if not is_inside and start < len(text):
         spans.append((start, len(text)))
     return spans
