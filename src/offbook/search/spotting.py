@@ -111,7 +111,6 @@ _HOST_BLOCKS = (
     "recalled-memory memory-context"
 )
 _HOST_BLOCK = re.compile(rf"<({'|'.join(_HOST_BLOCKS.split())})\b[^<>]{{0,200}}>", re.IGNORECASE | re.ASCII)
-_END_OF_HOST_BLOCK = {name: re.compile(rf"</{name}\s*+>", re.IGNORECASE | re.ASCII) for name in _HOST_BLOCKS.split()}
 _TAG = re.compile(r"(?:</|(?<!\w)<)[A-Za-z][\w:.-]{0,40}(?:\s[^<>\n]{0,300})?/?>")
 
 
@@ -136,15 +135,15 @@ def _without_host_blocks(said: str) -> str:
     end_of_last = 0
     unended: set[str] = set()
     for begin in _HOST_BLOCK.finditer(said):
-        name = begin[1].lower()
-        if begin.start() < end_of_last or name in unended:
+        closing = f"</{begin[1]}>"
+        if begin.start() < end_of_last or closing in unended:
             continue
-        end = _END_OF_HOST_BLOCK[name].search(said, begin.end())
-        if end is None:
-            unended.add(name)  # nor does any behind it
+        end = said.find(closing, begin.end())
+        if end < 0:
+            unended.add(closing)  # nor does any behind it
         else:
             kept += (said[end_of_last : begin.start()], " ")
-            end_of_last = end.end()
+            end_of_last = end + len(closing)
     return "".join((*kept, said[end_of_last:]))
 
 
