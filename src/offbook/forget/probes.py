@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from offbook.log.erasure import WORD, WORDS, Window, WordRuns, plain, words_of
+from offbook.model.plain_names import is_plain_name
 from offbook.model.receipt import Probe
 
 # ── Which stretches of a long text were not looked at before: texts say the same again and aga ──
@@ -96,11 +98,8 @@ _TIME_OR_ID = re.compile(
     rf"(?<![\w.:-])(?:{_DATE}(?:(?:t\d{{2}}|[t ]{_CLOCK}){_ZONE})?|\d{{8}}t\d{{4,6}}(?:[.,]\d+)?{_ZONE}|{_CLOCK}{_ZONE}"
     r"|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})(?![\w:-])"
 )
-_NUMBER = re.compile(r"[+-]?\d[\d.,_]*(?:e[+-]?\d+)?")
-_ID = re.compile(r"(?=[^\s]*[0-9:])[A-Za-z0-9_.:-]+")
-
-_AS_IN_JSON = re.compile(r"[^\"\\\x00-\x1f]+")
-"""Written there byte for byte."""
+_OF_A_NUMBER = "0123456789+-.,_e"
+_IN_IDS = frozenset("0123456789:")
 
 
 def candidates(texts: Sequence[str]) -> set[Window]:
@@ -131,7 +130,7 @@ def _said_in(text: str) -> tuple[list[str], list[bool]]:
     """The words of a text, and of each whether somebody said it: a time or an id is written by programs, and the same
     one is kept elsewhere on purpose, beside a message's place."""
     folded_text = plain(text)
-    if _NUMBER.fullmatch(folded_text.strip()):
+    if not folded_text.strip().strip(_OF_A_NUMBER):
         return [], []
     unsaid = [match.span() for match in _TIME_OR_ID.finditer(folded_text)]
     if not unsaid:
@@ -148,7 +147,7 @@ def _said_in(text: str) -> tuple[list[str], list[bool]]:
 
 def is_id(text: str) -> bool:
     """Of what a host writes beside a message: a number, a key or a name of its own, not words of anybody."""
-    return _ID.fullmatch(text) is not None
+    return is_plain_name(text, also="_.:-", first="_.:-", most_chars=len(text)) and not _IN_IDS.isdisjoint(text)
 
 
 def chosen(by_message: Sequence[Sequence[Window]], most: int = MOST_PROBES) -> set[Window]:
@@ -171,7 +170,8 @@ def phrases(texts: Iterable[str], windows: set[Window], most: int) -> list[str]:
         for at in range(len(words) - WORDS + 1):
             part = words[at : at + WORDS]
             phrase = text[part[0][0] : part[-1][1]]
-            if tuple(word for _, _, word in part) in windows and _AS_IN_JSON.fullmatch(phrase):
+            is_sought = tuple(word for _, _, word in part) in windows
+            if is_sought and json.dumps(phrase, ensure_ascii=False) == f'"{phrase}"':
                 found[phrase] = None
                 break
         if len(found) >= most:
