@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -35,11 +34,6 @@ from offbook.model.home import Home
 from offbook.model.settings import Settings
 
 __all__ = ["Finding", "Level", "examine", "fix", "mend_log"]
-
-_COMMAND = re.compile(
-    r"\boffbook (?=(?:serve|restore|flush|doctor|audit|record|config|token|model|reindex|status|compress"
-    r"|maintain|backup|encrypt)\b)"
-)
 
 
 async def examine(
@@ -92,5 +86,7 @@ def _naming_home(finding: Finding, home: Home) -> Finding:
     """A command that is copied out of the report must mean the folder that was looked at."""
     if finding.mend is None or home.folder == Path("~/.offbook").expanduser():
         return finding
-    named = _COMMAND.sub(lambda match: f"offbook --home {shlex.quote(str(home.folder))} ", finding.mend)
+    command = f"offbook --home {shlex.quote(str(home.folder))} "
+    mend = finding.mend.replace("`offbook ", f"`{command}")
+    named = command + mend.removeprefix("offbook ") if mend.startswith("offbook ") else mend
     return msgspec.structs.replace(finding, mend=named)
