@@ -16,7 +16,8 @@ import msgspec
 if TYPE_CHECKING:
     from offbook.model.types import Message, Part
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_STEERING = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SHOWN = {number: f"\\u{number:04x}" for number in _STEERING if number not in (0x09, 0x0A)}
 
 ROLE_COLOURS = {"user": "cyan", "assistant": "green", "system": "magenta", "tool": "yellow"}
 
@@ -34,7 +35,7 @@ def print_json_line(value: Any) -> None:
 
 def printable(text: str) -> str:
     """Messages come from anywhere: what would steer a terminal is shown instead of obeyed."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
+    return text.replace("\r\n", "\n").translate(_SHOWN)
 
 
 def warn(text: str) -> None:

@@ -34,7 +34,6 @@ memory. It is not something the user just wrote, and no report about somebody el
 - Never copy the tags into answers or files: say it in your own words, or quote just what was said.
 """
 
-_LINE_END = re.compile(r"\r\n|\n|\r")
 _HEADING = re.compile(r" {0,3}(?P<level>#{1,6})(?=[ \t]|$)(?P<name>.*)")
 _NAME = "recalled memories"
 _OLD_NAME = "recalled memories (continuity plugin)"
@@ -84,8 +83,8 @@ def with_section(text: str) -> str:
     line ends are as the text's last one is, and none is added after the last line where the text has none there."""
     if found_in(text) != "absent":
         return text
-    line_ends = _LINE_END.findall(text)
-    line_end = line_ends[-1] if line_ends else "\n"
+    ended = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
+    line_end = next((each for each in ("\r\n", "\n", "\r") if ended.endswith(each)), "\n")
     section = SECTION.removesuffix("\n").replace("\n", line_end)
     lines = _lines(text)
     if lines == [""]:
@@ -102,7 +101,7 @@ def with_section(text: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    return _LINE_END.split(text.removeprefix("\ufeff"))
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _outline(lines: Sequence[str]) -> tuple[list[_Heading], _Fence | None]:

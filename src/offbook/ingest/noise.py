@@ -166,7 +166,6 @@ _GIVEN_BY_LOOK_UP = re.compile(
 )
 _MARKERS_BEGIN_WITH = frozenset("[<FRACOP/")
 """The first letters of all that is matched at the beginning, frames too. Most messages begin with another."""
-_MONOLOGUE = re.compile(r"Let me (?!know\b)[^\n]+\Z", re.IGNORECASE)
 
 
 def noise_kind(message: Message) -> str | None:
@@ -186,9 +185,14 @@ def noise_kind(message: Message) -> str | None:
     kind = _kind_by_marker(message, said)
     if kind is not None or not _is_only_text(message):
         return kind
-    if message.role == "assistant" and len(said) <= LONGEST_MONOLOGUE_CHARS and _MONOLOGUE.match(said):
+    if message.role == "assistant" and _is_monologue(said):
         return "monologue"
     return "short" if _weight(said) < SHORTEST_SUBSTANCE_CHARS else None
+
+
+def _is_monologue(said: str) -> bool:
+    is_line = len(said) <= LONGEST_MONOLOGUE_CHARS and "\n" not in said
+    return is_line and said.lower().startswith("let me ") and not said.lower().startswith("let me know")
 
 
 def _is_given_by_memory(message: Message) -> bool:

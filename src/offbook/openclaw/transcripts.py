@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -40,7 +39,6 @@ class _Entry(msgspec.Struct):
     message: Any = None
 
 
-_SURROGATE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 _DECODER = msgspec.json.Decoder(_Entry)
 
 
@@ -63,7 +61,7 @@ def _decoded(raw: bytes | str) -> _Entry:
         return _DECODER.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = raw if isinstance(raw, str) else raw.decode()
-        if not _SURROGATE.search(text):
+        if "\\ud" not in text.lower():
             raise
     # The host cuts texts between the halves of a character, and JSON of JavaScript may hold such a half.
     return msgspec.convert(without_surrogates(json.loads(text)), _Entry)

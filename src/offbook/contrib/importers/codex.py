@@ -7,7 +7,6 @@ the lines of type `response_item`; the others are bookkeeping, the same messages
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
@@ -252,10 +251,11 @@ _FRAGMENTS = (
     ("<turn_aborted>", "</turn_aborted>"),
     ("<subagent_notification>", "</subagent_notification>"),
     ("<hook_prompt", "</hook_prompt>"),
+    ("<image name=", ">"),
 )
 """How what Codex adds under the user's name begins and ends, in small letters."""
-_IMAGE_TAG = re.compile(r"\s*(?:</?(?:local_)?image>|<image name=[^\n]{0,1000}>)\s*")
-"""Stands before and behind a picture, to name it."""
+_IMAGE_TAGS = ("<image>", "</image>", "<local_image>", "</local_image>")
+"""Stand before and behind a picture."""
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
 """The calls, and where each says what is called for."""
 _RESULTS = ("function_call_output", "custom_tool_call_output")
@@ -315,7 +315,7 @@ def _is_of_the_program(block: dict[str, Any]) -> bool:
     text = block.get("text") if block.get("type") == "text" else None
     if not isinstance(text, str):
         return False
-    return _IMAGE_TAG.fullmatch(text) is not None or any(_is_between(text, marks) for marks in _FRAGMENTS)
+    return text.strip() in _IMAGE_TAGS or any(_is_between(text, marks) for marks in _FRAGMENTS)
 
 
 def _is_between(text: str, marks: tuple[str, str]) -> bool:
