@@ -153,7 +153,7 @@ def progress(description: str, total: int | None) -> Iterator[Advance]:
 
 # ── what an import or an export leaves out ────────────────────────────────────────────────────────
 
-_HEAD = re.compile(r"(?P<head>.*?)(?P<rest>(?: (?:of|on|that|with|without|between|beside)\b.*| \(.*)?)", re.DOTALL)
+_ABOUT = frozenset(("of", "on", "that", "with", "without", "between", "beside"))
 """Before these words stands what is counted, after them only what it is about."""
 _PLURAL = re.compile(r"(?P<stem>\w{2,}?)(?P<end>ies|(?<!s)s)\b")
 _VERBS = {" that are ": " that is ", " that say ": " that says "}
@@ -165,10 +165,10 @@ def left_out(count: int, what: str) -> str:
 
 
 def _one(what: str) -> str:
-    found = _HEAD.fullmatch(what)
-    assert found is not None  # it matches everything
-    head = _PLURAL.sub(lambda word: word["stem"] + ("y" if word["end"] == "ies" else ""), found["head"])
-    rest = found["rest"]
+    words = what.split(" ")
+    end = next((at for at, word in enumerate(words) if word in _ABOUT or word.startswith("(")), len(words))
+    head = _PLURAL.sub(lambda word: word["stem"] + ("y" if word["end"] == "ies" else ""), " ".join(words[:end]))
+    rest = what.removeprefix(" ".join(words[:end]))
     for many, one in _VERBS.items():
         rest = rest.replace(many, one, 1) if rest.startswith(many) else rest
     return head.replace(" and ", " or ") + rest

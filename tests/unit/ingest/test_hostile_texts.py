@@ -70,6 +70,7 @@ ONCE = {
     "a tag and blanks": "<offbook-memory" + " " * 40_000,
     "a data URL without an end": "data:a/b" + "c" * 40_000,
     "a mark and quotes": "." + '"' * 40_000,
+    "empty lines and a fence": "\n" * 31_000 + "```",
 }
 
 
@@ -147,7 +148,7 @@ def test_four_times_the_text_does_not_take_ten_times_as_long(name: str) -> None:
 def test_one_long_run_is_read_a_few_times_and_no_more(kind: str) -> None:
     text = ONCE[kind]
     half = text[: len(text) // 2]
-    for scan in (shown, strip_frames_of, unwrapped, ends, render):
+    for scan in (shown, strip_frames_of, unwrapped, ends, sentences, render):
         short, long = (message(given) if scan in (shown, render) else given for given in (half, text))
         assert not grows_too_fast(scan, short, long, 2 * MARGIN), scan
 

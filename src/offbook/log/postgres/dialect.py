@@ -22,8 +22,7 @@ SEVERAL = "offbook.nodes"
 ESCAPE = "\x01"
 
 _INDEX_HINT = re.compile(r" INDEXED BY \w+")
-_TYPE = re.compile(r"\b(INTEGER|BLOB|REAL|TEXT)\b")
-_TYPES = {"INTEGER": "BIGINT", "BLOB": "BYTEA", "REAL": "DOUBLE PRECISION", "TEXT": 'TEXT COLLATE "C"'}
+_TYPES = {" INTEGER": " BIGINT", " BLOB": " BYTEA", " REAL": " DOUBLE PRECISION", " TEXT": ' TEXT COLLATE "C"'}
 _NUMBERED = re.compile(r"CREATE TABLE (\w+) \(\s*(\w+)\s+BIGINT PRIMARY KEY,")
 
 
@@ -38,7 +37,8 @@ def statement(sql: str) -> str:
 def migration(sql: str) -> str:
     """The same tables."""
     sql = sql.replace(") STRICT, WITHOUT ROWID;", ");").replace(") STRICT;", ");")
-    sql = _TYPE.sub(lambda found: _TYPES[found[1]], sql)
+    for ours, theirs in _TYPES.items():
+        sql = sql.replace(ours, theirs)
     return "\n".join([sql, *_numbering(sql)])
 
 
