@@ -141,19 +141,24 @@ _HEARTBEAT_TOKEN = "HEARTBEAT_OK"  # noqa: S105 - what a model answers, nothing 
 _ROUTING = "[Inter-session message"
 _SKIPS = ("ANNOUNCE_SKIP", "REPLY_SKIP")
 # The other wakes of heartbeat.mjs, runtime-context-prompt.mjs, the flush of memory-core and the prompt of a reset.
-_RUNTIME = re.compile(
-    r"\[OpenClaw (?:exec completion|session event)\]|Continue the OpenClaw runtime event\.\s*\Z"
-    r"|OpenClaw runtime (?:context|event)[^\n]{0,300}\s{1,4}This context is runtime-generated, not user-authored"
-    r"|\[Internal task completion event\]|Pre-compaction memory flush\b|A new session was started via /new or /reset"
+_RUNTIME = (
+    "[OpenClaw exec completion]",
+    "[OpenClaw session event]",
+    "[Internal task completion event]",
+    "Pre-compaction memory flush",
+    "A new session was started via /new or /reset",
 )
+_CONTINUE = "Continue the OpenClaw runtime event."
+_RUNTIME_HEADS = ("OpenClaw runtime context", "OpenClaw runtime event")
+_RUNTIME_NOTE = "This context is runtime-generated, not user-authored"
+_NOTE_WITHIN_CHARS = 400
 # internal-runtime-context.mjs. A block without its end runs to the end, as it does for the host.
 _CONTEXT_BEGIN = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>"
 _CONTEXT_END = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
 # What a person asks of us, and what they ask of the host in a word: with more behind it, it may be for the agent.
-_COMMAND = re.compile(
-    r"/(?:(?:swap-(?:status|dashboard|promote|cross)|offbook)(?:[ \t][^\n]{0,400})?"
-    r"|(?:new|reset|compact|status|help|commands|stop|model|usage)\s*)\Z"
-)
+_OUR_COMMANDS = frozenset(("/swap-status", "/swap-dashboard", "/swap-promote", "/swap-cross", "/offbook"))
+_HOST_COMMANDS = frozenset(("/new", "/reset", "/compact", "/status", "/help", "/commands", "/stop", "/model", "/usage"))
+LONGEST_COMMAND_CHARS = 400
 # How the host answers the commands that begin a conversation anew, and how our plugin signs its answers; those to other
 # commands are marked by the host.
 _HOST_ANSWERS = ("✅ New session started.", "✅ Session reset.")
@@ -230,7 +235,7 @@ def _kind_by_marker(message: Message, said: str) -> str | None:
         return COMMAND
     if said[:1] not in _MARKERS_BEGIN_WITH and _HEARTBEAT_TOKEN not in said and message.meta is None:
         return None
-    if message.role == "user" and _COMMAND.match(said):
+    if message.role == "user" and _is_command(said):
         return COMMAND
     if is_framed(said):
         return "injected"
@@ -240,9 +245,14 @@ def _kind_by_marker(message: Message, said: str) -> str | None:
         return "heartbeat"
     if said.startswith(_ROUTING) or said.rstrip() in _SKIPS or _provenance(message) == "inter_session":
         return "routing"
-    if _RUNTIME.match(said) or _is_runtime_context(said):
+    if said == _CONTINUE or said.startswith(_RUNTIME) or _is_runtime_context(said):
         return "runtime"
     return None
+
+
+def _is_command(said: str) -> bool:
+    is_ours = said.partition(" ")[0] in _OUR_COMMANDS and "\n" not in said and len(said) <= LONGEST_COMMAND_CHARS
+    return is_ours or said in _HOST_COMMANDS
 
 
 def _is_acknowledgement(message: Message, said: str) -> bool:
@@ -256,6 +266,8 @@ def _is_acknowledgement(message: Message, said: str) -> bool:
 
 def _is_runtime_context(said: str) -> bool:
     """Whether nothing is left outside the host's internal context."""
+    if said.startswith(_RUNTIME_HEADS):
+        return _RUNTIME_NOTE in said[:_NOTE_WITHIN_CHARS]
     if not said.startswith(_CONTEXT_BEGIN):
         return False
     return not said.rpartition(_CONTEXT_END)[2].strip() if _CONTEXT_END in said else True
