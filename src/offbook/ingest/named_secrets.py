@@ -235,10 +235,9 @@ _COOKIES = re.compile(
     r"cookie[\"'\\]{0,4}(?:\s{0,3}[:=]\s{0,3}|\s)[\"'\\]{0,4}(?=[^\n\"']{0,80}=)(?!\[redacted:)(?P<pairs>[^\n\"'\\]{8,4000}+)"
 )
 _PAIR = re.compile(r"(?P<name>[\w.-]{1,80})=(?!\[redacted:)(?P<value>[^;\s,]{8,4000}+)")
-_NOT_A_SESSION = re.compile(
-    r"(?i)path|domain|expires|max-age|samesite|priority|version|_ga|_gid|_fbp|__utm|lang|theme|locale"
-)
-_SESSION = re.compile(r"(?i)sess|sid|auth|token|csrf|xsrf|login|remember|jwt|secret|user")
+_NO_SESSION_TEXT = "path domain expires max-age samesite priority version _ga _gid _fbp __utm lang theme locale"
+_NO_SESSION = tuple(_NO_SESSION_TEXT.split())
+_SESSION = ("sess", "sid", "auth", "token", "csrf", "xsrf", "login", "remember", "jwt", "secret", "user")
 
 
 def cookies(reading: Reading) -> Found:
@@ -259,9 +258,11 @@ def cookie_values(text: str, start: int, end: int, verdicts: dict[str, bool]) ->
 
 
 def _is_session(name: str, value: str) -> bool:
-    if _NOT_A_SESSION.match(name) or not is_given(value):
+    lowered = name.lower()
+    if lowered.startswith(_NO_SESSION) or not is_given(value):
         return False
-    return (is_random(value) and not is_uuid(value)) or (_SESSION.search(name) is not None and is_credentials(value))
+    is_named_so = any(part in lowered for part in _SESSION)
+    return (is_random(value) and not is_uuid(value)) or (is_named_so and is_credentials(value))
 
 
 # ── Numbers that name a person's money or a person ──

@@ -105,7 +105,7 @@ _PIECES = bytes(code if code in _ALNUM else ord(" ") for code in range(256))
 _ESCAPE = re.compile("|".join(ESCAPES).encode())
 _SHORTEST_RUN = b"a" * 16
 _FLAG = re.compile(r" (-[abcknpPsSuUw-])")
-_TELLING_FIELD = re.compile(r"(?i)authorization|secret|key|pass|pw|token|cookie")
+_TELLING_FIELD = ("authorization", "secret", "key", "pass", "pw", "token", "cookie")
 _PLAIN = str.maketrans("\\\"'`\n", "_____")
 _JUDGED_AS_CREDENTIALS = frozenset({"bearer-token", "aws-secret"})
 
@@ -259,7 +259,8 @@ def _group_and_verdict(rule: Rule) -> tuple[str | int, Callable[[str], bool]]:
 
 def _of_field(field: str, value: str) -> Found:
     """What the name of its field tells of a value: read as it would stand in JSON."""
-    if _TELLING_FIELD.search(field):
+    lowered = field.lower()
+    if any(word in lowered for word in _TELLING_FIELD):
         head = f'"{field}": "'
         written = f'{head}{value.translate(_PLAIN)}"'
         reading = Reading(written)

@@ -105,11 +105,10 @@ def _written(like: Path, path: Path, text: str) -> None:
 
 
 MASK = "***"
-_SECRET = re.compile(
-    r"token|key|secret|passw|passphrase|credential|authorization|cookie|(?:^|[_-])(?:pat|pass|pwd)(?:$|[_-])",
-    re.IGNORECASE,
-)
-_PLACE = re.compile(r"(?:File|Path|(?:^|[_-])(?:file|path|FILE|PATH))$")
+_SECRET = ("token", "key", "secret", "passw", "passphrase", "credential", "authorization", "cookie")
+_SECRET_WORDS = frozenset(("pat", "pass", "pwd"))
+"""Only as a word of their own: a path is none."""
+_PLACE = ("File", "Path", "_file", "-file", "_path", "-path", "_FILE", "-FILE", "_PATH", "-PATH")
 """Where a secret lies is none."""
 _USER = re.compile(r"(?<=://)[^/@\s\"']+(?=@)")
 _PAIR = re.compile(
@@ -178,4 +177,7 @@ def _masked_flag(match: re.Match[str]) -> str:
 def _is_secret(name: str | int, is_within: bool) -> bool:
     if isinstance(name, int):
         return is_within
-    return not _PLACE.search(name) and (is_within or _SECRET.search(name) is not None)
+    lowered = name.lower()
+    words = lowered.replace("-", "_").split("_")
+    is_telling = any(part in lowered for part in _SECRET) or not _SECRET_WORDS.isdisjoint(words)
+    return not f"_{name}".endswith(_PLACE) and (is_within or is_telling)
