@@ -20,8 +20,6 @@ LEAST_LIKENESS = 0.6
 LAST_PART_WEIGHT = 0.9
 """A name that is right but for its group is nearly as good a guess as one that is right but for a letter."""
 
-_TOML_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
-
 
 class Given(NamedTuple):
     """A checked value and who gave it."""
@@ -170,9 +168,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     except RecursionError as error:
         raise SettingsError(f"file {path}: nested too deep: mend it, or remove it to have the defaults") from error
     except ValueError as error:  # also of numbers too long for Python, which tomllib does not wrap
-        place = _TOML_LINE.search(str(error))
-        line = f", line {place[1] or len(data.splitlines())}" if place else ""
-        raise SettingsError(f"file {path}{line}: {_TOML_LINE.sub('', str(error))}") from error
+        what, at, place = str(error).partition(" (at ")
+        number = place.removeprefix("line ").partition(",")[0] if "," in place else len(data.splitlines())
+        raise SettingsError(f"file {path}{f', line {number}' if at else ''}: {what}") from error
 
 
 # ── names ─────────────────────────────────────────────────────────────────────────────────────
