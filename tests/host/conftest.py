@@ -3,7 +3,7 @@ overrides `setup`; the gateway is given it without a restart."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -63,8 +63,15 @@ def model() -> Iterator[ScriptedModel]:
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[OffbookProvider]:
-    provider = OffbookProvider()
+def provider_environ() -> Mapping[str, str]:
+    """Settings of the provider. Where nothing is searched, a file says `WITHOUT_MODEL`: to embed all that is said would
+    take longer than the host takes for its turns."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def provider(provider_environ: Mapping[str, str]) -> Iterator[OffbookProvider]:
+    provider = OffbookProvider(provider_environ)
     try:
         provider.start()
         yield provider

@@ -57,6 +57,8 @@ def host_config(setup: Setup, folder: Path, port: int, model_base_url: str) -> C
         # Files that nobody changes and events that nobody reads: a sixth of what a turn costs.
         "skills": {"load": {"watch": False}},
         "diagnostics": {"enabled": False},
+        # Nor does anybody tidy up here: it would take two seconds whenever the host turns to another agent.
+        "session": {"maintenance": {"mode": "warn", "maxDiskBytes": False}},
         # Where the host searches its own memory, it looks for words: for meaning it would ask a server in the network.
         # Here for all, because it restarts for a change of it.
         "memory": {"search": {"provider": "none"}},

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -49,13 +49,8 @@ WRITTEN_SECONDS = 240
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[OffbookProvider]:
-    provider = OffbookProvider(HOST_WRITES)
-    try:
-        provider.start()
-        yield provider
-    finally:
-        provider.close()
+def provider_environ() -> Mapping[str, str]:
+    return HOST_WRITES
 
 
 @pytest.fixture(scope="module")

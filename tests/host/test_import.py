@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.acceptance.daemon import WITHOUT_MODEL
 from tests.host.conftest import PLUGIN_DIR
 from tests.host.gateway import Gateway
 from tests.host.host_config import Setup
@@ -35,6 +36,11 @@ SESSIONS = {"agent:ida:imported": "ida", "agent:ida:begun-anew": "ida", "agent:j
 
 
 @pytest.fixture(scope="module")
+def provider_environ() -> Mapping[str, str]:
+    return WITHOUT_MODEL
+
+
+@pytest.fixture(scope="module")
 def setup(provider: OffbookProvider) -> Setup:
     home = {"home": str(provider.home)}
     return Setup(plugin_dir=PLUGIN_DIR, level="capture", plugin_config=home, agents=AGENTS)
@@ -42,7 +48,7 @@ def setup(provider: OffbookProvider) -> Setup:
 
 @pytest.fixture(scope="module")
 def another() -> Iterator[OffbookProvider]:
-    provider = OffbookProvider()
+    provider = OffbookProvider(WITHOUT_MODEL)
     try:
         provider.start()
         yield provider

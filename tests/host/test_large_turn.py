@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
+from tests.acceptance.daemon import WITHOUT_MODEL
 from tests.host.conftest import PLUGIN_DIR, UNHURRIED
 from tests.host.gateway import Gateway
 from tests.host.host_config import Setup
@@ -17,6 +19,11 @@ FILES = 12
 FILE_CHARS = 8_000
 LEAST_ROOM_TOKENS = 1_000
 KEY = "agent:main:large-turn"
+
+
+@pytest.fixture(scope="module")
+def provider_environ() -> Mapping[str, str]:
+    return WITHOUT_MODEL
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,12 @@ after the restart; the log is then the host's own transcript, entry by entry."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from tests.acceptance.daemon import WITHOUT_MODEL
 from tests.host.conftest import PLUGIN_DIR
 from tests.host.gateway import Gateway
 from tests.host.host_config import Setup
@@ -18,6 +20,11 @@ from tests.host.transcripts import Entry, transcript
 # A turn with nobody there costs the deadlines at most: 0.6 s to recall, and what the host takes by itself.
 LONGEST_TURN_SECONDS = 15.0
 PATIENT_SECONDS = 150.0
+
+
+@pytest.fixture(scope="module")
+def provider_environ() -> Mapping[str, str]:
+    return WITHOUT_MODEL
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,12 @@ forgotten meanwhile is gone from the plugin's files."""
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
 
+from tests.acceptance.daemon import WITHOUT_MODEL
 from tests.host.checks import (
     assert_stored_as_written,
     audited,
@@ -25,6 +27,11 @@ from tests.host.scripted_model import ScriptedModel, Text, conversation, text_of
 
 KEY = "agent:main:restarted"
 LINES = 80
+
+
+@pytest.fixture(scope="module")
+def provider_environ() -> Mapping[str, str]:
+    return WITHOUT_MODEL
 
 
 @pytest.fixture(scope="module")
