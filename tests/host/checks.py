@@ -11,7 +11,7 @@ from tests.host.rpc import Rpc
 from tests.host.transcripts import transcript
 
 WORDS = "The parcel {turn}.{line} weighs {line} kilograms, came on a grey morning, and goes to pier {turn}. "
-WINDOWED_TURNS = 10
+WINDOWED_TURNS = 5
 WINDOWED_LINES = 60
 FACT = "My dog {name} is afraid of thunder, so we always keep the {name} blanket in the hall."
 

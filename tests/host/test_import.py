@@ -61,7 +61,7 @@ def reply(request: Request) -> Text | ToolCalls | Failure:
     if "look around" in said and not tool_results(request):
         return ToolCalls([ToolCall("ls", {"path": "."}), ToolCall("read", {"path": "no-such-file.txt"})])
     if "large" in said:
-        return Text("A large answer. " * 20_000)  # kept compressed by the host
+        return Text("A large answer. " * 5_000)  # kept compressed by the host, and apart by us
     return Text(f"I heard: {said[:60]} 🦉 好的")
 
 
