@@ -22,10 +22,10 @@ SMALL = WITHOUT_MODEL | {
     "OFFBOOK_SUMMARY_TARGET_TOKENS": "80",
     "OFFBOOK_MERGE_THRESHOLD": "3",
 }
-WORDS = f"Wörter, 漢字 und 🦉. {'x' * 4_000} "
+WORDS = f"Wörter, 漢字 und 🦉. {'=' * 4_000} "
 LARGE = {"main": WORDS * 1_200, "../CON 🦉": WORDS * 25}
 """Each lies outside the log. The larger has 5 MB: more than a request of the import may take with another such. Few of them
-are words, which would all be read, and the rest is letters, which are passed over quickest."""
+are words, which would all be read."""
 MESSAGES = 400
 """In the longer session of each agent."""
 
