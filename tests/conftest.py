@@ -13,6 +13,7 @@ Logs are shown with plain tracebacks: rich ones, which structlog draws by itself
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -35,6 +36,12 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
     """The one that fuzzes needs schemathesis's plugin; no other waits for it to be loaded."""
     if file_path.name == "test_fuzz.py":
         parent.config.pluginmanager.import_plugin("schemathesis.pytest.plugin")
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 def pytest_sessionfinish() -> None:

@@ -31,6 +31,8 @@ def settings_in_effect() -> frozenset[str]:
 
 
 def places_read(source: str) -> set[Place]:
+    if not any(name in source for name in ("settings", *_sections())):
+        return set()  # there is nothing else to begin with; to parse it takes a hundred times as long
     nodes = list(ast.walk(ast.parse(source)))
     names = _Names(_sections())
     # Twice: what a name stands for may be said with a name that is only made further down.

@@ -549,7 +549,8 @@ def test_a_backup_that_is_told_to_end_leaves_nothing_behind(folder: Path, start:
     home, place = folder / "h", folder / "place"
     place.mkdir()
     process = start(home)
-    lines = [json.dumps({"role": "user", "content": os.urandom(1_000_000).hex()}) for _ in range(30)]
+    pictures = [{"type": "image", "mediaType": "image/png", "data": os.urandom(1_000_000).hex()} for _ in range(30)]
+    lines = [json.dumps({"role": "user", "content": [picture]}) for picture in pictures]
     output_of(home, "record", "large", "--jsonl", "-", stdin="\n".join(lines))
     stop(process)
     backup = Offbook("backup", str(place), env=environ(home), stderr=subprocess.PIPE, text=True)

@@ -16,7 +16,8 @@ from offbook.model.types import Scope
 from tests.acceptance.daemon import WITHOUT_MODEL, Daemon
 
 CONNECTIONS = 32
-REQUESTS_BEFORE_STOP = 120
+REQUESTS = 120
+REQUESTS_BEFORE_STOP = 60
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ async def under_load(load: Load, *, requests: int) -> None:
 
 async def test_each_writers_messages_are_there_once_and_in_its_order(home: Path, provider: Daemon) -> None:
     load = Load(writers_in(provider.socket, CONNECTIONS, seed=3, repeated_share=0.3))
-    await under_load(load, requests=250)
+    await under_load(load, requests=REQUESTS)
     await load.finish()
     assert await asyncio.to_thread(provider.stop) == 0
     found = await reckon(home, load.acknowledged, load.sent)

@@ -27,6 +27,9 @@ from tests.acceptance.daemon import running
 PATIENT = {"OFFBOOK_TURN_DEADLINE": "4s", "OFFBOOK_SEARCH_DEADLINE": "4s"}
 """As long as a client waits: a model that is still loading then is done without."""
 
+ONE_PROCESS = {"OFFBOOK_MAINTENANCE_OWN_PROCESS": "false"}
+"""A second interpreter for each page takes longer than most of them. The tutorial has it."""
+
 REPOSITORY = Path(__file__).parents[2]
 BLOCK_SECONDS = 60.0
 HOW_TOS = [
@@ -182,7 +185,7 @@ def test_the_tutorial_does_what_it_says(shell: Shell) -> None:
 @pytest.mark.parametrize("name", ["README.md", *(f"docs/how-to/{page}.md" for page in HOW_TOS)])
 def test_the_examples_of_a_page_work_as_written(shell: Shell, name: str) -> None:
     """With a provider in the default folder, on another port: somebody may have theirs on the usual one."""
-    with running(PATIENT | {"HOME": str(shell.folder)}, home=shell.folder / ".offbook") as daemon:
+    with running(PATIENT | ONE_PROCESS | {"HOME": str(shell.folder)}, home=shell.folder / ".offbook") as daemon:
         page = patient((REPOSITORY / name).read_text(encoding="utf-8").replace(":8770", f":{daemon.port}"))
         check(shell, re.sub(r"^```sh\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL), shows_everything=False)
 

@@ -194,8 +194,8 @@ async def outcomes(provider: BrokenProvider, *checks: Check) -> dict[str, tuple[
 
 
 async def test_the_daemon_conforms_over_its_socket(daemon: Daemon) -> None:
-    # The rest is beneath the listeners, and checked over TCP.
-    report = await run(daemon.socket_endpoint, checks=[check for check in CHECKS if check.promise in (5, 7)])
+    # Every verb, and every refusal. The rest is beneath the listeners, and checked over TCP.
+    report = await run(daemon.socket_endpoint, checks=[check for check in CHECKS if check.promise in (6, 7)])
     assert not report.with_outcome("failed")
     missing = {result.check for result in report.with_outcome("not offered")}
     assert missing <= {"a-wrong-token-is-refused", "a-web-page-is-refused"}
@@ -304,11 +304,11 @@ def test_the_command_tells_what_failed_and_exits_with_1(daemon: Daemon) -> None:
 def test_the_command_prints_json_and_nothing_else(daemon: Daemon) -> None:
     import msgspec
 
-    chosen = ["--only", "5", "--check", "receipts-count"]
+    chosen = ["--only", "6", "--check", "receipts-count"]
     result = CliRunner().invoke(conformance_command, [str(daemon.socket_endpoint), "--json", *chosen])
     report = msgspec.json.decode(result.stdout)
     assert {each["outcome"] for each in report["results"]} == {"passed"}
-    assert {each["promise"] for each in report["results"]} == {1, 5}
+    assert {each["promise"] for each in report["results"]} == {1, 6}
     assert report["isConforming"] is True
     assert report["agentId"].startswith("conformance-")
 
