@@ -14,6 +14,8 @@ from typing import NamedTuple
 _QUOTE = re.compile(r"“([^”]*)(?:”|$)")
 _TAIL = re.compile(r"\s*[–—(,;-][^“.;)]*[.;)]?")
 """What is appended to a quote."""
+_SPEAKER = re.compile(r"^(?:They|I): ")
+"""Before a line of a summary."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'»)]*\s+|(?<=[。！？])")
 _MARK = re.compile(
     r"\b(?:no longer|not any ?more|superseded|replaced|corrected since|formerly|previously|used to|until|outdated"
@@ -75,7 +77,7 @@ def asserted(text: str, old: Sequence[str], new: Sequence[str], said: Sequence[s
         if _any(old, unit.text)
         and not unit.is_marked
         and not _any(new, unit.text)
-        and not any(_plain(unit.text).strip(" .…") in one for one in correcting)
+        and not any(_plain(_SPEAKER.sub("", unit.text)).strip(" .…") in one for one in correcting)
     ]
 
 

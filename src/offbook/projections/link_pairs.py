@@ -29,6 +29,9 @@ MOST_SENTENCES = 40
 """Of one message: what says more is pasted."""
 STATED = 0.4
 """How likely a sentence must be a statement to be compared."""
+PART_KEEP = 0.3
+"""How likely a part of a sentence must be to be kept: "My flatmate Hannah" of "My flatmate Hannah and I share the
+cooking" is none (0.16, of eight such at most 0.22; of nine real parts at least 0.5)."""
 REPLACING: tuple[StatementKind, ...] = ("fact", "decision", "outcome", "order", "constraint", "preference")
 OF_AGENT = 1.0
 """Off the gate's log odds where the earlier is the agent's: mostly it says again what the user said, who is compared,
@@ -54,7 +57,8 @@ class Read(NamedTuple):
     sentences: tuple[str, ...]
     """What may be replaced: all of them, joined where they are short. A question tells, too ("how do I clean my …")."""
     statements: tuple[str, ...]
-    """What may replace: those that state something, joined where they are short."""
+    """What may replace, where any states something: all but questions, joined where they are short. What follows may
+    take it back ("Kidding.")."""
     stated: tuple[Clause, ...]
     """Its statements one by one; of a sentence that says two things, both."""
     keep: float
@@ -105,9 +109,10 @@ def _read(text: str, is_user: bool) -> Read:
     read = read_sentences(text, is_user=is_user)
     own = [one for one in read if one.states >= STATED and one.own >= STATED]
     kept = [one for one in own if not is_question(one.text)]
+    said = [one for one in read if one.own >= STATED and not is_question(one.text)]
     return Read(
         _joined([one.text for one in read]),
-        _joined([one.text for one in kept]),
+        _joined([one.text for one in said]) if kept else (),
         stated=tuple(part for one in kept for part in _parts(text, one, is_user=is_user)),
         keep=max((one.keep for one in own), default=0.0),
         is_replacing=any(one.kind in REPLACING for one in kept),
@@ -129,7 +134,7 @@ def restated_in(pair: Pair) -> list[Clause]:
 
 
 def _states(text: str, *, is_user: bool) -> bool:
-    return any(one.states >= STATED for one in read_sentences(text, is_user=is_user))
+    return any(one.states >= STATED and one.keep >= PART_KEEP for one in read_sentences(text, is_user=is_user))
 
 
 def pairs_worth_judging(one: Spoken, others: Iterable[tuple[Spoken, float | None]]) -> list[Pair]:

@@ -58,13 +58,13 @@ MESSAGES_AT_A_TIME = 5
 """In one piece of work: others of the agent's wait for it."""
 TURNS_BACK = 4
 """Of the session: "make that eu-west-1 instead" shares no word with what it corrects."""
-REPLACES = 0.8
+REPLACES = 0.88
 """How likely it must be by the model. Chosen by `benchmarks/memory/fit/relation_thresholds.py`."""
 MOST_ALIKE = 10
 """Of what people said before, by meaning and by words in turns."""
 NEAR = 0.12
 """The least likeness of two that share no word."""
-POSSIBLE = 0.8
+POSSIBLE = 0.88
 """From here on each of several statements of one message is judged by itself: of many, one is always likely."""
 MOST_STATEMENTS, MOST_SAID_SINCE = 24, 3
 """Of the earlier and of the later message that are judged one by one; a later one that says more is read as a whole."""
