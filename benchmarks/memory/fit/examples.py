@@ -22,8 +22,6 @@ class Example(NamedTuple):
     """Its place in `RELATIONS`."""
     weight: float = 1.0
     language: str = ""
-    is_new: bool = False
-    """Of a kind that the weights before were not fitted to: what they say of it counts for nothing."""
 
 
 class Examples(NamedTuple):
@@ -35,6 +33,8 @@ class Examples(NamedTuple):
     """The same sentence with another value; and openings of a correction before what corrects nothing."""
     changes: list[Example]
     """One statement beside several earlier ones, of which it replaces only those of the same matter."""
+    unlabelled: list[Example]
+    """What was written of a statement, each beside each: `relation_teacher` says what they are."""
     held_out: list[Example]
     """Of the cases."""
 
@@ -52,6 +52,4 @@ def load_examples(path: Path) -> Examples:
 def strangers(examples: Sequence[Example], share: float) -> list[Example]:
     """Messages that have nothing to do with each other."""
     some = random.sample(examples, int(share * len(examples)))
-    return [
-        Example(random.choice(examples).earlier, one.later, OTHER, language=one.language, is_new=True) for one in some
-    ]
+    return [Example(random.choice(examples).earlier, one.later, OTHER, language=one.language) for one in some]

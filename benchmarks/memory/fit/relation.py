@@ -1,14 +1,17 @@
 """Fits the model that tells whether what was said later replaces what was said earlier (`offbook.models.relation`).
 
-    python -m benchmarks.memory.fit.relation MODEL.onnx PAIRS OUT [--from relation.npz]      needs torch and a GPU
+    python -m benchmarks.memory.fit.relation MODEL.onnx PAIRS OUT                            needs torch and a GPU
+    python -m benchmarks.memory.fit.relation MODEL.onnx PAIRS OUT --from relation.npz --taught A.npy B.npy
 
 PAIRS is what `relation_data` writes. Starts from the installed embedding model, first with pairs that are made from
-frames, which teach the shapes; or with `--from` from weights that were fitted before. Then, in each epoch: the pairs
-that were written, unrelated messages and ordinary conversations beside them, each written otherwise (`otherwise`) and
-read twice with different parts of the network left out; the two readings must agree (R-Drop). Going on, what the
-weights before say counts more than the label, but for what is said again with another value, which they were not fitted
-to; and it is done twice, with all of that and with what opens like a correction only: the mean of both is kept. What
-then differs from the embedding model is kept in whole numbers, with a scale for each column. Writes OUT/relation.npz.
+frames, which teach the shapes. Then, in each epoch: the pairs that were written, unrelated messages and ordinary
+conversations beside them, each written otherwise (`otherwise`) and read twice with different parts of the network left
+out; the two readings must agree (R-Drop).
+
+With `--from` it goes on from weights that were fitted before, taught by what larger readers say of the same pairs and
+of more that nobody labelled (`relation_teacher` writes it): the mean of theirs and of the weights before counts for
+most of what is wanted. Two runs with other seeds, whose mean is kept. What then differs from the embedding model is
+kept in whole numbers, with a scale for each column. Writes OUT/relation.npz.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,9 +55,10 @@ class Training(NamedTuple):
     rate: float
 
 
-ON_FRAMES, ON_PAIRS, GOING_ON = Training(1, 1.5e-4), Training(5, 1.5e-4), Training(4, 1e-4)
-OF_BEFORE = 0.7
-"""How much what the weights before say counts beside the label."""
+ON_FRAMES, ON_PAIRS, TAUGHT = Training(1, 1.5e-4), Training(5, 1.5e-4), Training(9, 2e-4)
+OF_TAUGHT = 0.7
+"""How much what the larger readers say counts beside the label."""
+UNKNOWN, OF_UNLABELLED, FRAMES_TAUGHT = -1, 0.5, 8_000
 LARGEST = 127
 """Of the whole numbers that are kept."""
 
@@ -67,6 +71,7 @@ def main() -> None:
     parser.add_argument("pairs", type=Path, help="what relation_data wrote")
     parser.add_argument("out", type=Path, help="the folder to write to")
     parser.add_argument("--from", dest="before", type=Path, help="weights to go on from")
+    parser.add_argument("--taught", type=Path, nargs="+", default=[], help="what larger readers say of the pairs")
     parser.add_argument("--seed", type=int, default=21)
     given = parser.parse_args()
     examples = load_examples(given.pairs)
@@ -78,12 +83,14 @@ def main() -> None:
     if given.before:
         before = _on_device(with_additions(base, given.before))
         judge("before", before, examples.held_out)
-        opened = [one for one in examples.restated if len(one.later) > len(one.earlier)]
+        pairs = teachable(examples)
+        said = (probabilities(before, pairs), *(_softmax(np.load(path).astype(np.float32)) for path in given.taught))
+        wanted = _softmax(np.mean([np.log(one + 1e-7) for one in said], axis=0))
         runs = []
-        for restated in (examples.restated, opened):
+        for seed in (given.seed, given.seed + 1):
+            torch.manual_seed(seed)
             run = {name: value.clone() for name, value in before.items()}
-            epochs = [all_of(examples, rng) + restated for _ in range(GOING_ON.epochs)]
-            fit(run, epochs, GOING_ON, rng, before=before)
+            teach(run, pairs, wanted, random.Random(seed))
             runs.append(run)
         weights = {name: (runs[0][name] + runs[1][name]) / 2 for name in before}
     else:
@@ -105,16 +112,61 @@ def all_of(examples: Examples, rng: random.Random) -> list[Example]:
     return otherwise(written + strangers(written, STRANGERS), rng) + ordinary + frames
 
 
-def fit(
+def teachable(examples: Examples) -> list[Example]:
+    """In the order in which `relation_teacher` labels them; the unlabelled last."""
+    frames = examples.frames[:FRAMES_TAUGHT]
+    ordinary = [one._replace(weight=OF_ORDINARY) for one in examples.ordinary]
+    unlabelled = [one._replace(relation=UNKNOWN, weight=OF_UNLABELLED) for one in examples.unlabelled]
+    return examples.pairs + examples.cases + examples.restated + examples.changes + frames + ordinary + unlabelled
+
+
+def fit(weights: Weights, epochs: Sequence[Sequence[Example]], how: Training, rng: random.Random) -> None:
+    """In place, by all the examples of each epoch, read twice: both must agree."""
+    from torch.nn import functional
+
+    def loss_of(some: list[Example], _places: Sequence[int]) -> Any:
+        first, second = (functional.log_softmax(told(weights, some, DROPOUT), -1) for _ in range(2))
+        misses = -(_labels(some, first) * (first + second)).sum(-1) / 2
+        apart = ((first.exp() - second.exp()) * (first - second)).sum(-1) / 2
+        return misses + AGREEMENT * apart
+
+    _descend(weights, epochs, how, rng, loss_of)
+
+
+def teach(weights: Weights, pairs: Sequence[Example], wanted: NDArray[np.float32], rng: random.Random) -> None:
+    """In place: what is `wanted` of each pair counts for most, its label for the rest where it has one."""
+    import torch
+    from torch.nn import functional
+
+    said = torch.tensor(wanted, device=weights["words"].device)
+
+    def loss_of(some: list[Example], places: Sequence[int]) -> Any:
+        found = functional.log_softmax(told(weights, some, DROPOUT), -1)
+        known = torch.tensor([[float(one.relation != UNKNOWN)] for one in some], device=said.device)
+        share = 1 - (1 - OF_TAUGHT) * known
+        aim = share * said[list(places)] + (1 - share) * _labels(some, found)
+        return -(aim * found).sum(-1)
+
+    _descend(weights, [otherwise(pairs, rng) for _ in range(TAUGHT.epochs)], TAUGHT, rng, loss_of)
+
+
+def _labels(some: Sequence[Example], like: Any) -> Any:
+    import torch
+
+    wanted = torch.full_like(like, LABEL_SMOOTHING / len(RELATIONS))
+    wanted[range(len(some)), [max(one.relation, 0) for one in some]] += 1 - LABEL_SMOOTHING
+    return wanted
+
+
+def _descend(
     weights: Weights,
     epochs: Sequence[Sequence[Example]],
     how: Training,
     rng: random.Random,
-    before: Weights | None = None,
+    loss_of: Callable[[list[Example], Sequence[int]], Any],
 ) -> None:
-    """In place, by all the examples of each epoch, and by what the weights `before` say of them."""
+    """One pass over the batches of all epochs."""
     import torch
-    from torch.nn import functional
 
     batches = [(examples, places) for examples in epochs for places in _batches(examples, rng)]
     tuned = [value.requires_grad_() for name, value in weights.items() if name not in FIXED]
@@ -125,19 +177,9 @@ def fit(
         cooling = 0.5 * (1 + math.cos(math.pi * max(0, number - warm_up) / max(1, len(batches) - warm_up)))
         for group in optimiser.param_groups:
             group["lr"] = how.rate * min(1.0, (number + 1) / warm_up) * cooling
-        first, second = (functional.log_softmax(told(weights, some, DROPOUT), -1) for _ in range(2))
-        wanted = torch.full_like(first, LABEL_SMOOTHING / len(RELATIONS))
-        wanted[range(len(some)), [one.relation for one in some]] += 1 - LABEL_SMOOTHING
-        if before is not None:
-            with torch.no_grad():
-                said = told(before, some).softmax(-1)
-            counts = torch.tensor([[0.0 if one.is_new else OF_BEFORE] for one in some], device=first.device)
-            wanted = (1 - counts) * wanted + counts * said
-        share = torch.tensor([one.weight for one in some], device=first.device)
-        share = share / share.sum()
-        misses = -(wanted * (first + second)).sum(-1) / 2
-        apart = ((first.exp() - second.exp()) * (first - second)).sum(-1) / 2
-        loss = ((misses + AGREEMENT * apart) * share).sum()
+        losses = loss_of(some, places)
+        share = torch.tensor([one.weight for one in some], device=losses.device)
+        loss = (losses * share / share.sum()).sum()
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(tuned, 1.0)
@@ -188,18 +230,29 @@ def told(weights: Weights, examples: Sequence[Example], dropout: float = 0.0) ->
 
 def judge(name: str, weights: Weights, held_out: Sequence[Example]) -> None:
     """How well it tells what replaces from what does not."""
-    import torch
-
     if not held_out:
         return
-    scores = np.zeros(len(held_out), np.float32)
-    with torch.no_grad():
-        for places in _batches(held_out, None):
-            found = told(weights, [held_out[place] for place in places]).softmax(-1)
-            scores[places] = found[:, REPLACES].cpu().numpy()
+    scores = probabilities(weights, held_out)[:, REPLACES]
     is_so = np.array([one.relation == REPLACES for one in held_out])
     least = np.quantile(scores[~is_so], 0.98)
     print(f"{name}: AUC {auc(scores, is_so):.4f}, found at 2 % false {(scores[is_so] > least).mean():.3f}", flush=True)
+
+
+def probabilities(weights: Weights, examples: Sequence[Example]) -> NDArray[np.float32]:
+    """A row for each pair, a column for each of `RELATIONS`."""
+    import torch
+
+    found = np.zeros((len(examples), len(RELATIONS)), np.float32)
+    with torch.no_grad():
+        for places in _batches(examples, None):
+            found[places] = told(weights, [examples[place] for place in places]).softmax(-1).cpu().numpy()
+    return found
+
+
+def _softmax(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares: NDArray[np.float32] = odds / odds.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _batches(examples: Sequence[Example], rng: random.Random | None) -> list[list[int]]:

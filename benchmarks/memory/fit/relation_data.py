@@ -7,6 +7,7 @@ Put together from sentences with gaps: `frames.jsonl.gz`. And out of ordinary co
 replaced: each message with the earlier ones of its speaker that share most rare words with it.
 
     python -m benchmarks.memory.fit.relation_data ../shared/data PAIRS        writes what `relation` reads
+    … --larger MODEL.gguf                                                     the same, as `relation_teacher` reads it
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,6 +42,8 @@ OWN = "own-dev.json.gz"
 FIRST_LOCOMO, FIRST_REALMEM = 2, 1
 """The first conversation that is fitted to: those before it are measured on."""
 CANDIDATES, CROSSED = 2, 2
+UNLABELLED, UNLABELLED_STRANGERS = 35, 4
+"""Pairs of what was written of one statement, and with what was written of another."""
 OF_CHANGE: dict[str, Relation] = {"replaces": "replaces", "holds": "other"}
 STRANGER_SHARE = 0.3
 FIRST_LATER, FIRST_WITH_STRANGER = 3, 6
@@ -65,6 +68,10 @@ often what corrects nothing is given one, beside a sentence of another matter.""
 
 
 _NUMBER, _NAME = re.compile(r"\d+"), re.compile(r"(?<=[a-zà-ü,] )[A-ZÀ-Ü][a-zà-ü]{3,}\b")
+
+
+PiecesOf = Callable[[str], list[int]]
+LARGER_MOST_PIECES = 72
 
 
 class Pair(NamedTuple):
@@ -97,32 +104,36 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="the folder of the ordinary conversations")
     parser.add_argument("out", type=Path, help="the file to write")
     parser.add_argument("--hold-out", action="store_true", help="leave out every eighth case, to judge by")
+    parser.add_argument("--larger", type=Path, metavar="MODEL.gguf", help="in the pieces of this model")
     given = parser.parse_args()
-    examples = read_examples(given.data, hold_out=given.hold_out)
+    re._MAXCACHE = 1_000_000  # type: ignore[attr-defined]  # every value of `restated_pairs` is a pattern
+    pieces = larger_pieces(given.larger) if given.larger else small_pieces()
+    examples = read_examples(given.data, pieces, hold_out=given.hold_out)
     save_examples(examples, given.out)
     print(", ".join(f"{len(some)} {name}" for name, some in examples._asdict().items()))
 
 
-def read_examples(data: Path, *, hold_out: bool) -> Examples:
-    """`data`: the folder of the ordinary conversations. `hold_out`: leave out every eighth case."""
-    wordpiece = WordPiece(MAX_PIECES)
+def read_examples(data: Path, pieces: PiecesOf, *, hold_out: bool) -> Examples:
+    """`data`: the folder of the ordinary conversations. `hold_out`: leave out every eighth case. In the same order
+    whatever the pieces are."""
     cases = rows_of("cases")
     held_out = cases[::HELD_OUT_STEP] if hold_out else []
     kept = [case for at, case in enumerate(cases) if not hold_out or at % HELD_OUT_STEP]
 
     def examples(pairs: Sequence[Pair]) -> list[Example]:
-        return [_example(wordpiece, pair) for pair in pairs]
-
-    def new(pairs: Sequence[Pair]) -> list[Example]:
-        return [one._replace(is_new=True) for one in examples(pairs)]
+        return [
+            Example(pieces(one.earlier), pieces(one.later), RELATIONS.index(one.relation), language=one.language)
+            for one in pairs
+        ]
 
     return Examples(
         pairs=examples([Pair(row["earlier"], row["later"], row["relation"], row["lang"]) for row in rows_of("pairs")]),
-        cases=examples(case_pairs(kept) + reworded_pairs(kept)) + new(crossed_pairs(kept, random.Random(9))),
+        cases=examples(case_pairs(kept) + reworded_pairs(kept) + crossed_pairs(kept, random.Random(9))),
         frames=examples(frame_pairs(rows_of("frames"), random.Random(1))),
         ordinary=examples(ordinary_pairs(data, random.Random(1))),
-        restated=new(restated_pairs(kept, random.Random(5))),
-        changes=new(change_pairs(rows_of("changes"))),
+        restated=examples(restated_pairs(kept, random.Random(5))),
+        changes=examples(change_pairs(rows_of("changes"))),
+        unlabelled=examples(unlabelled_pairs(kept, rows_of("changes"), random.Random(3))),
         held_out=examples(case_pairs(held_out)),
     )
 
@@ -165,6 +176,28 @@ def change_pairs(changes: Sequence[dict[str, Any]]) -> list[Pair]:
         for name, relation in OF_CHANGE.items()
         for earlier in change[name]
     ]
+
+
+def unlabelled_pairs(
+    cases: Sequence[dict[str, Any]], changes: Sequence[dict[str, Any]], rng: random.Random
+) -> list[Pair]:
+    """What was written of one statement, each beside each and beside some of others in its language."""
+    written = [
+        (case["lang"], [text for name in ("repeats", *RELATIONS) for text in case.get(name, ())] + [case["earlier"]])
+        for case in cases
+    ]
+    written += [(one.get("lang", ""), [one["later"], *one["replaces"], *one["holds"]]) for one in changes]
+    of_language: dict[str, list[list[str]]] = {}
+    for language, texts in written:
+        of_language.setdefault(language, []).append(texts)
+    found: list[Pair] = []
+    for language, texts in written:
+        for _ in range(UNLABELLED):
+            found.append(Pair(*rng.sample(texts, 2), relation="other", language=language))
+        for _ in range(UNLABELLED_STRANGERS):
+            stranger = rng.choice(rng.choice(of_language[language]))
+            found.append(Pair(stranger, rng.choice(texts), "other", language))
+    return found
 
 
 def otherwise(examples: Sequence[Example], rng: random.Random) -> list[Example]:
@@ -316,9 +349,28 @@ def _compared_pairs(turns: Sequence[Turn], rng: random.Random) -> Iterator[Pair]
                 yield Pair(first, second, "other")
 
 
-def _example(wordpiece: WordPiece, pair: Pair) -> Example:
-    earlier, later = (wordpiece.pieces(text, in_english)[1:-1][:MOST_PIECES] for text in (pair.earlier, pair.later))
-    return Example(earlier, later, RELATIONS.index(pair.relation), language=pair.language)
+def small_pieces() -> PiecesOf:
+    """As the embedding model reads a text, without the marks around it."""
+    wordpiece = WordPiece(MAX_PIECES)
+    return lambda text: wordpiece.pieces(text, in_english)[1:-1][:MOST_PIECES]
+
+
+def larger_pieces(model: Path) -> PiecesOf:
+    """As the tokenizer in a GGUF file of SmolLM2 does. Needs `gguf`, which no user does."""
+    from gguf import GGUFReader
+    from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+
+    fields = GGUFReader(model).fields
+
+    def texts(name: str) -> list[str]:
+        field = fields[f"tokenizer.ggml.{name}"]
+        return [bytes(field.parts[at]).decode() for at in field.data]
+
+    merges = [(first, second) for first, second in (each.split(" ") for each in texts("merges"))]
+    tokenizer = Tokenizer(models.BPE({text: at for at, text in enumerate(texts("tokens"))}, merges))
+    digits = pre_tokenizers.Split(Regex(r"\d"), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    return lambda text: list(tokenizer.encode(f" {in_english(text)}").ids[:LARGER_MOST_PIECES])
 
 
 def _turns(conversation: Conversation | OwnConversation) -> list[Turn]:
