@@ -727,7 +727,8 @@ async def test_the_prompt_is_embedded_once_and_begun_with_before_anything_is_loo
         before_facts.append(len(asked))
         return await facts(self, *given)
 
-    async with open_memory(tmp_path, settings=msgspec.structs.replace(Settings(), turn=PATIENT), environ={}) as memory:
+    patient = msgspec.structs.replace(Settings(), turn=PATIENT, search=Search(deadline=timedelta(seconds=20)))
+    async with open_memory(tmp_path, settings=patient, environ={}) as memory:
         await say(memory, "old", Message(role="user", name="Caroline", content="I went to the support group in May."))
         await caught_up(memory)
         monkeypatch.setattr(MiniLM, "embed", noting)
