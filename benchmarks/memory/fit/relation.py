@@ -10,8 +10,8 @@ out; the two readings must agree (R-Drop).
 
 With `--from` it goes on from weights that were fitted before, taught by what larger readers say of the same pairs and
 of more that nobody labelled (`relation_teacher` writes it): the mean of theirs and of the weights before counts for
-most of what is wanted. Two runs with other seeds, whose mean is kept. What then differs from the embedding model is
-kept in whole numbers, with a scale for each column. Writes OUT/relation.npz.
+most of what is wanted. Two runs with other seeds, whose mean is mixed with the weights before. What then differs from
+the embedding model is kept in whole numbers, with a scale for each column. Writes OUT/relation.npz.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Training(NamedTuple):
 ON_FRAMES, ON_PAIRS, TAUGHT = Training(1, 1.5e-4), Training(5, 1.5e-4), Training(9, 2e-4)
 OF_TAUGHT = 0.7
 """How much what the larger readers say counts beside the label."""
+OF_RUNS = 0.6
+"""The rest are the weights before, which know better what has nothing to do with each other."""
 UNKNOWN, OF_UNLABELLED, FRAMES_TAUGHT = -1, 0.5, 8_000
 LARGEST = 127
 """Of the whole numbers that are kept."""
@@ -92,7 +94,8 @@ def main() -> None:
             run = {name: value.clone() for name, value in before.items()}
             teach(run, pairs, wanted, random.Random(seed))
             runs.append(run)
-        weights = {name: (runs[0][name] + runs[1][name]) / 2 for name in before}
+        mean = {name: (runs[0][name] + runs[1][name]) / 2 for name in before}
+        weights = {name: OF_RUNS * mean[name] + (1 - OF_RUNS) * before[name] for name in before}
     else:
         head = np.random.default_rng(given.seed).normal(0, 0.04, (2 * base["words"].shape[1], len(RELATIONS)))
         weights = _on_device(base | {"head.weight": head, "head.bias": np.zeros(len(RELATIONS))})
