@@ -133,7 +133,7 @@ def fit(weights: Weights, epochs: Sequence[Sequence[Example]], how: Training, rn
         apart = ((first.exp() - second.exp()) * (first - second)).sum(-1) / 2
         return misses + AGREEMENT * apart
 
-    _descend(weights, epochs, how, rng, loss_of)
+    descend(weights, epochs, how, rng, loss_of)
 
 
 def teach(weights: Weights, pairs: Sequence[Example], wanted: NDArray[np.float32], rng: random.Random) -> None:
@@ -150,7 +150,7 @@ def teach(weights: Weights, pairs: Sequence[Example], wanted: NDArray[np.float32
         aim = share * said[list(places)] + (1 - share) * _labels(some, found)
         return -(aim * found).sum(-1)
 
-    _descend(weights, [otherwise(pairs, rng) for _ in range(TAUGHT.epochs)], TAUGHT, rng, loss_of)
+    descend(weights, [otherwise(pairs, rng) for _ in range(TAUGHT.epochs)], TAUGHT, rng, loss_of)
 
 
 def _labels(some: Sequence[Example], like: Any) -> Any:
@@ -161,17 +161,18 @@ def _labels(some: Sequence[Example], like: Any) -> Any:
     return wanted
 
 
-def _descend(
+def descend(
     weights: Weights,
     epochs: Sequence[Sequence[Example]],
     how: Training,
     rng: random.Random,
     loss_of: Callable[[list[Example], Sequence[int]], Any],
+    most_pieces: int = PIECES_A_BATCH,
 ) -> None:
-    """One pass over the batches of all epochs."""
+    """One pass over the batches of all epochs, in place."""
     import torch
 
-    batches = [(examples, places) for examples in epochs for places in _batches(examples, rng)]
+    batches = [(examples, places) for examples in epochs for places in batches_of(examples, most_pieces, rng)]
     tuned = [value.requires_grad_() for name, value in weights.items() if name not in FIXED]
     optimiser = torch.optim.AdamW(tuned, lr=how.rate, weight_decay=WEIGHT_DECAY, betas=(0.9, 0.98))
     warm_up = max(1, int(WARM_UP * len(batches)))
@@ -247,7 +248,7 @@ def probabilities(weights: Weights, examples: Sequence[Example]) -> NDArray[np.f
 
     found = np.zeros((len(examples), len(RELATIONS)), np.float32)
     with torch.no_grad():
-        for places in _batches(examples, None):
+        for places in batches_of(examples, PIECES_READ_AT_ONCE):
             found[places] = told(weights, [examples[place] for place in places]).softmax(-1).cpu().numpy()
     return found
 
@@ -258,9 +259,8 @@ def _softmax(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     return shares
 
 
-def _batches(examples: Sequence[Example], rng: random.Random | None) -> list[list[int]]:
-    """Places of pairs of about the same length, in another order each time; without `rng` as many as can be read."""
-    most = PIECES_A_BATCH if rng else PIECES_READ_AT_ONCE
+def batches_of(examples: Sequence[Example], most_pieces: int, rng: random.Random | None = None) -> list[list[int]]:
+    """Places of pairs of about the same length, in another order each time where there is `rng`."""
     order = list(range(len(examples)))
     if rng:
         rng.shuffle(order)
@@ -268,7 +268,7 @@ def _batches(examples: Sequence[Example], rng: random.Random | None) -> list[lis
     for start in range(0, len(order), 6_000):
         batch: list[int] = []
         for place in sorted(order[start : start + 6_000], key=lambda place: _length(examples[place])):
-            if batch and _length(examples[place]) * (len(batch) + 1) > most:
+            if batch and _length(examples[place]) * (len(batch) + 1) > most_pieces:
                 found.append(batch)
                 batch = []
             batch.append(place)

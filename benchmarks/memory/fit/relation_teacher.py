@@ -11,7 +11,6 @@ gguf and a GPU (19 GB, four minutes).
 from __future__ import annotations
 
 import argparse
-import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,16 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.memory.fit.examples import RELATIONS, Example, load_examples
-from benchmarks.memory.fit.relation import LABEL_SMOOTHING, UNKNOWN, teachable
+from benchmarks.memory.fit.relation import LABEL_SMOOTHING, UNKNOWN, Training, batches_of, descend, teachable
 from benchmarks.memory.fit.relation_data import larger_pieces
 
 LAYERS, HEADS, KEY_HEADS, HEAD_WIDTH, WIDTH = 30, 9, 3, 64, 576
 ROTATION, EPSILON = 100_000.0, 1e-5
 LONGEST = 256
-EPOCHS, RATE, WARM_UP, WEIGHT_DECAY, DROPOUT = 3, 1.5e-4, 0.05, 0.01, 0.05
+ON_PAIRS, DROPOUT = Training(epochs=3, rate=1.5e-4), 0.05
 CHANGES_READ = 3
-PIECES_A_BATCH, PIECES_READ_AT_ONCE = 16_384, 65_536
-SHUFFLED_AT_ONCE = 8_192
+PIECES_A_BATCH, PIECES_READ_AT_ONCE = 8_192, 32_768
+"""Of the messages; what is asked around them is as long again."""
 ASKED = ("Before:", "\nLater:", "\nDoes the later message make the earlier one no longer true?")
 Weights = dict[str, Any]
 
@@ -140,30 +139,15 @@ def fit(reader: Reader, labelled: Sequence[Example], rng: random.Random) -> None
     import torch
     from torch.nn import functional
 
-    tuned = [value.requires_grad_() for value in reader.weights.values()]
-    batches = [places for _ in range(EPOCHS) for places in _batches(labelled, PIECES_A_BATCH, rng)]
-    optimiser = torch.optim.AdamW(tuned, lr=RATE, weight_decay=WEIGHT_DECAY, betas=(0.9, 0.98))
-    warm_up = max(1, int(WARM_UP * len(batches)))
     device = reader.weights["head"].device
-    for number, places in enumerate(batches):
-        some = [labelled[place] for place in places]
-        cooling = 0.5 * (1 + math.cos(math.pi * max(0, number - warm_up) / max(1, len(batches) - warm_up)))
-        for group in optimiser.param_groups:
-            group["lr"] = RATE * min(1.0, (number + 1) / warm_up) * cooling
+
+    def loss_of(some: list[Example], _places: Sequence[int]) -> Any:
         with torch.autocast(device.type, torch.bfloat16):
             found = reader.read(some, DROPOUT)
         wanted = torch.tensor([one.relation for one in some], device=device)
-        share = torch.tensor([one.weight for one in some], device=device)
-        losses = functional.cross_entropy(found, wanted, reduction="none", label_smoothing=LABEL_SMOOTHING)
-        loss = (losses * share / share.sum()).sum()
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(tuned, 1.0)
-        optimiser.step()
-        if (number + 1) % 200 == 0:
-            print(f"step {number + 1} of {len(batches)}: {float(loss):.4f}", flush=True)
-    for value in tuned:
-        value.requires_grad_(False)
+        return functional.cross_entropy(found, wanted, reduction="none", label_smoothing=LABEL_SMOOTHING)
+
+    descend(reader.weights, [labelled] * ON_PAIRS.epochs, ON_PAIRS, rng, loss_of, PIECES_A_BATCH)
 
 
 def scores(reader: Reader, pairs: Sequence[Example]) -> NDArray[np.float32]:
@@ -172,31 +156,8 @@ def scores(reader: Reader, pairs: Sequence[Example]) -> NDArray[np.float32]:
 
     found = np.zeros((len(pairs), len(RELATIONS)), np.float32)
     with torch.no_grad(), torch.autocast(reader.weights["head"].device.type, torch.bfloat16):
-        for places in _batches(pairs, PIECES_READ_AT_ONCE, None):
+        for places in batches_of(pairs, PIECES_READ_AT_ONCE):
             found[places] = reader.read([pairs[place] for place in places]).cpu().numpy()
-    return found
-
-
-def _batches(examples: Sequence[Example], most_pieces: int, rng: random.Random | None) -> list[list[int]]:
-    """Places of pairs of about the same length, in another order each time where there is `rng`."""
-
-    def length(place: int) -> int:
-        return len(examples[place].earlier) + len(examples[place].later) + 24
-
-    order = list(range(len(examples)))
-    if rng:
-        rng.shuffle(order)
-    found: list[list[int]] = []
-    for start in range(0, len(order), SHUFFLED_AT_ONCE):
-        batch: list[int] = []
-        for place in sorted(order[start : start + SHUFFLED_AT_ONCE], key=length):
-            if batch and length(place) * (len(batch) + 1) > most_pieces:
-                found.append(batch)
-                batch = []
-            batch.append(place)
-        found.append(batch)
-    if rng:
-        rng.shuffle(found)
     return found
 
 
